@@ -1,0 +1,107 @@
+"""What is asked: a configuration, checked whole before anything runs.
+
+`load_config` checks all that can be known without plugins, `check_config` loads the plugins the
+config names and checks their options too. Both raise one ConfigError with every fault found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rlprof.config._source import Source, raise_faults, read_source
+from rlprof.config._structure import BAD, Faults, join, structure
+from rlprof.config._tools import ToolUse, merge_launches, use_tools
+from rlprof.config._values import ELSEWHERE, Config, Limits, Role
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "Config",
+    "Limits",
+    "Role",
+    "ToolUse",
+    "check_config",
+    "choose_tools",
+    "load_config",
+    "merge_launches",
+]
+
+
+def load_config(config: Mapping[str, Any] | str | os.PathLike[str] | Config) -> Config:
+    """Read and check *config*; raise ConfigError with every fault."""
+    if isinstance(config, Config):
+        return config
+    source = read_source(config)
+    faults = Faults()
+    value: Config = _structured(source, faults)
+    raise_faults(faults, source)
+    return value
+
+
+def check_config(
+    config: Mapping[str, Any] | str | os.PathLike[str] | Config,
+    *,
+    roles: Iterable[str] | None = None,
+) -> tuple[Config, dict[str, tuple[ToolUse, ...]]]:
+    """Check *config* and the plugins that *roles* use (None: all roles), in one error.
+
+    A process names its own role, for it needs only the plugins of that one.
+    """
+    if isinstance(config, Config):
+        return config, choose_tools(config, roles)
+    source = read_source(config)
+    faults = Faults()
+    value = _structured(source, faults)
+    tools = {} if value is BAD or not value.enabled else use_tools(value, roles, faults)
+    raise_faults(faults, source)
+    return value, tools
+
+
+def choose_tools(
+    config: Config, roles: Iterable[str] | None = None
+) -> dict[str, tuple[ToolUse, ...]]:
+    """Load and check the plugins of a config that was loaded before."""
+    faults = Faults()
+    tools = use_tools(config, roles, faults)
+    raise_faults(faults, Source(None))
+    return tools
+
+
+def _structured(source: Source, faults: Faults) -> Any:
+    for path, message in source.faults:
+        faults.add(path, message)
+    value = structure(Config, source.data, path="", faults=faults, elsewhere=ELSEWHERE)
+    if value is not BAD:
+        _check(value, faults)
+    return value
+
+
+def _check(config: Config, faults: Faults) -> None:
+    """Add what is wrong with values that are right each by itself."""
+    if config.enabled and not config.roles and not faults.below("roles"):
+        faults.add("roles", "names no role, nothing would be recorded; add one, e.g. actor: {}")
+    if config.join_steps and config.mode == "discrete":
+        faults.add("join_steps", "needs mode: continuous; discrete windows never span steps")
+    for name, role in config.roles.items():
+        here = join("roles", name)
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,62}", name):
+            faults.add(here, "a role is named by letters, digits, '_' and '-'")
+        tool_is_bad = faults.below("tool") or faults.below(join(here, "tool"))
+        if not config.tools_of(name) and role.engine is None and not tool_is_bad:
+            faults.add(here, "has no tool; name one here or for the run: tool: torch")
+        if role.phases is not None and config.mode == "continuous":
+            faults.add(
+                join(here, "phases"),
+                "only discrete mode records by phase; leave it out or set mode: discrete",
+            )
+        if tool_is_bad:
+            continue
+        used = {*config.tools_of(name), *([role.engine] if role.engine else [])}
+        for unused in sorted(role.options.keys() - used):
+            there = ", ".join(sorted(used)) or "none"
+            faults.add(
+                join(join(here, "options"), unused), f"this role does not use it (it uses: {there})"
+            )

@@ -1,0 +1,166 @@
+"""The configuration as frozen values; defaults live here and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping  # noqa: TC003 -- read when a config is structured
+from typing import Any
+
+import attrs
+
+from rlprof.schedule import Mode, Schedule, Steps, parse_steps
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def parse_size(value: Any) -> int:
+    """Read a number of bytes: `4000000000`, `4GB`, `512 MiB`."""
+    if type(value) is int and value > 0:
+        return value
+    found = (
+        re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)", value)
+        if type(value) is str
+        else None
+    )
+    if found is None or found[2].upper() not in _UNITS or float(found[1]) <= 0:
+        raise ValueError(f"expected a size like 4GB, 512MiB or 1000000, got {value!r}")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def parse_ranks(value: Any) -> tuple[int, ...] | None:
+    """Read `ranks`: `all` (None), a rank, or a list of them."""
+    if value == "all":
+        return None
+    items = value if isinstance(value, (list, tuple)) else [value]
+    for item in items:
+        if type(item) is not int or item < 0:
+            raise ValueError(f"expected 'all' or a list of ranks like [0, 7], got {item!r}")
+    if not items:
+        raise ValueError("names no rank; write 'all', name some, or leave the role out")
+    return tuple(sorted(set(items)))
+
+
+def parse_names(value: Any) -> tuple[str, ...]:
+    """Read one name or a list of them."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    for item in items:
+        if type(item) is not str or not item:
+            raise ValueError(f"expected a name or a list of names, got {item!r}")
+    twice = [item for index, item in enumerate(items) if item in items[:index]]
+    if twice:
+        raise ValueError(f"names {twice[0]!r} twice")
+    return tuple(items)
+
+
+def _positive(_: Any, __: Any, value: float) -> None:
+    if value <= 0:
+        raise ValueError(f"expected more than 0, got {value:g}")
+
+
+@attrs.frozen
+class Limits:
+    """What profiling may cost."""
+
+    bytes: int = attrs.field(default=4 * 10**9, metadata={"parse": parse_size})
+    """Artifacts of the whole run; once reached no window is opened any more."""
+    window_s: float = attrs.field(default=300.0, validator=_positive)
+    """A window open for so long is closed early."""
+    start_timeout_s: float = attrs.field(default=5.0, validator=_positive)
+    """How long a step waits for a tool to start."""
+    stop_timeout_s: float = attrs.field(default=120.0, validator=_positive)
+    """How long a step waits for a tool to stop; one that took longer is not used again."""
+    export_timeout_s: float = attrs.field(default=600.0, validator=_positive)
+    """How long the helper process may take for one window."""
+
+
+@attrs.frozen
+class Role:
+    """What is recorded of one role."""
+
+    ranks: tuple[int, ...] | None = attrs.field(default=(0,), metadata={"parse": parse_ranks})
+    """Global ranks; None: all of them."""
+    phases: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
+    """Discrete mode: the phases to record; None: all of them."""
+    tool: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
+    """Tools of this role; None: those of the run."""
+    engine: str | None = None
+    """The rollout engine this role is."""
+    options: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """Options of tools and engines for this role, over those of `tools` and `engines`."""
+
+    def includes(self, rank: int) -> bool:
+        """Whether *rank* is chosen."""
+        return self.ranks is None or rank in self.ranks
+
+
+@attrs.frozen
+class Config:
+    """All that is asked."""
+
+    run_dir: str = "outputs/profile"
+    """Where run folders are made; all hosts of a run should see it."""
+    scratch_dir: str | None = None
+    """Local disk for raw data; None: the system's folder for temporary files."""
+    enabled: bool = True
+    """False: as if there were no config."""
+    tool: tuple[str, ...] = attrs.field(default=(), metadata={"parse": parse_names})
+    """What records, for roles that do not say otherwise: a name or a list of them."""
+    steps: Steps = attrs.field(default=Steps(), metadata={"parse": parse_steps})
+    """`[2, 5]`, `"2-4"`, `{every: 100, first: 2, last: 1000}` or `none`."""
+    mode: Mode = "discrete"
+    """`discrete`: a window per outermost phase; `continuous`: a window per step."""
+    join_steps: bool = False
+    """Continuous mode: one window for a stretch of consecutive steps."""
+    roles: Mapping[str, Role] = attrs.field(factory=dict)
+    """What is recorded of each role; a role left out is not recorded."""
+    tools: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """Options by tool."""
+    engines: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """Options by engine."""
+    limits: Limits = Limits()
+    """What profiling may cost."""
+    strict: bool = False
+    """True: errors of rlprof and its plugins stop training instead of being recorded."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain data, written as a user would."""
+        data = attrs.asdict(self)
+        data["steps"] = str(self.steps)
+        for name, role in self.roles.items():
+            data["roles"][name]["ranks"] = "all" if role.ranks is None else list(role.ranks)
+        return data
+
+    def expected(self) -> dict[str, Any]:
+        """Return the ranks that should be recorded, by role; engines are other processes'."""
+        return {
+            name: "all" if role.ranks is None else list(role.ranks)
+            for name, role in self.roles.items()
+            if role.engine is None and self.steps
+        }
+
+    def schedule(self, role: str) -> Schedule:
+        """Return when *role* is recorded; never, if it is left out."""
+        if role not in self.roles:
+            return Schedule()
+        return Schedule(self.steps, self.mode, self.roles[role].phases, self.join_steps)
+
+    def tools_of(self, role: str) -> tuple[str, ...]:
+        """Name the tools that record *role*."""
+        own = self.roles[role].tool
+        return self.tool if own is None else own
+
+
+ELSEWHERE = {
+    "save_path": "run_dir: FOLDER",
+    "discrete": "mode: discrete, or mode: continuous",
+    "profile_continuous_steps": "mode: continuous with join_steps: true",
+    "all_ranks": "roles.<role>.ranks: all",
+    "ranks": "roles.<role>.ranks",
+    "contents": "tools.<tool>.contents",
+    "tool_config": "tools",
+    "global_tool_config": "tools",
+    "enable": "enabled: true",
+    "relocate_results": "nothing to do, files always land in the run folder",
+}
+"""Words of verl's profiler, and what to write here."""

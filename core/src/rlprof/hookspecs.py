@@ -1,0 +1,154 @@
+"""The contract of every plugin: four verbs, three kinds; the docstrings are the law.
+
+| hook        | Tool | Engine | Exporter | fires                                              |
+|-------------|------|--------|----------|----------------------------------------------------|
+| `configure` | yes  | yes    |          | at launch, and again inside the process            |
+| `start`     | yes  | yes    |          | a window opens                                     |
+| `stop`      | yes  | yes    |          | it closes, however it closes                       |
+| `export`    | yes  | yes    | yes      | after stop, in another process, perhaps days later |
+
+A plugin is a class without constructor arguments whose hooks carry `@rlprof.hookimpl`. A hook
+takes only the arguments it uses, by name. Core makes one instance per target and tool and calls
+it alone: what one plugin does never starts, stops or delays another.
+
+A tool's class may declare, beside its hooks:
+
+`Options`
+    an attrs class; the config's options for this tool are structured into it, every fault is
+    reported under its path. Default: no options.
+`runs_on`
+    `"thread"` (default), `"process"` or `"node"`; a property may answer after
+    `configure(place="process")`. See `rlprof.types.RunsOn`.
+`claims`
+    `{resource: "thread" | "process" | "device" | "node"}`: what it takes while recording. Two
+    tools of one role with an equal claim are refused before the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rlprof.rundir import Run
+    from rlprof.types import Artifact, Capture, Launch, Place, Recording, Target, Window
+
+hookspec = pluggy.HookspecMarker("rlprof")
+hookimpl = pluggy.HookimplMarker("rlprof")
+
+
+class Tool:
+    """A plugin that records a process: torch, nsys, npu, yours."""
+
+    @hookspec(firstresult=True)
+    def configure(self, place: Place, target: Target, options: Any) -> Launch | None:
+        """Check that *options* can work for *target*, and say what the process must be born with.
+
+        Called twice, on different instances. With `place="launch"` before the process exists,
+        perhaps on another host: be pure and cheap, import nothing heavy, return a `Launch` or
+        nothing, and raise one `RlprofError` that lists all that cannot work. With
+        `place="process"` inside the process, once, and only where a window is due: check that
+        the Launch arrived, import and warm up, keep *options* for later; the result is ignored.
+        Nothing passes from the first call to the second but the Launch.
+
+        *options* is a value of the class's `Options`.
+
+            @hookimpl
+            def configure(self, place, options):
+                if place == "process":
+                    self.options = options
+        """
+
+    @hookspec(firstresult=True)
+    def start(self, window: Window, target: Target, folder: Path) -> Recording | None:
+        """Begin recording *window*; return when recording has begun.
+
+        *folder* exists, is this capture's own, and lies on a disk of this host: raw data go
+        there. Raise `CaptureError` to refuse: it is recorded, training and the other tools go
+        on, and `stop` is still called. Return a `Recording` to be told of phases and
+        mini-batches, and to say what was applied and what cannot be had.
+
+            @hookimpl
+            def start(self, folder):
+                self.file = (folder / "samples.txt").open("w")
+        """
+
+    @hookspec(firstresult=True)
+    def stop(self, window: Window, folder: Path) -> None:
+        """End the recording and leave raw data in *folder*.
+
+        Always safe: after a failed start, twice, without a start. Do the least that secures the
+        data, for the step waits: whatever can be done later belongs into `export`.
+
+            @hookimpl
+            def stop(self):
+                if self.file:
+                    self.file.close()
+                    self.file = None
+        """
+
+    @hookspec(firstresult=True)
+    def export(self, capture: Capture, folder: Path, out: Path) -> Sequence[Artifact] | None:
+        """Turn the raw data in *folder* into artifacts in *out*; say of each if it is whole.
+
+        Called on a new instance, in a helper process, on another host, or days later, also for
+        a window that was never closed: read only *folder*, never what `start` or `stop` kept.
+        Name files `capture.stem` plus a suffix. Paths of artifacts are relative to *out*; size
+        and checksum are filled in by core. A `trace` artifact is gzipped chrome-trace JSON with
+        a top-level object `rlprof`: run, target, window, tool, epoch_ns, error_ns.
+
+            @hookimpl
+            def export(self, capture, folder, out):
+                shutil.move(folder / "samples.txt", out / f"{capture.stem}.txt")
+                return [Artifact(f"{capture.stem}.txt", kind="files", format="text")]
+        """
+
+
+class Engine:
+    """A plugin that reaches a rollout engine through the engine's own interface.
+
+    The hooks mean what they mean for a `Tool`; *handle* is the engine as the caller holds it.
+    `start` and `stop` may be `async def`.
+    """
+
+    @hookspec(firstresult=True)
+    def configure(self, place: Place, target: Target, options: Any, handle: Any) -> Launch | None:
+        """Check *options*; at launch return the engine arguments the engine must be born with."""
+
+    @hookspec(firstresult=True)
+    def start(self, window: Window, target: Target, folder: Path, handle: Any) -> Recording | None:
+        """Ask the engine to begin recording; return when it has answered."""
+
+    @hookspec(firstresult=True)
+    def stop(self, window: Window, folder: Path, handle: Any) -> None:
+        """Ask the engine to stop; "not in progress" is success."""
+
+    @hookspec(firstresult=True)
+    def export(self, capture: Capture, folder: Path, out: Path) -> Sequence[Artifact] | None:
+        """Turn what the engine left in *folder* into artifacts in *out*."""
+
+
+class Exporter:
+    """A plugin that turns a recorded run into something to look at: a timeline, a report."""
+
+    @hookspec(firstresult=True)
+    def export(self, run: Run, out: Path) -> Sequence[Path] | None:
+        r"""Write what *run* shows into the folder *out*, which exists; return the files written.
+
+        Called by `rlprof export RUN --to NAME`. Look at the run through *run* alone. A file of
+        the run that cannot be read is left out and said so, never a reason to fail.
+
+            @hookimpl
+            def export(self, run, out):
+                page = out / "captures.txt"
+                page.write_text("\n".join(str(c.window.id) for c in run.captures))
+                return [page]
+        """
+
+
+KINDS = {"tool": Tool, "engine": Engine, "exporter": Exporter}
+"""Kind of plugin → its spec."""

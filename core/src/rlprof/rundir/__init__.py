@@ -1,0 +1,42 @@
+"""Where it goes: the run folder, its identity, its manifest and spans, its clocks, its reader.
+
+    <run_dir>/<run id>/              a resumed run lives in <run id>/attempt_2/, …
+      run.json                       config as asked, versions, expected targets; written first
+      manifest/<process>.jsonl       one writer each, append only
+      spans/<process>.jsonl          likewise
+      step_000007/<phase>/<target>/<tool>/…
+      exports/                       what `rlprof export` makes
+
+Manifest and spans are separate files because a manifest is read whole and spans are streamed.
+"""
+
+from __future__ import annotations
+
+from rlprof.rundir._clock import clock_at, read_clock
+from rlprof.rundir._identity import RunFolder, join
+from rlprof.rundir._journal import Journal, as_line, read_lines
+from rlprof.rundir._process import Here, is_alive
+from rlprof.rundir._reader import find_runs, read
+from rlprof.rundir._run import CaptureResult, Process, Run, Skipped
+from rlprof.rundir._spans import RawSpan, Span, span_record
+
+__all__ = [
+    "CaptureResult",
+    "Here",
+    "Journal",
+    "Process",
+    "RawSpan",
+    "Run",
+    "RunFolder",
+    "Skipped",
+    "Span",
+    "as_line",
+    "clock_at",
+    "find_runs",
+    "is_alive",
+    "join",
+    "read",
+    "read_clock",
+    "read_lines",
+    "span_record",
+]

@@ -1,0 +1,56 @@
+"""Pairs of clocks, and the wall-clock time of a monotonic one; clocks are measured, not assumed.
+
+rlprof stamps everything with the monotonic clock, which never steps, and reads pairs of both
+clocks now and then. Only who reads the run turns one into the other.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from rlprof.types import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DRIFT_PPM = 500
+"""NTP slews a clock by at most this; what moved more was a step."""
+
+
+def read_clock() -> Clock:
+    """Read both clocks; the tightest of three tries, for a thread may be put aside in between."""
+    tries = []
+    for _ in range(3):
+        before = time.monotonic_ns()
+        realtime = time.time_ns()
+        after = time.monotonic_ns()
+        tries.append(Clock(realtime, (before + after) // 2, after - before))
+    return min(tries, key=lambda pair: pair.bound_ns)
+
+
+def clock_at(pairs: Sequence[Clock], monotonic_ns: int) -> tuple[int, int]:
+    """Return the wall-clock time of *monotonic_ns* and its error bound, both in ns.
+
+    Between two pairs the offset is interpolated (it drifts); where the wall clock was stepped in
+    between, the nearer pair counts. *pairs* are sorted by their monotonic time and not empty.
+    """
+    index = bisect_right(pairs, monotonic_ns, key=lambda pair: pair.monotonic_ns)
+    if index in (0, len(pairs)):
+        pair = pairs[min(index, len(pairs) - 1)]
+        age = abs(monotonic_ns - pair.monotonic_ns)
+        return _apply(pair, monotonic_ns), pair.bound_ns + age * _DRIFT_PPM // 1_000_000
+    left, right = pairs[index - 1], pairs[index]
+    span = right.monotonic_ns - left.monotonic_ns
+    drift = (right.realtime_ns - left.realtime_ns) - span
+    bound = max(left.bound_ns, right.bound_ns)
+    if abs(drift) > span * _DRIFT_PPM // 1_000_000 + left.bound_ns + right.bound_ns:
+        nearer = left if monotonic_ns - left.monotonic_ns <= span // 2 else right
+        return _apply(nearer, monotonic_ns), abs(drift)
+    share = drift * (monotonic_ns - left.monotonic_ns) // span if span else 0
+    return _apply(left, monotonic_ns) + share, bound + abs(drift)
+
+
+def _apply(pair: Clock, monotonic_ns: int) -> int:
+    return pair.realtime_ns + monotonic_ns - pair.monotonic_ns

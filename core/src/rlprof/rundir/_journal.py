@@ -1,0 +1,86 @@
+"""An append-only file of JSON lines with one writer, readable after any crash of that writer."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+def as_line(record: Mapping[str, Any]) -> bytes:
+    """Encode *record* as one line of strict JSON; what JSON cannot hold becomes its text."""
+    try:
+        text = json.dumps(record, separators=(",", ":"), default=str, allow_nan=False)
+    except (ValueError, TypeError):
+        text = json.dumps(_plain(record), separators=(",", ":"))
+    return text.encode("ascii") + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """Rebuild *value* from what JSON knows: NaN, odd keys and cycles become text."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value - value == 0:  # finite
+        return value
+    return repr(value)[:200]
+
+
+class Journal:
+    """The file; made on the first write, one `write` call for many lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+        self._torn = False
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Append *lines*; raise OSError if not all of them could be, having lost none before."""
+        if not lines:
+            return
+        if self._fd is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        data = b"".join(lines)
+        if self._torn:  # a full disk cut the line before: end it, readers skip it
+            data = b"\n" + data
+        self._torn = True
+        while data:
+            data = data[os.write(self._fd, data) :]
+        self._torn = False
+
+    def close(self) -> None:
+        """Close the file; any number of times."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """Read the records of *file*; what is none is skipped and counted into *problems*."""
+    cut = 0
+    try:
+        with file.open("rb") as stream:
+            for line in stream:
+                try:
+                    record = json.loads(line)
+                except (ValueError, RecursionError):
+                    record = None
+                if isinstance(record, dict):
+                    yield record
+                else:
+                    cut += bool(line.strip())
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        problems.append(f"{file.parent.name}/{file.name}: cannot be read: {exc}")
+    if cut:
+        lines = "line" if cut == 1 else "lines"
+        problems.append(f"{file.parent.name}/{file.name}: {cut} cut {lines} skipped")

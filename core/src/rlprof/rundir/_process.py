@@ -1,0 +1,71 @@
+"""Who a process is, for all that share the run folder, and whether it still lives."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import attrs
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _started(pid: int | str) -> str:
+    # Field 22 of stat, counted from behind the command's name, which may hold spaces.
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return Path("/proc/self/ns/pid").readlink().name
+    except OSError:
+        return ""
+
+
+@attrs.frozen
+class Here:
+    """A process as its manifest names it."""
+
+    host: str
+    boot_id: str
+    """Equal for all containers of one machine: they share its clocks, not its pids."""
+    pid_namespace: str
+    pid: int
+    started: str
+    """Tells a process from a later one with the same pid."""
+
+    @classmethod
+    def now(cls) -> Here:
+        """Describe the calling process."""
+        return cls(
+            host=socket.gethostname(),
+            boot_id=_read("/proc/sys/kernel/random/boot_id"),
+            pid_namespace=_pid_namespace(),
+            pid=os.getpid(),
+            started=_started("self"),
+        )
+
+
+def is_alive(process: Here) -> bool | None:
+    """Say whether *process* lives; None where that cannot be seen from here."""
+    here = Here.now()
+    if (process.host, process.boot_id, process.pid_namespace) != (
+        here.host,
+        here.boot_id,
+        here.pid_namespace,
+    ):
+        return None
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return _started(process.pid) == process.started

@@ -1,0 +1,101 @@
+"""Reading a run folder; never fails for what a crash has left.
+
+A cut line is skipped and counted, a window that was opened and never closed is lost, a process
+that is missing is named.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof.errors import RunError
+from rlprof.rundir._journal import read_lines
+from rlprof.rundir._run import CaptureResult, Process, Run, Skipped
+from rlprof.rundir._story import Story
+from rlprof.types import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def find_runs(run_dir: Path) -> list[Path]:
+    """List the run folders in *run_dir*, each attempt of each run, oldest first."""
+    found = [
+        file.parent for glob in ("*", "*/attempt_*") for file in run_dir.glob(f"{glob}/run.json")
+    ]
+    return sorted(found, key=lambda path: (path / "run.json").stat().st_mtime)
+
+
+def read(path: str | Path) -> Run:
+    """Read the run folder *path*; raise RunError if it is none."""
+    path = Path(path)
+    try:
+        header = json.loads((path / "run.json").read_bytes())
+        owner = header["owner"]
+        run_id, attempt, opened_ns = (
+            str(header["run_id"]),
+            int(owner["attempt"]),
+            owner["opened_ns"],
+        )
+    except FileNotFoundError:
+        raise RunError(_no_run(path)) from None
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise RunError(f"{path / 'run.json'}: cannot be read: {exc!r}") from exc
+    problems: list[str] = []
+    processes: list[Process] = []
+    captures: list[CaptureResult] = []
+    skipped: list[Skipped] = []
+    for file in sorted(path.glob("manifest/*.jsonl")):
+        story = Story(file.stem)
+        for line in read_lines(file, problems):
+            story.tell(line)
+        if story.target is None or not story.clocks:
+            problems.append(f"manifest/{file.name}: has no first line; left out")
+            continue
+        process = story.process(age_s=time.time() - file.stat().st_mtime)
+        processes.append(process)
+        captures += [draft.result(process) for draft in story.drafts.values()]
+        skipped += story.skipped
+    for capture in captures:
+        problems += [
+            f"{artifact.path}: is in the manifest and not on disk"
+            for artifact in capture.artifacts
+            if not (path / artifact.path).exists()
+        ]
+    captures.sort(key=lambda c: (c.window.start_step, c.opened_ns, c.target.role, c.target.rank))
+    return Run(
+        path=path,
+        run_id=run_id,
+        attempt=attempt,
+        config=header.get("config") or {},
+        opened_ns=opened_ns,
+        processes=tuple(sorted(processes, key=lambda p: (p.target.role, p.target.rank, p.name))),
+        captures=tuple(captures),
+        skipped=tuple(skipped),
+        missing=tuple(_missing(header.get("expected") or {}, processes)),
+        problems=tuple(problems),
+    )
+
+
+def _no_run(path: Path) -> str:
+    runs = find_runs(path) if path.is_dir() else []
+    if runs:
+        return f"{path}: holds runs and is none; name one of them, the youngest is {runs[-1]}"
+    return f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
+
+
+def _missing(expected: Mapping[str, Any], processes: list[Process]) -> Iterator[Target]:
+    """Compare the ranks each role should have with those that wrote something."""
+    seen = {(p.target.role, p.target.rank) for p in processes}
+    worlds: dict[str, int] = {}
+    for process in processes:
+        size = process.target.world_size
+        worlds[process.target.role] = max(size, worlds.get(process.target.role, 0))
+    for role, ranks in expected.items():
+        world = worlds.get(role, 1)
+        for rank in range(world) if ranks == "all" else ranks:
+            if (role, rank) not in seen:
+                yield Target(role, rank, max(world, rank + 1))

@@ -1,0 +1,108 @@
+"""A recorded run as values: the one way exporters, the command line and notebooks look at it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from rlprof.rundir import _spans
+from rlprof.rundir._journal import read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from rlprof.rundir._process import Here
+    from rlprof.rundir._spans import Span
+    from rlprof.types import Artifact, Clock, Target, Window
+
+ProcessState = Literal["running", "ended", "died"]
+CaptureState = Literal["recording", "exporting", "whole", "partial", "empty", "failed", "lost"]
+
+
+@attrs.frozen
+class Process:
+    """One process that wrote to the run folder."""
+
+    name: str
+    """The stem of its files."""
+    target: Target
+    here: Here
+    clocks: tuple[Clock, ...]
+    state: ProcessState
+    versions: Mapping[str, str]
+
+
+@attrs.frozen
+class CaptureResult:
+    """What became of one tool's recording of one window of one target."""
+
+    window: Window
+    target: Target
+    tool: str
+    process: str
+    state: CaptureState
+    scratch: str
+    """The folder, on the process' own host, where raw data lie until they are exported."""
+    asked: Mapping[str, Any]
+    applied: Mapping[str, Any]
+    unsupported: Mapping[str, str]
+    artifacts: tuple[Artifact, ...]
+    notes: tuple[str, ...]
+    """Failures and whatever else a reader should know, in order."""
+    opened_ns: int
+    """Monotonic time of its process."""
+    closed_ns: int | None
+    start_s: float | None
+    stop_s: float | None
+    export_s: float | None
+
+
+@attrs.frozen
+class Skipped:
+    """A window that was due and not recorded, and why."""
+
+    step: int
+    target: Target
+    reason: str
+
+
+@attrs.frozen
+class Run:
+    """A run folder, read at one moment."""
+
+    path: Path
+    run_id: str
+    attempt: int
+    config: Mapping[str, Any]
+    opened_ns: int
+    processes: tuple[Process, ...]
+    captures: tuple[CaptureResult, ...]
+    skipped: tuple[Skipped, ...]
+    missing: tuple[Target, ...]
+    """Targets the config asks for of which nothing was written."""
+    problems: tuple[str, ...]
+    """Lines that could not be read, files that are not there."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether some process of the run is still alive."""
+        return any(process.state == "running" for process in self.processes)
+
+    @cached_property
+    def by_name(self) -> dict[str, Process]:
+        """The processes by the stem of their files."""
+        return {process.name: process for process in self.processes}
+
+    def spans(self) -> Iterator[Span]:
+        """Read all spans, process by process, in the order they ended."""
+        for process in self.processes:
+            for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", []):
+                try:
+                    yield _spans.span_from_record(
+                        line, target=process.target, process=process.name, clocks=process.clocks
+                    )
+                except (KeyError, TypeError, ValueError):
+                    continue

@@ -1,0 +1,87 @@
+"""Spans as values, and as lines of a file.
+
+A line holds: kind, name, monotonic start and end in ns, step, thread, own id, parent's id, and
+what else there is. It is written when the span has ended, by the helper thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof.types import Clock, Target
+
+SpanKind = Literal["step", "phase", "span"]
+
+RawSpan = tuple[
+    str, str, int, int, int | None, int, int, int | None, int, "Mapping[str, Any] | None"
+]
+"""kind, name, start, end, step, thread, id, parent, occurrence, attributes: as kept in memory."""
+
+
+@attrs.frozen
+class Span:
+    """A named stretch of time that rlprof itself wrote down."""
+
+    kind: SpanKind
+    name: str
+    start_ns: int
+    """Wall clock of its host, epoch ns."""
+    end_ns: int
+    step: int | None
+    target: Target
+    process: str
+    """The name of the process' files in the run folder."""
+    thread: int
+    id: int
+    """Unique within its process."""
+    parent: int | None
+    occurrence: int
+    attributes: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+def span_record(raw: RawSpan) -> dict[str, Any]:
+    """Name the fields of *raw* as the file does; what says nothing is left out."""
+    kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
+    record: dict[str, Any] = {"kind": kind, "name": name, "t0": start, "t1": end}
+    record |= {"step": step, "thread": thread, "id": own_id}
+    if parent is not None:
+        record["parent"] = parent
+    if occurrence:
+        record["occurrence"] = occurrence
+    if attributes:
+        record["attributes"] = dict(attributes)
+    return record
+
+
+def span_from_record(
+    record: Mapping[str, Any], *, target: Target, process: str, clocks: Sequence[Clock]
+) -> Span:
+    """Rebuild a span; raise KeyError, TypeError or ValueError for what is not one."""
+    from rlprof.rundir._clock import clock_at
+
+    start, end = int(record["t0"]), int(record["t1"])
+    epoch, _ = clock_at(clocks, start)
+    return Span(
+        kind=record["kind"],
+        name=str(record["name"]),
+        start_ns=epoch,
+        end_ns=epoch + max(0, end - start),
+        step=record.get("step"),
+        target=target,
+        process=process,
+        thread=int(record.get("thread", 0)),
+        id=int(record["id"]),
+        parent=record.get("parent"),
+        occurrence=int(record.get("occurrence", 0)),
+        attributes=record.get("attributes") or {},
+    )

@@ -1,0 +1,133 @@
+"""When to record: which steps and phases become which windows. Pure: no clock, no state, no I/O."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from rlprof.types import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Mode = Literal["discrete", "continuous"]
+
+_FOREVER = sys.maxsize
+
+
+@attrs.frozen
+class Steps:
+    """The chosen steps, as ranges; steps count as the trainer counts them."""
+
+    ranges: tuple[range, ...] = ()
+
+    def __contains__(self, step: int) -> bool:
+        return any(step in chosen for chosen in self.ranges)
+
+    def __bool__(self) -> bool:
+        return any(self.ranges)
+
+    def __str__(self) -> str:
+        return ", ".join(_show(chosen) for chosen in self.ranges) or "none"
+
+    def between(self, first: int, last: int) -> Iterator[int]:
+        """List the chosen steps from *first* to *last*, both included."""
+        return (step for step in range(first, last + 1) if step in self)
+
+    def stretch_end(self, step: int) -> int:
+        """Return the first step after *step* that is not chosen."""
+        end = step + 1
+        while end in self:
+            end = max(
+                (chosen.stop for chosen in self.ranges if end in chosen and chosen.step == 1),
+                default=end + 1,
+            )
+            if end >= _FOREVER:
+                break
+        return end
+
+
+def _show(chosen: range) -> str:
+    last = "" if chosen.stop >= _FOREVER else str(chosen[-1])
+    if chosen.step != 1:
+        return f"every {chosen.step} from {chosen.start}" + (f" to {last}" if last else "")
+    return str(chosen.start) if len(chosen) == 1 else f"{chosen.start}-{last}"
+
+
+def parse_steps(value: Any) -> Steps:
+    """Read the config's `steps`; raise ValueError saying what was expected.
+
+    `[2, 5]`, `"2-4"` (4 included), a list of both, `{every: 100, first: 2, last: 1000}`, `none`.
+    """
+    if value is None or value == "none":
+        return Steps()
+    if isinstance(value, dict):
+        return Steps((_every(value),))
+    items = value if isinstance(value, (list, tuple)) else [value]
+    ranges: list[range] = []
+    for first, last in sorted(_item(item) for item in items):
+        if ranges and first <= ranges[-1].stop:  # overlapping or adjoining: one stretch
+            ranges[-1] = range(ranges[-1].start, max(ranges[-1].stop, last + 1))
+        else:
+            ranges.append(range(first, last + 1))
+    return Steps(tuple(ranges))
+
+
+def _item(item: Any) -> tuple[int, int]:
+    if type(item) is int and item >= 0:
+        return item, item
+    found = re.fullmatch(r"\s*(\d{1,18})\s*-\s*(\d{1,18})\s*", item) if type(item) is str else None
+    if found is None:
+        raise ValueError(
+            "expected steps: a list like [2, 5], a range like '2-4', "
+            f"{{every: 100, first: 2}} or none, got {item!r}"
+        )
+    first, last = int(found[1]), int(found[2])
+    if last < first:
+        raise ValueError(f"range {item!r} ends before it begins; did you mean '{last}-{first}'?")
+    return first, last
+
+
+def _every(value: dict[str, Any]) -> range:
+    unknown = sorted(map(str, value.keys() - {"every", "first", "last"}))
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}; a rule has every, first, last")
+    every, first, last = value.get("every"), value.get("first", 0), value.get("last")
+    for name, number, least in (("every", every, 1), ("first", first, 0), ("last", last, 0)):
+        if type(number) is not int and not (name == "last" and number is None):
+            raise ValueError(f"{name}: expected int, got {number!r}")
+        if number is not None and number < least:
+            raise ValueError(f"{name}: expected at least {least}, got {number}")
+    chosen = range(first, _FOREVER if last is None else last + 1, every)  # type: ignore[arg-type]
+    if not chosen:
+        raise ValueError(f"last {last} lies before first {first}; no step is chosen")
+    return chosen
+
+
+@attrs.frozen
+class Schedule:
+    """What one role records: its steps, its mode, its phases."""
+
+    steps: Steps = Steps()
+    mode: Mode = "discrete"
+    phases: tuple[str, ...] | None = None
+    """None: all of them. Of nested chosen phases the outermost is the window."""
+    join_steps: bool = False
+    """Continuous mode: one window for a stretch of consecutive steps, not one a step."""
+
+    def at_step(self, step: int) -> Window | None:
+        """Return the window that opens as *step* begins, given that none is open."""
+        if self.mode != "continuous" or step not in self.steps:
+            return None
+        return Window(step, self.steps.stretch_end(step) if self.join_steps else step + 1)
+
+    def at_phase(self, step: int | None, phase: str, occurrence: int) -> Window | None:
+        """Return the window that opens as *phase* begins, given that none is open."""
+        if self.mode != "discrete" or step is None or step not in self.steps:
+            return None
+        if self.phases is not None and phase not in self.phases:
+            return None
+        return Window(step, step + 1, phase, occurrence)

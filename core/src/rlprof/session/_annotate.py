@@ -1,0 +1,149 @@
+"""`annotate`: a function as a phase or a span, at next to no cost while rlprof is off.
+
+The wrapper is generated with the function's own parameters: handing them on by name costs 30 ns
+where `*args, **kwargs` cost 130 (CPython 3.11). What it is stays what it was: a coroutine function
+a coroutine function, an async generator function an async generator function.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from rlprof.session import _current
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_PLAIN = """
+def _rlprof_make(_rlprof_fn, _rlprof_open):
+    def wrapper({parameters}):
+        _rlprof_session = _rlprof_current.session
+        if _rlprof_session is None:
+            return _rlprof_fn({arguments})
+        with _rlprof_open(_rlprof_session):
+            return _rlprof_fn({arguments})
+    return wrapper
+"""
+_COROUTINE = """
+def _rlprof_make(_rlprof_fn, _rlprof_open):
+    async def wrapper({parameters}):
+        _rlprof_session = _rlprof_current.session
+        if _rlprof_session is None:
+            return await _rlprof_fn({arguments})
+        with _rlprof_open(_rlprof_session):
+            return await _rlprof_fn({arguments})
+    return wrapper
+"""
+# A generator shares its caller's context between two items, so its scope sets no parent there.
+_GENERATOR = """
+def _rlprof_make(_rlprof_fn, _rlprof_open):
+    def wrapper({parameters}):
+        _rlprof_session = _rlprof_current.session
+        if _rlprof_session is None:
+            return (yield from _rlprof_fn({arguments}))
+        with _rlprof_open(_rlprof_session, True):
+            return (yield from _rlprof_fn({arguments}))
+    return wrapper
+"""
+# What `yield from` is to generators has no word for async ones.
+_ASYNC_GENERATOR = """
+def _rlprof_make(_rlprof_fn, _rlprof_open):
+    async def wrapper({parameters}):
+        _rlprof_session = _rlprof_current.session
+        _rlprof_inner = _rlprof_fn({arguments})
+        with _rlprof_open(_rlprof_session, True):
+            try:
+                _rlprof_item = await _rlprof_inner.__anext__()
+                while True:
+                    try:
+                        _rlprof_sent = yield _rlprof_item
+                    except GeneratorExit:
+                        await _rlprof_inner.aclose()
+                        raise
+                    except BaseException as _rlprof_exc:
+                        _rlprof_item = await _rlprof_inner.athrow(_rlprof_exc)
+                    else:
+                        _rlprof_item = await _rlprof_inner.asend(_rlprof_sent)
+            except StopAsyncIteration:
+                return
+    return wrapper
+"""
+
+
+@overload
+def annotate(name: F) -> F: ...
+@overload
+def annotate(name: str | None = None, *, span: bool = False) -> Callable[[F], F]: ...
+
+
+def annotate(name: Any = None, *, span: bool = False) -> Any:
+    """Make a function a phase of the step (`span=True`: a span) while a session is open.
+
+    `@annotate`, `@annotate("update_actor")`, `@annotate("tool_call", span=True)`. Choose a span
+    for what runs many at a time, such as one request: a phase may open a window, and only one
+    window is open at once.
+    """
+    if callable(name):
+        return _annotated(name, name.__name__, span=span)
+    return lambda function: _annotated(function, name or function.__name__, span=span)
+
+
+def _annotated(function: Any, name: str, *, span: bool) -> Any:
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_annotated(function.__func__, name, span=span))
+    if inspect.isasyncgenfunction(function):
+        template = _ASYNC_GENERATOR
+    elif inspect.iscoroutinefunction(function):
+        template = _COROUTINE
+    elif inspect.isgeneratorfunction(function):
+        template = _GENERATOR
+    else:
+        template = _PLAIN
+    code = getattr(function, "__code__", None)
+    parameters, arguments = _signature(code) if code else ("*args, **kwargs",) * 2
+    made: dict[str, Any] = {"_rlprof_current": _current, "__name__": __name__}
+    text = template.format(parameters=parameters, arguments=arguments)
+    exec(compile(text, "<rlprof.annotate>", "exec"), made)  # noqa: S102 -- only names go in
+    wrapper = made["_rlprof_make"](function, functools.partial(_open, name, span))
+    if code:
+        wrapper.__defaults__ = function.__defaults__
+        wrapper.__kwdefaults__ = function.__kwdefaults__
+    return functools.wraps(function)(wrapper)
+
+
+def _open(name: str, span: bool, session: Any, detached: bool = False) -> Any:  # noqa: FBT001, FBT002 -- called from the templates
+    if session is None:
+        from rlprof.session._off import NOTHING
+
+        return NOTHING
+    scope = session.span(name) if span else session.phase(name)
+    scope.detached = detached
+    return scope
+
+
+def _signature(code: CodeType) -> tuple[str, str]:
+    """Write the parameters of *code*, without defaults, and the call that hands them on."""
+    count = code.co_argcount
+    names = list(code.co_varnames)
+    positional, keywords = names[:count], names[count : count + code.co_kwonlyargcount]
+    rest = names[count + code.co_kwonlyargcount :]
+    parameters, arguments = list(positional), list(positional)
+    if code.co_posonlyargcount:
+        parameters.insert(code.co_posonlyargcount, "/")
+    if code.co_flags & inspect.CO_VARARGS:
+        star = "*" + rest.pop(0)
+        parameters.append(star)
+        arguments.append(star)
+    elif keywords:
+        parameters.append("*")
+    parameters += keywords
+    arguments += [f"{key}={key}" for key in keywords]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        parameters.append("**" + rest[0])
+        arguments.append("**" + rest[0])
+    return ", ".join(parameters), ", ".join(arguments)

@@ -1,0 +1,69 @@
+"""The boundary between rlprof and training: the one place that catches everything.
+
+In a run no exception of rlprof or its plugins reaches a step. What is caught is logged once per
+kind and recorded in the manifest; with `strict: true` it is raised instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger("rlprof")
+
+T = TypeVar("T")
+
+
+class Boundary:
+    """Calls what may fail, for one session."""
+
+    def __init__(self, *, strict: bool, name: str) -> None:
+        self.strict = strict
+        self._name = name
+        self._told: set[str] = set()
+
+    def call(
+        self, what: str, function: Callable[[], T], failed: Callable[[str], object]
+    ) -> T | None:
+        """Return what *function* returns; if it raises, tell *failed* why and return None."""
+        try:
+            return function()
+        except Exception as exc:
+            if self.strict:
+                raise
+            reason = f"{type(exc).__name__}: {exc}"
+            self.tell(what, reason, exc)
+            failed(reason)
+            return None
+
+    def say(self, message: str) -> None:
+        """Log what a user may want to know."""
+        log.info("%s: %s", self._name, message)
+
+    def tell(self, what: str, reason: str, exc: BaseException | None = None) -> None:
+        """Log a failure of *what*, the first time in full, then only for who debugs."""
+        level = logging.DEBUG if what in self._told else logging.WARNING
+        self._told.add(what)
+        known = exc is None or type(exc).__module__.startswith("rlprof")
+        log.log(level, "%s: %s: %s; training goes on", self._name, what, reason,
+                exc_info=None if known else exc)  # fmt: skip
+
+
+def survives(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let *method* of an object with a `boundary` return None where it would raise."""
+
+    @functools.wraps(method)
+    def survivor(self: Any, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except Exception as exc:
+            if self.boundary.strict:
+                raise
+            self.boundary.tell(method.__name__.strip("_"), f"{type(exc).__name__}: {exc}", exc)
+            return None
+
+    return survivor

@@ -1,0 +1,128 @@
+"""Exports, one after another, each in a helper process of its own with a deadline.
+
+Nothing of an export runs in the training process. The helper is a session of its own, so that a
+Ctrl-C at the terminal does not cut it; it ends itself when its time is over, also if we are dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@attrs.frozen
+class Job:
+    """One capture to export: its raw data, and where its artifacts go."""
+
+    key: dict[str, Any]
+    """Window and tool, as the manifest's lines about it say them."""
+    folder: Path
+    out: Path
+    root: Path
+    """The run folder; artifacts are named relative to it."""
+    in_process: bool = False
+    """The plugin's class is the script's own and cannot be imported elsewhere."""
+
+
+class Exports:
+    """The queue; `poll` moves it on and never waits."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._waiting: deque[Job] = deque()
+        self._running: tuple[Job, subprocess.Popen[bytes], float] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting) + (self._running is not None)
+
+    def submit(self, job: Job) -> None:
+        """Put *job* at the end of the queue."""
+        self._waiting.append(job)
+
+    def poll(self) -> list[dict[str, Any]]:
+        """Return the manifest lines of what has ended, and start what is next."""
+        lines: list[dict[str, Any]] = []
+        if self._running is not None:
+            job, process, began = self._running
+            late = time.monotonic() - began > self._timeout_s
+            if process.poll() is None and not late:
+                return lines
+            if process.poll() is None:
+                process.kill()
+                lines = [_failed(job, f"took longer than export_timeout_s {self._timeout_s:g}")]
+            else:
+                lines = _result(job, process.returncode)
+            self._running = None
+        if self._waiting:
+            job = self._waiting.popleft()
+            if job.in_process:
+                from rlprof.session.export_process import export
+
+                export(job.folder, job.out, job.root)
+                return lines + _result(job, 0)
+            self._running = (job, _spawn(job, self._timeout_s), time.monotonic())
+        return lines
+
+    def abandon(self) -> int:
+        """Give up what has not ended; return how many captures that leaves unexported."""
+        count = len(self)
+        if self._running is not None:
+            self._running[1].kill()
+            self._running[1].wait()
+        self._running = None
+        self._waiting.clear()
+        return count
+
+
+def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
+    env["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    argv = [sys.executable, "-m", "rlprof.session.export_process"]
+    argv += [str(job.folder), str(job.out), str(job.root), f"{timeout_s:g}"]
+    with (job.folder / "export.log").open("wb") as log:
+        return subprocess.Popen(
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            close_fds=True,
+        )
+
+
+def _result(job: Job, code: int) -> list[dict[str, Any]]:
+    """Read what the helper left: `exported.json`, or its last words."""
+    try:
+        result = json.loads((job.folder / "exported.json").read_bytes())
+    except (OSError, ValueError):
+        try:
+            words = (job.folder / "export.log").read_text(errors="replace").strip()
+        except OSError:
+            words = ""
+        last = words.splitlines()[-1][:500] if words else "it said nothing"
+        return [_failed(job, f"the helper process ended with {code}: {last}")]
+    lines = [
+        {"event": "artifact", **job.key, "artifact": artifact} for artifact in result["artifacts"]
+    ]
+    if result["error"]:
+        lines.append(_failed(job, result["error"]))
+    lines.append({"event": "exported", **job.key, "seconds": result["seconds"]})
+    return lines
+
+
+def _failed(job: Job, error: str) -> dict[str, Any]:
+    return {
+        "event": "failed", **job.key, "hook": "export",
+        "error": f"{error}; raw data are kept in {job.folder}",
+    }  # fmt: skip

@@ -1,0 +1,76 @@
+"""Off: the session of a process without a config; empty methods, chosen once, nothing allocated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+T = TypeVar("T")
+
+
+class _Nothing:
+    """What `phase` and `span` give when off: one object for all."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> _Nothing:
+        return self
+
+    def __exit__(self, kind: object, exc: object, trace: object) -> None:
+        return None
+
+    async def __aenter__(self) -> _Nothing:
+        return self
+
+    async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
+        return None
+
+    def note(self, key: str, value: Any) -> None:
+        return None
+
+
+NOTHING = _Nothing()
+
+
+class Off:
+    """A session that does nothing; every method of `Session` is here."""
+
+    __slots__ = ()
+
+    run_dir = None
+    is_recording = False
+
+    def steps(self, steps: Iterable[T]) -> Iterable[T]:
+        """Return *steps* as they are."""
+        return steps
+
+    def step(self, step: int) -> None:
+        """Do nothing."""
+
+    def phase(self, name: str) -> _Nothing:
+        """Return the shared object that does nothing."""
+        return NOTHING
+
+    def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> _Nothing:
+        """Return the shared object that does nothing."""
+        return NOTHING
+
+    def minibatch(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Off:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None

@@ -1,0 +1,77 @@
+"""`phase` and `span`: what a `with` (or `async with`) around working code does.
+
+Idle, that is two clock readings and one append; the helper thread writes it down.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from rlprof.session._session import Session
+
+parent: ContextVar[int | None] = ContextVar("rlprof_parent", default=None)
+"""The scope around the running code: a thread and an asyncio task each have their own."""
+
+
+class Scope:
+    """One phase or one span, from entry to exit."""
+
+    __slots__ = (
+        "attributes", "detached", "end_ns", "id", "is_phase", "name", "occurrence", "parent",
+        "session", "start_ns", "step", "thread", "token",
+    )  # fmt: skip
+
+    def __init__(
+        self, session: Session, name: str, attributes: dict[str, Any] | None, *, is_phase: bool
+    ) -> None:
+        self.session = session
+        self.name = name
+        self.attributes = attributes
+        self.is_phase = is_phase
+        self.detached = False
+        """True: it does not become the parent of what runs inside it."""
+        self.occurrence = 0
+        self.token: Token[int | None] | None = None
+
+    def __enter__(self) -> Scope:
+        session = self.session
+        self.thread = threading.get_ident()
+        self.parent = parent.get()
+        self.id = next(session.ids)
+        self.step = session.current_step
+        if self.is_phase:
+            session.enter_phase(self)
+        if not self.detached:
+            self.token = parent.set(self.id)
+        self.start_ns = time.monotonic_ns()
+        return self
+
+    def __exit__(self, kind: object, exc: object, trace: object) -> None:
+        self.end_ns = time.monotonic_ns()
+        if self.token is not None:
+            try:
+                parent.reset(self.token)
+            except ValueError:  # left in another context than entered
+                parent.set(self.parent)
+            self.token = None
+        if kind is not None:
+            self.note("error", getattr(kind, "__name__", "?"))
+        self.session.leave(self)
+
+    async def __aenter__(self) -> Scope:
+        return self.__enter__()
+
+    async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
+        self.__exit__(kind, exc, trace)
+
+    def note(self, key: str, value: Any) -> None:
+        """Keep *value* with the span: a number of tokens, the id of a trajectory."""
+        if self.attributes is None:
+            self.attributes = {}
+        self.attributes[key] = value

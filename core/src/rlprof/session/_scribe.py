@@ -1,0 +1,155 @@
+"""The helper thread: the only one that touches the run folder once training runs.
+
+It writes what the working threads leave in memory, at most a second later, and moves exports on.
+A run folder that hangs (a dead NFS server) hangs this thread and nobody else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import Journal, as_line, read_clock, read_lines, span_record
+from rlprof.session._exports import Exports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rlprof.config import Limits
+    from rlprof.rundir import RawSpan
+    from rlprof.session._boundary import Boundary
+
+_TICK_S = 1.0
+_EXPORT_TICK_S = 0.2
+_CLOCK_S = 10.0
+_FLUSH_S = 1.0
+"""A step waits at most so long, once, for a run folder that does not answer."""
+_MOST_SPANS = 200_000
+"""Kept in memory while the run folder takes none; more are counted and dropped."""
+
+
+class Scribe:
+    """Writes one process' manifest and spans, and runs its exports."""
+
+    def __init__(
+        self, folder: Path, name: str, limits: Limits, boundary: Boundary, tick: Callable[[], None]
+    ) -> None:
+        self.over_budget = False
+        self.dropped = 0
+        self._folder = folder
+        self._limits = limits
+        self._boundary = boundary
+        self._tick = tick
+        self._manifest = Journal(folder / "manifest" / f"{name}.jsonl")
+        self._spans = Journal(folder / "spans" / f"{name}.jsonl")
+        self._records: deque[dict[str, Any]] = deque()
+        self._raw: deque[RawSpan] = deque()
+        self._pending: tuple[list[bytes], list[bytes]] = ([], [])
+        self._tickets: deque[threading.Event] = deque()
+        self.exports = Exports(limits.export_timeout_s)
+        self._wake = threading.Event()
+        self._is_late = False
+        self._is_ending = False
+        self._next_clock = 0.0
+        self._thread = threading.Thread(target=self._run, name="rlprof-scribe", daemon=True)
+        self._thread.start()
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """Leave a line for the manifest."""
+        self._records.append({"event": event, "mono": time.monotonic_ns(), **fields})
+
+    def clock(self) -> None:
+        """Leave a pair of clocks for the manifest."""
+        self.tell("clock", **attrs.asdict(read_clock()))
+
+    def span(self, raw: RawSpan) -> None:
+        """Leave a span."""
+        if len(self._raw) < _MOST_SPANS:
+            self._raw.append(raw)
+        else:
+            self.dropped += 1
+
+    def flush(self) -> None:
+        """Wait until what was left is on disk, but not for a run folder that does not answer."""
+        if self._is_late:
+            return
+        ticket = threading.Event()
+        self._tickets.append(ticket)
+        self._wake.set()
+        if not ticket.wait(_FLUSH_S):
+            self._is_late = True
+            self._boundary.tell("run folder", f"{self._folder} is slower than {_FLUSH_S:g} s")
+
+    def close(self) -> None:
+        """Write and export all that is left, within the exports' time, and end the thread."""
+        self._is_ending = True
+        self._wake.set()
+        began = time.monotonic()
+        patience = 10 + self._limits.export_timeout_s * len(self.exports)
+        while self._thread.is_alive() and time.monotonic() - began < patience:
+            self._thread.join(5)
+            if self._thread.is_alive() and len(self.exports):
+                self._boundary.say(f"exporting: {len(self.exports)} left")
+        if self._thread.is_alive():
+            self._boundary.tell("close", f"{self._folder} does not answer; the rest is lost")
+
+    def _run(self) -> None:
+        while True:
+            ending = self._is_ending
+            self._wake.wait(0.02 if ending else _EXPORT_TICK_S if len(self.exports) else _TICK_S)
+            self._wake.clear()
+            self._boundary.call("helper thread", self._turn, self._lost)
+            if ending and not len(self.exports):
+                break
+        self._boundary.call("helper thread", self._last_turn, self._lost)
+
+    def _turn(self) -> None:
+        tickets = [self._tickets.popleft() for _ in range(len(self._tickets))]
+        if time.monotonic() >= self._next_clock:
+            self._next_clock = time.monotonic() + _CLOCK_S
+            self.clock()
+        lines = self.exports.poll()
+        for line in lines:
+            self.tell(**line)
+        self._write()
+        for ticket in tickets:
+            ticket.set()
+        if any(line["event"] == "artifact" for line in lines):
+            self.over_budget = self._spent() >= self._limits.bytes
+        self._tick()
+
+    def _last_turn(self) -> None:
+        if self.dropped:
+            self.tell("dropped", spans=self.dropped)
+        self.clock()
+        self.tell("ended")
+        self._write()
+        self._manifest.close()
+        self._spans.close()
+
+    def _lost(self, reason: str) -> None:
+        """Nothing to do: what could not be written is kept for the next turn."""
+
+    def _write(self) -> None:
+        records, spans = self._pending
+        records += [as_line(self._records.popleft()) for _ in range(len(self._records))]
+        spans += [as_line(span_record(self._raw.popleft())) for _ in range(len(self._raw))]
+        self._manifest.write(records)
+        self._pending = ([], spans)
+        self._spans.write(spans)
+        self._pending = ([], [])
+        self._is_late = False
+
+    def _spent(self) -> int:
+        """Add up the artifacts of the whole run."""
+        return sum(
+            int(line["artifact"]["size"])
+            for file in self._folder.glob("manifest/*.jsonl")
+            for line in read_lines(file, [])
+            if line.get("event") == "artifact"
+        )

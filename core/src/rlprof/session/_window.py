@@ -1,0 +1,83 @@
+"""The window that is open in this process: its tools started together and stopped together.
+
+Phases inside it become ranges of the tools. Ranges nest per thread; a phase that ends out of turn
+(two asyncio tasks on one thread) has its range closed when its turn comes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof.session._recorder import Recorder
+    from rlprof.session._scope import Scope
+    from rlprof.types import Window
+
+
+class OpenWindow:
+    """A window from its opening until its phase or step ends, also if it was closed before."""
+
+    def __init__(self, window: Window, recorders: Sequence[Recorder], owner: Scope | None) -> None:
+        self.window = window
+        self.owner = owner
+        """The phase it is the window of; None: of a step."""
+        self.is_recording = False
+        self.due = ""
+        """Why it must be closed by the thread that opened it, as soon as that comes by."""
+        self._recorders = tuple(recorders)
+        self._ranges: dict[int, list[Scope]] = {}
+        self._ended: set[int] = set()
+        self._thread = threading.get_ident()
+        self._began = time.monotonic()
+
+    def start(self) -> None:
+        """Start the tools in the order the config gives them."""
+        self.is_recording = True
+        self._began = time.monotonic()
+        for recorder in self._recorders:
+            recorder.start(self.window)
+
+    def stop(self, reason: str) -> None:
+        """Stop the tools in reverse order; once."""
+        if not self.is_recording:
+            return
+        self.is_recording = False
+        self._ranges.clear()
+        for recorder in reversed(self._recorders):
+            recorder.stop(self.window, reason)
+
+    def overdue(self, window_s: float) -> bool:
+        """Whether it has been recording for longer than *window_s*."""
+        return self.is_recording and time.monotonic() - self._began > window_s
+
+    @property
+    def may_stop_here(self) -> bool:
+        """Whether the calling thread may stop all of its tools."""
+        if threading.get_ident() == self._thread:
+            return True
+        return not any(recorder.needs_its_thread for recorder in self._recorders)
+
+    def push(self, scope: Scope) -> None:
+        """Open a range for a phase that begins."""
+        self._ranges.setdefault(scope.thread, []).append(scope)
+        payload = {"step": scope.step, "occurrence": scope.occurrence}
+        for recorder in self._recorders:
+            recorder.push(scope.name, payload)
+
+    def pop(self, scope: Scope) -> None:
+        """Close the range of a phase that ends, and those that waited for it."""
+        self._ended.add(scope.id)
+        stack = self._ranges.get(threading.get_ident(), [])
+        while stack and stack[-1].id in self._ended:
+            self._ended.discard(stack.pop().id)
+            for recorder in reversed(self._recorders):
+                recorder.pop()
+
+    def minibatch(self) -> None:
+        """Tell the tools of the next mini-batch."""
+        for recorder in self._recorders:
+            recorder.minibatch()

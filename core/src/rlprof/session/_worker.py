@@ -1,0 +1,71 @@
+"""A thread that makes calls for others, so that these can stop waiting for them."""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of the call
+    """The call was not answered in time; it goes on, and what it leaves is cleaned up after it."""
+
+
+class _Call:
+    def __init__(self, function: Callable[[], Any], afterwards: Callable[[], Any]) -> None:
+        self.function = function
+        self.afterwards = afterwards
+        self.lock = threading.Lock()
+        self.done = threading.Event()
+        self.given_up = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = self.function()
+        except BaseException as exc:  # handed to who waits
+            self.error = exc
+        with self.lock:
+            late = self.given_up
+            self.done.set()
+        if late:
+            self.afterwards()
+
+
+class Worker:
+    """One daemon thread; it must not outlive the process, whatever it is stuck in."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def call(
+        self, function: Callable[[], Any], *, timeout_s: float, afterwards: Callable[[], Any]
+    ) -> Any:
+        """Return what *function* returns; raise Overrun after *timeout_s*.
+
+        A call that is answered too late is followed by *afterwards* on the same thread.
+        """
+        call = _Call(function, afterwards)
+        self._calls.put(call)
+        if not call.done.wait(timeout_s):
+            with call.lock:
+                call.given_up = not call.done.is_set()
+            if call.given_up:
+                raise Overrun
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    def stop(self) -> None:
+        """Let the thread end once it has done what was asked."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call.run()

@@ -1,0 +1,99 @@
+"""The helper process of an export: `python -m rlprof.session.export_process FOLDER OUT ROOT`.
+
+It reads what core and the tool left in FOLDER, lets the tool make artifacts in OUT, and writes
+`exported.json` into FOLDER. If the tool raised nothing and left every artifact whole, the raw
+data are deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from rlprof import plugins
+from rlprof.types import Artifact, Capture, Target, Window
+
+RAW = "raw"
+"""Below a capture's scratch folder: the folder that is the tool's own."""
+
+
+def main(argv: list[str]) -> int:
+    """Export one capture, at low priority and within its time."""
+    folder, out, root, timeout_s = argv
+    os.nice(10)
+    signal.alarm(int(float(timeout_s)) + 30)  # who started us may be dead; end all the same
+    export(Path(folder), Path(out), Path(root))
+    return 0
+
+
+def export(folder: Path, out: Path, root: Path) -> None:
+    """Let the tool export what lies in *folder*; the outcome is in `exported.json` there."""
+    began = time.monotonic()
+    artifacts: list[Artifact] = []
+    error = ""
+    try:
+        capture = read_capture(folder)
+        out.mkdir(parents=True, exist_ok=True)
+        hooks = plugins.hooks("tool", load_class(capture.plugin)())
+        found = hooks.export(capture=capture, folder=folder / RAW, out=out) or []
+        artifacts = [_filled_in(artifact, out, root) for artifact in found]
+    except Exception as exc:  # a stranger's code; what it raised goes into the manifest
+        error = f"{type(exc).__name__}: {exc}"
+    result = {
+        "artifacts": [attrs.asdict(artifact) for artifact in artifacts],
+        "seconds": round(time.monotonic() - began, 6),
+        "error": error,
+    }
+    if not error and all(artifact.status == "whole" for artifact in artifacts):
+        shutil.rmtree(folder / RAW, ignore_errors=True)
+    draft = folder / "exported.json.tmp"
+    draft.write_text(json.dumps(result))
+    draft.rename(folder / "exported.json")
+
+
+def read_capture(folder: Path) -> Capture:
+    """Read the `capture.json` that core wrote before `start`."""
+    data: dict[str, Any] = json.loads((folder / "capture.json").read_bytes())
+    data["target"] = Target(**data["target"])
+    data["window"] = Window(**data["window"])
+    return Capture(**data)
+
+
+def load_class(plugin: str) -> type[Any]:
+    """Import `module:qualified.name`."""
+    module, _, name = plugin.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]
+
+
+def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
+    """Add size and checksum, and name the file relative to the run folder."""
+    file = (out / artifact.path).resolve()
+    if not file.is_relative_to(out.resolve()):
+        raise ValueError(f"artifact {artifact.path!r} lies outside its folder {out}")
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return attrs.evolve(
+        artifact,
+        path=str(file.relative_to(root.resolve())),
+        size=file.stat().st_size,
+        sha256=digest.hexdigest(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

