@@ -65,7 +65,16 @@ def read(path: str | Path) -> Run:
             for artifact in capture.artifacts
             if not (path / artifact.path).exists()
         ]
-    captures.sort(key=lambda c: (c.window.start_step, c.opened_ns, c.target.role, c.target.rank))
+    first: dict[str, int] = {}
+    for capture in captures:
+        first[capture.window.id] = min(
+            capture.opened_ns, first.get(capture.window.id, capture.opened_ns)
+        )
+    captures.sort(
+        key=lambda c: (
+            c.window.start_step, first[c.window.id], c.target.role, c.target.rank, c.opened_ns,
+        )
+    )  # fmt: skip
     return Run(
         path=path,
         run_id=run_id,

@@ -1,0 +1,47 @@
+"""The `rlprof` command: one file per subcommand, each with `add` (its arguments) and `run`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from rlprof.cli import check, export, ls, plan, plugins
+from rlprof.errors import RlprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = (check, plan, plugins, ls, export)
+
+_EPILOG = """\
+a first run:
+  rlprof check profile.yaml            is the config right, are its plugins there?
+  rlprof plan profile.yaml             what would be recorded?
+  python train.py                      rlprof.open("profile.yaml") in it does the recording
+  rlprof ls outputs/profile            which runs are there?
+  rlprof ls RUN                        what was captured, what was not, and why
+  rlprof export RUN --to timeline      one timeline for https://ui.perfetto.dev
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code: 0, 1 for what is wrong, 2 for wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="rlprof",
+        description="Profile a whole RL post-training step: training ranks and rollout engines.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(subparsers)
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args))
+    except RlprofError as exc:
+        print(f"rlprof: {exc}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `rlprof ls RUN | head`
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,39 @@
+"""Tables for people: aligned, no wider than they must be, the same piped into a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> str:
+    """Lay out *rows* under *head*; the columns named in *right* hold numbers."""
+    lines = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    laid = []
+    for line in lines:
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for cell, width, name in zip(line, widths, head, strict=True)
+        ]
+        laid.append("  ".join(cells).rstrip())
+    return "\n".join(laid)
+
+
+def size(number: int) -> str:
+    """Show a number of bytes: `812 B`, `4.2 MB`."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+
+
+def seconds(value: float | None) -> str:
+    """Show a duration: `12 ms`, `3.4 s`."""
+    if value is None:
+        return "-"
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"

@@ -1,0 +1,47 @@
+"""`rlprof check FILE`: is the config right, are its plugins there and do they accept it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof.config import check_config, merge_launches
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "check",
+        help="check a config and the plugins it names, all faults at once",
+        description="Check FILE whole: keys, values, the plugins it names, their options, what "
+        "they claim. Prints every fault with its line; nothing is recorded, nothing heavy is "
+        "imported. Exit code 0: a run can start with it.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a YAML file")
+    parser.add_argument(
+        "--role",
+        action="append",
+        metavar="ROLE",
+        help="check only the plugins of this role, as a process of that role would "
+        "(may be repeated; default: all roles)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was understood, or raise ConfigError."""
+    config, tools = check_config(args.file, roles=args.role)
+    if not config.enabled:
+        print(f"{args.file}: fine, and off (enabled: false)")
+        return 0
+    print(f"{args.file}: fine")
+    for role, uses in tools.items():
+        launch = merge_launches({use.name: use.launch for use in uses})
+        needs = ", ".join(sorted(launch.env)) or "nothing"
+        names = ", ".join(use.name for use in uses) or "no tool"
+        print(f"  {role}: {names}; processes must be born with: {needs}")
+    if not config.steps:
+        print("  steps: none; nothing is recorded until it is asked for")
+    return 0

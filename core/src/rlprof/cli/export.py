@@ -1,0 +1,49 @@
+"""`rlprof export RUN --to NAME`: turn a recorded run into something to look at."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof import plugins
+from rlprof.cli._table import size
+from rlprof.rundir import read
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "export",
+        help="make a timeline or a report of a run",
+        description="Let exporters read RUN and write into RUN/exports. `rlprof plugins` lists "
+        "the exporters that are installed.",
+    )
+    parser.add_argument("path", metavar="RUN", help="a run folder")
+    parser.add_argument(
+        "--to", default="timeline", metavar="NAME[,NAME]", help="exporters (default: timeline)"
+    )
+    parser.add_argument("--out", metavar="DIR", help="write here (default: RUN/exports)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the exporters one by one; print what they wrote."""
+    chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
+    recorded = read(args.path)
+    out = Path(args.out) if args.out else recorded.path / "exports"
+    out.mkdir(parents=True, exist_ok=True)
+    if recorded.is_running:
+        print("the run is still going on; this shows what is there now")
+    for name, plugin in chosen:
+        began = time.monotonic()
+        written = plugins.hooks("exporter", plugin()).export(run=recorded, out=out) or []
+        took = time.monotonic() - began
+        for file in written:
+            print(f"{name}: {file} ({size(Path(file).stat().st_size)}, {took:.1f} s)")
+        if not written:
+            print(f"{name}: wrote nothing")
+    return 0

@@ -1,0 +1,125 @@
+"""`rlprof ls RUN`: what was captured, what was not, and why; `rlprof ls DIR`: which runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof.cli._table import seconds, size, table
+from rlprof.rundir import find_runs, read
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rlprof.rundir import CaptureResult, Run
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "ls",
+        help="list runs, or what one run has captured",
+        description="With a run folder: every capture with its state, size and cost, then what "
+        "was skipped, missing or cut, and why. With a folder of runs: one line per run. A run "
+        "that is still going on can be looked at any time.",
+    )
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default="outputs/profile",
+        help="a run folder, or a folder of runs (default: outputs/profile)",
+    )
+    parser.add_argument("--files", action="store_true", help="show the path of every file")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables."""
+    path = Path(args.path)
+    runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
+    if runs:
+        print(_runs(runs))
+    else:
+        print(_run(read(path), files=args.files))
+    return 0
+
+
+def _runs(paths: list[Path]) -> str:
+    rows = []
+    for path in paths:
+        run = read(path)
+        rows.append((
+            str(path), _when(run), _state(run), str(len(run.processes)), str(len(run.captures)),
+            size(sum(a.size for c in run.captures for a in c.artifacts)),
+        ))  # fmt: skip
+    head = ("RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE")
+    return table(head, rows, right=("PROCESSES", "CAPTURES", "SIZE"))
+
+
+def _run(run: Run, *, files: bool) -> str:
+    total = sum(artifact.size for capture in run.captures for artifact in capture.artifacts)
+    attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    processes = _count(len(run.processes), "process", "es")
+    captures = _count(len(run.captures), "capture")
+    title = f"run {run.run_id}{attempt}: {_state(run)}, opened {_when(run)}"
+    parts = [f"{title}, {processes}, {captures}, {size(total)}"]
+    if run.captures:
+        numbers = ("EVENTS", "SIZE", "START", "STOP", "EXPORT")
+        rows = [_row(capture) for capture in run.captures]
+        parts.append(table(("WINDOW", "TARGET", "TOOL", "STATE", *numbers), rows, right=numbers))
+    else:
+        parts.append("nothing was captured")
+    parts += _listed("files", [a.path for c in run.captures for a in c.artifacts] if files else [])
+    parts += _listed("notes", _notes(run))
+    skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
+    parts += _listed("skipped", skipped)
+    parts += _listed("missing", [f"{target}: wrote nothing" for target in run.missing])
+    dead = [f"{p.target} (pid {p.here.pid} on {p.here.host}) died without closing its session"
+            for p in run.processes if p.state == "died"]  # fmt: skip
+    parts += _listed("problems", [*dead, *run.problems])
+    parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
+    return "\n\n".join(parts)
+
+
+def _row(capture: CaptureResult) -> tuple[str, ...]:
+    events = [a.events for a in capture.artifacts if a.events is not None]
+    return (
+        capture.window.id, str(capture.target), capture.tool, capture.state,
+        f"{sum(events):,}" if events else "-",
+        size(sum(artifact.size for artifact in capture.artifacts)) if capture.artifacts else "-",
+        seconds(capture.start_s), seconds(capture.stop_s), seconds(capture.export_s),
+    )  # fmt: skip
+
+
+def _notes(run: Run) -> list[str]:
+    """What each capture has to say, captures that say the same taken together."""
+    said: dict[str, list[str]] = {}
+    for capture in run.captures:
+        unsupported = [f"{key} was not recorded: {why}" for key, why in capture.unsupported.items()]
+        for note in [*capture.notes, *unsupported]:
+            said.setdefault(note, []).append(f"{capture.window.id} {capture.target} {capture.tool}")
+    return [
+        f"{who[0]}{f' and {len(who) - 1} more' if len(who) > 1 else ''}: {note}"
+        for note, who in said.items()
+    ]
+
+
+def _listed(title: str, items: list[str]) -> list[str]:
+    return ["\n".join([f"{title}:", *(f"  {item}" for item in items)])] if items else []
+
+
+def _state(run: Run) -> str:
+    if run.is_running:
+        return "running"
+    states = {process.state for process in run.processes}
+    return "died" if "died" in states else "ended" if states else "empty"
+
+
+def _when(run: Run) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.opened_ns / 1e9))
+
+
+def _count(number: int, word: str, plural: str = "s") -> str:
+    return f"{number} {word}" + (plural if number != 1 else "")

@@ -1,0 +1,79 @@
+"""`rlprof plan FILE`: which targets would be recorded, when, with what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof.cli._table import table
+from rlprof.config import load_config
+from rlprof.errors import ConfigError
+from rlprof.schedule import parse_steps
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rlprof.config import Config
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="show what a config would record",
+        description="Show the windows FILE opens within the given steps: one line per step and "
+        "role. Needs none of the plugins.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a YAML file")
+    parser.add_argument(
+        "--steps", default="0-100", metavar="A-B", help="the steps to look at (default: 0-100)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    config = load_config(args.file)
+    if not config.enabled:
+        print(f"{args.file}: off (enabled: false)")
+        return 0
+    try:
+        asked = parse_steps(args.steps).ranges
+        first, last = asked[0].start, asked[0].stop - 1
+    except (ValueError, IndexError) as exc:
+        raise ConfigError([f"--steps: expected a range like 0-20, got {args.steps!r}"]) from exc
+    rows = _rows(config, first, last)
+    print(f"mode {config.mode}, steps {config.steps}; looking at {first}-{last}\n")
+    if not rows:
+        print("nothing is recorded in these steps")
+        return 0
+    print(table(("STEP", "ROLE", "RANKS", "TOOLS", "WINDOWS"), rows, right=("STEP",)))
+    print(
+        "\nwritten to " + config.run_dir + "/<run id>/step_<step>/<phase>/<role>_<rank>_of_<world>/"
+    )
+    return 0
+
+
+def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for step in config.steps.between(first, last):
+        for name, role in config.roles.items():
+            ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
+            tools = ", ".join(config.tools_of(name)) or "-"
+            if role.engine:
+                tools += f" in engine {role.engine}"
+            windows = _windows(config, name, step)
+            if windows:
+                rows.append((str(step), name, ranks, tools, windows))
+    return rows
+
+
+def _windows(config: Config, role: str, step: int) -> str:
+    schedule = config.schedule(role)
+    if schedule.mode == "continuous":
+        if schedule.join_steps and step - 1 in schedule.steps:
+            return ""  # part of the window that opened before
+        window = schedule.at_step(step)
+        return window.id if window else ""
+    if schedule.phases is None:
+        return "one per outermost phase"
+    return ", ".join(f"{step}/{phase}" for phase in schedule.phases)

@@ -1,0 +1,51 @@
+"""`rlprof plugins`: what is installed, from which distribution, and does it fit this core?"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from rlprof import plugins
+from rlprof.cli._table import table
+from rlprof.errors import PluginError
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "plugins",
+        help="list the installed tools, engines and exporters",
+        description="List every plugin some installed distribution offers. Each is imported here, "
+        "one by one, to see whether it fits; a run imports only those its config names. Exit "
+        "code 1: one of them does not fit.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:  # noqa: ARG001 -- commands are alike
+    """Print the table, and what is wrong below it."""
+    rows, faults = [], []
+    for offer in plugins.offers():
+        try:
+            plugin = plugins.load(offer.kind, offer.name)
+            note = next(iter((plugin.__doc__ or "").strip().splitlines()), "")
+            fits = "yes"
+        except PluginError as exc:
+            fits, note = "NO", "see below"
+            faults.append(str(exc))
+        rows.append((offer.kind, offer.name, f"{offer.distribution} {offer.version}", fits, note))
+    print(f"rlprof {metadata.version('rlprof')}\n")
+    if not rows:
+        print("no plugins are installed; install what you use, for example:")
+        print("  pip install rlprof-torch rlprof-timeline")
+        return 0
+    print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows))
+    for fault in faults:
+        print(f"\n{fault}")
+    missing = sorted(plugins.KNOWN.keys() - {offer.name for offer in plugins.offers()})
+    if missing:
+        print("\nalso known: " + ", ".join(f"{name} ({plugins.KNOWN[name]})" for name in missing))
+    return 1 if faults else 0

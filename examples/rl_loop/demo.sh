@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# `make demo`: train with two ranks under torchrun, profiled by profile.yaml; then look at the run.
+set -euo pipefail
+python=$1
+cd "$(dirname "$0")"
+bin=$(dirname "$python")
+outputs=$(cd ../.. && pwd)/outputs
+mkdir -p "$outputs"
+cd "$outputs/.."
+
+say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
+
+say rlprof check examples/rl_loop/profile.yaml
+"$bin/rlprof" check examples/rl_loop/profile.yaml
+say rlprof plan examples/rl_loop/profile.yaml --steps 1-6
+"$bin/rlprof" plan examples/rl_loop/profile.yaml --steps 1-6
+say torchrun --nproc-per-node 2 examples/rl_loop/train.py --config examples/rl_loop/profile.yaml
+OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
+    examples/rl_loop/train.py --config examples/rl_loop/profile.yaml
+run=$(ls -td outputs/profile/*/ | head -n 1)
+run=${run%/}
+say rlprof ls "$run"
+"$bin/rlprof" ls "$run"
+say rlprof export "$run" --to timeline
+"$bin/rlprof" export "$run" --to timeline
+echo
+echo "Open $run/exports/timeline.json.gz in https://ui.perfetto.dev (it stays on your machine)."

@@ -1,0 +1,72 @@
+"""What the tools can be asked; verl's words mean here what they mean there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+CONTENTS = ("cpu", "cuda", "xpu", "memory", "shapes", "stack", "flops", "modules")
+
+
+def parse_contents(value: Any) -> tuple[str, ...]:
+    """Read `contents`: names out of `CONTENTS`; raise ValueError naming the one that is none."""
+    import difflib
+
+    items = value if isinstance(value, (list, tuple)) else [value]
+    for item in items:
+        if item not in CONTENTS:
+            close = difflib.get_close_matches(str(item), CONTENTS, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"expected some of {', '.join(CONTENTS)}, got {item!r}{hint}")
+    return tuple(dict.fromkeys(items))
+
+
+def _at_least(least: int) -> Any:
+    def validate(_: Any, __: Any, value: int) -> None:
+        if value < least:
+            raise ValueError(f"expected at least {least}, got {value}")
+
+    return validate
+
+
+@attrs.frozen
+class MiniBatches:
+    """Which mini-batches of a window to record; each stretch of `active` is a trace of its own."""
+
+    active: int = attrs.field(validator=_at_least(1))
+    """Recorded in a row."""
+    skip_first: int = attrs.field(default=0, validator=_at_least(0))
+    """Passed over once, at the beginning."""
+    wait: int = attrs.field(default=0, validator=_at_least(0))
+    """Passed over before each stretch."""
+    warmup: int = attrs.field(default=0, validator=_at_least(0))
+    """Recorded and thrown away before each stretch."""
+    repeat: int = attrs.field(default=1, validator=_at_least(0))
+    """Stretches; 0: as many as the window holds."""
+
+
+@attrs.frozen
+class TorchOptions:
+    """Options of `torch`."""
+
+    contents: tuple[str, ...] = attrs.field(default=(), metadata={"parse": parse_contents})
+    """What to record; empty: the CPU and the device there is. `cpu` is always on, for without it
+    phases could not be found."""
+    all_threads: bool = True
+    """Record every thread of the process, where this torch can (2.8 and later, not together
+    with `memory`); false: only the thread that opens the window."""
+    schedule: MiniBatches | None = None
+    """Record only some mini-batches, as told by `prof.minibatch()`."""
+
+
+@attrs.frozen
+class MemoryOptions:
+    """Options of `torch_memory`."""
+
+    max_entries: int = attrs.field(default=100_000, validator=_at_least(1))
+    """Allocations and frees kept; the oldest go first."""
+    stacks: bool = True
+    """Keep the Python stack of each."""
+    on_oom: bool = False
+    """Write a snapshot the moment an allocation fails inside a window, too."""
