@@ -14,25 +14,51 @@ Then `rlprof ls RUN` and `rlprof export RUN --to timeline`.
 The house has four rooms: `config` (what is asked), `schedule` (when to record), `session` (who
 records), `rundir` (where it goes). Plugins meet core in `hookspecs` and `plugins`; all speak in
 the words of `types`.
+
+Names are imported when they are first used, so that `import rlprof` costs next to nothing where
+rlprof is off.
 """
 
 from __future__ import annotations
 
-from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
-from rlprof.hookspecs import hookimpl
-from rlprof.plugins import register
-from rlprof.rundir import Run, read
-from rlprof.session import Off, Session, annotate, open  # noqa: A004
-from rlprof.types import (
-    Artifact,
-    Capture,
-    Clock,
-    Launch,
-    Recording,
-    Target,
-    Window,
-    safe_name,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
+    from rlprof.hookspecs import hookimpl
+    from rlprof.plugins import register
+    from rlprof.rundir import Run, read
+    from rlprof.session._annotate import annotate
+    from rlprof.session._off import Off
+    from rlprof.session._open import open  # noqa: A004 -- rlprof.open, as one says it
+    from rlprof.session._session import Session
+    from rlprof.types import (
+        Artifact,
+        Capture,
+        Clock,
+        Launch,
+        Recording,
+        Target,
+        Window,
+        safe_name,
+    )
+
+_HOMES = {
+    "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
+    "hookspecs": ("hookimpl",),
+    "plugins": ("register",),
+    "rundir": ("Run", "read"),
+    "session._annotate": ("annotate",),
+    "session._off": ("Off",),
+    "session._open": ("open",),
+    "session._session": ("Session",),
+    "types": (
+        "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "safe_name",
+    ),
+}  # fmt: skip
+
+_HOME = {name: f"rlprof.{module}" for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Artifact",
@@ -57,3 +83,14 @@ __all__ = [
     "register",
     "safe_name",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rlprof' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
-import logging
 import os
-import tempfile
-from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from rlprof.config import check_config
-from rlprof.errors import ConfigError, RlprofError
-from rlprof.rundir import Here, join
-from rlprof.session import _current
-from rlprof.session._boundary import Boundary
 from rlprof.session._off import Off
-from rlprof.session._recorder import Recorder
-from rlprof.session._scribe import Scribe
-from rlprof.session._session import Place, Session
-from rlprof.types import Target, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof.config import Config, ToolUse
-
-log = logging.getLogger("rlprof")
-
-_RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
-         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
-"""Where launchers say the global rank and the world size: torchrun, Slurm, Open MPI."""
-
-_DRIVEN = ("torch", "torch-npu", "ray", "vllm", "sglang")
-"""Distributions whose versions matter to who reads a profile."""
+    from rlprof.config import Config
+    from rlprof.session._session import Session
 
 
 def open(  # noqa: A001 -- rlprof.open, as one says it
@@ -60,102 +36,6 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
         config = os.environ.get("RLPROF_CONFIG") or None
     if config is None:
         return Off()
-    wanted = None if role is None else [role]
-    checked, tools = check_config(config, roles=wanted)
-    if not checked.enabled:
-        return Off()
-    role = role or _only_role(checked)
-    target = _target(checked, role, rank, world_size, coordinates)
-    if _current.session is not None:
-        raise RlprofError(
-            "rlprof.open: a session is open in this process; close it first (a process has one)"
-        )
-    boundary = Boundary(strict=checked.strict, name=str(target))
-    session = boundary.call(
-        "open",
-        lambda: _open(checked, target, tools.get(role, ()), boundary),
-        lambda _: log.error("%s: rlprof stays off in this process", target),
-    )
-    return session or Off()
+    from rlprof.session._begin import begin
 
-
-def _only_role(config: Config) -> str:
-    if len(config.roles) == 1:
-        return next(iter(config.roles))
-    names = ", ".join(config.roles)
-    raise ConfigError([f"the config has the roles {names}; say which this process is: role=..."])
-
-
-def _target(
-    config: Config,
-    role: str,
-    rank: int | None,
-    world_size: int | None,
-    coordinates: Mapping[str, int] | None,
-) -> Target:
-    env = os.environ
-    by_rank, by_size = next((pair for pair in _RANK if pair[0] in env), _RANK[0])
-    rank = int(env.get(by_rank, 0)) if rank is None else rank
-    world_size = int(env.get(by_size, rank + 1)) if world_size is None else world_size
-    if not 0 <= rank < world_size:
-        raise ConfigError([f"rank {rank} does not exist in a world of {world_size}"])
-    chosen = config.roles[role].ranks if role in config.roles else None
-    beyond = [number for number in chosen or () if number >= world_size]
-    if beyond:
-        raise ConfigError(
-            [f"roles.{role}.ranks: rank {beyond[0]} does not exist in a world of {world_size}"]
-        )
-    return Target(role, rank, world_size, coordinates=dict(coordinates or {}))
-
-
-def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: Boundary) -> Session:
-    """Join the run, start the helper thread, and let the tools warm up where a window is due."""
-    header = {
-        "rlprof": metadata.version("rlprof"),
-        "config": config.as_data(),
-        "expected": config.expected(),
-    }
-    here = Here.now()
-    run = join(Path(config.run_dir).absolute(), target, header)
-    base = Path(config.scratch_dir or tempfile.gettempdir()).absolute()
-    name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
-    life = f"{run.run_id}-{run.attempt}"
-    scratch = base / f"rlprof-{os.getuid()}" / life / name
-    schedule = config.schedule(target.role)
-    session = Session(
-        Place(target, here, run, scratch),
-        schedule,
-        config.limits,
-        boundary,
-        scribe=lambda tick: Scribe(run.path, name, config.limits, boundary, tick),
-    )
-    scribe = session.scribe
-    scribe.tell(
-        "process", target=attrs.asdict(target), here=attrs.asdict(here), versions=_versions()
-    )
-    scribe.clock()
-    is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
-    if is_chosen and schedule.steps:
-        scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        recorders = [
-            Recorder(use, target, boundary=boundary, scribe=scribe, limits=config.limits)
-            for use in uses
-        ]
-        for recorder in recorders:
-            recorder.configure()
-        session.adopt(recorders)
-    atexit.register(session.close)
-    os.register_at_fork(after_in_child=session.forget)
-    _current.session = session
-    log.info("%s: writes to %s", target, run.path)
-    return session
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _DRIVEN:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return begin(config, role, rank, world_size, coordinates)

@@ -1,11 +1,11 @@
-"""Turn the almost-JSON that Kineto writes into strict JSON, one event or metadata block at a time.
+r"""Turn the almost-JSON that Kineto writes into strict JSON, one event or metadata block at a time.
 
 Separate from `_kineto.py` because it knows the faults and not the file: text in, text out, no I/O.
 Undecodable bytes arrive as lone surrogates (`errors="surrogateescape"`).
 
 What Kineto does to text, read in its `output_json.cpp` and seen with torch 2.13: span names and
 metadata keys go out unescaped; in names, args and metadata values every backslash becomes a slash
-(so the `\\"` that torch wrote arrives as `/"`) and newlines vanish. Older ones replaced neither.
+(so the `\"` that torch wrote arrives as `/"`) and newlines vanish. Older ones replaced neither.
 """
 
 from __future__ import annotations
@@ -30,45 +30,52 @@ _FORGED_SPAN = re.compile(
 # The text before and after a name in every layout of Kineto: what is between them is the name,
 # whatever it holds. The first that matches counts.
 _NAMES = (
-    re.compile(r'("name": "Iteration Start: )(.*)(", "ph": "i", "s": "g",\n    "pid": )', re.S),
-    re.compile(r'("name": ")(.*)(", "pid": [^\s",]+, "tid": [^\s",]+,\n    "ts": )', re.S),
-    re.compile(r'("name": ")(.*)(",\n    "pid": )', re.S),
-    re.compile(r'("args": \{\n      "(?:name|labels)": ")(.*)("\n    \}\n  \})', re.S),
+    re.compile(
+        r'("name": "Iteration Start: )(.*)(", "ph": "i", "s": "g",\n    "pid": )', re.DOTALL
+    ),
+    re.compile(r'("name": ")(.*)(", "pid": [^\s",]+, "tid": [^\s",]+,\n    "ts": )', re.DOTALL),
+    re.compile(r'("name": ")(.*)(",\n    "pid": )', re.DOTALL),
+    re.compile(r'("args": \{\n      "(?:name|labels)": ")(.*)("\n    \}\n  \})', re.DOTALL),
 )
-_ARGS = re.compile(r'("args":\s*\{)(.*)(\}\s*\})\s*\Z', re.S)
+_ARGS = re.compile(r'("args":\s*\{)(.*)(\}\s*\})\s*\Z', re.DOTALL)
+
+_LONGEST = 1 << 20  # a damaged event beyond this is a hole in the file, not an event
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # C++ prints nan and inf, Python NaN and Infinity.
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)\b', re.S | re.I)
+_TOKEN = re.compile(
+    r'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)\b', re.DOTALL | re.IGNORECASE
+)
 _ESCAPE = re.compile(
-    r"(?P<whole>\\u[dD][89abAB]\w\w\\u[dD][c-fC-F][\da-fA-F]{2})"
-    r"|(?P<half>\\u[dD][89a-fA-F][\da-fA-F]{2})"
-    r'|(?P<plain>\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))|(?P<stray>[\\\x00-\x1f])',
+    r"(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r'|(?P<plain>\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|(?P<stray>[\\\x00-\x1f])',
 )
 # A quote ends a string only where JSON can go on after it.
-_LOOSE = re.compile(r'"(.*?)"(?=\s*(?:[\]}:]|,\s*["\[{\d\-tfn]|\Z))', re.S)
+_LOOSE = re.compile(
+    r'"(.*?)(?<!\\)"(?=\s*(?:[\]}:]|,\s*(?:["\[{\d-]|true\b|false\b|null\b)|\Z))', re.DOTALL
+)
 
-_KEY = re.compile(r'\s*("(?:[^"\\\n]|\\.)*")\s*:\s*')
+_KEY = re.compile(r'\s*("[^"\\\n]*(?:\\.[^"\\\n]*)*")\s*:\s*')
 _MEMBER_ENDS = re.compile(r"[ \t]*,?[ \t]*(?:\n|\Z)")
+_OPENING = re.compile(r"(?:[ \t]*\n)*([ \t]*)\S[^\n]*[\[{][ \t]*\n")
 _NEXT_MEMBER = re.compile(r'\n\s*(?="[^\n]*":)')
-_TEXT_MEMBER = re.compile(r'"(.*?)":\s*"(.*)"', re.S)
+_TEXT_MEMBER = re.compile(r'"(.*?)":\s*"(.*)"', re.DOTALL)
 
 
 def _refuse(constant: str) -> None:
-    message = f"{constant} is not JSON"
-    raise ValueError(message)
+    raise ValueError(f"{constant} is not JSON")
 
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
-def strict(text: str) -> Any:  # noqa: ANN401 - any JSON value
+def strict(text: str) -> Any:
     """Return the value of *text*; ValueError when a strict reader (RFC 8259) could refuse it."""
     try:
         value = _STRICT.decode(text)
     except RecursionError as exc:
-        message = "nested too deeply"
-        raise ValueError(message) from exc
+        raise ValueError("nested too deeply") from exc
     if "\\u" in text:
         # The grammar allows half a surrogate pair, orjson, serde and simdjson do not.
         json.dumps(value, ensure_ascii=False).encode()
@@ -92,9 +99,14 @@ def event(text: str) -> str | None:
     text = _SURROGATE.sub("\ufffd", text)
     if _is_object(text) and not is_forged(text):
         return text
+    if len(text) > _LONGEST:
+        return None
     text = _rename(text)
-    no_args = _ARGS.sub(lambda m: f'{m[1]}"unreadable": {json.dumps(m[2].strip())}{m[3]}', text)
-    return next(filter(_is_object, (*_mended(text), no_args)), None)
+    mended = next(filter(_is_object, _mended(text)), None)
+    if mended is not None:
+        return mended
+    text = _ARGS.sub(lambda m: f'{m[1]}"unreadable": {json.dumps(m[2].strip())}{m[3]}', text)
+    return text if _is_object(text) else None
 
 
 def _is_object(text: str) -> bool:
@@ -107,7 +119,7 @@ def _is_object(text: str) -> bool:
 def _rename(text: str) -> str:
     for pattern in _NAMES:
         match = pattern.search(text)
-        if match and "\n  }" not in match[2]:  # else: more than one event
+        if match and '\n  {\n    "' not in match[2]:  # else: more than one event
             return text[: match.start(2)] + _inner(match[2]) + text[match.end(2) :]
     return text
 
@@ -124,15 +136,30 @@ def _inner(text: str) -> str:
 
 def _mended(text: str) -> Iterator[str]:
     """Yield readings of *text* from the likeliest to the boldest; the caller takes the first."""
+    undone = text.replace('/"', '\\"')  # what Kineto did to an escaped quote
     yield text
     yield _clean(text)
-    yield _clean(text.replace('/"', '\\"'))  # undo what Kineto did to an escaped quote
-    yield _clean(_LOOSE.sub(lambda m: f'"{_inner(m[1])}"', text))
+    yield _clean(undone)
+    member = _TEXT_MEMBER.fullmatch(text) if text.endswith('"') else None
+    if member:
+        key, value = _inner(member[1]), _inner(member[2].replace('/"', '"'))
+        yield f'"{key}": "{value}"'
+    for loose in (undone, text):
+        yield _clean(_LOOSE.sub(lambda m: f'"{_inner(m[1])}"', loose))
 
 
 def _clean(text: str) -> str:
     """Mend what is inside strings, and turn bare NaN and Infinity into null."""
-    return _TOKEN.sub(lambda m: _ESCAPE.sub(_escape, m[0]) if m[0][0] == '"' else "null", text)
+    return _TOKEN.sub(_clean_token, text)
+
+
+def _clean_token(match: re.Match[str]) -> str:
+    token = match[0]
+    if not token.startswith('"'):
+        return "null"
+    if "\\" not in token and token.isprintable():  # most of them
+        return token
+    return _ESCAPE.sub(_escape, token)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -157,7 +184,7 @@ def members(text: str) -> Members:
 
     Of two values for one key the last counts, as it does for `json.loads`.
     """
-    text = _SURROGATE.sub("\ufffd", text).strip(", \t\r\n")
+    text = _SURROGATE.sub("\ufffd", text).rstrip(", \t\r\n").lstrip(",\r\n")
     values: dict[str, str] = {}
     repaired = dropped = position = 0
     while position < len(text):
@@ -193,10 +220,9 @@ def _member(text: str, position: int) -> tuple[str, str, int] | None:
 
 def _extent(text: str, position: int) -> int:
     """Return where a damaged member ends: at its closing bracket or before the next key."""
-    line = text[position:].split("\n", 1)[0]
-    if line.rstrip().endswith(("{", "[")):
-        indent = line[: len(line) - len(line.lstrip())]
-        closing = re.compile(rf"\n{indent}[\]}}],?[ \t]*(?=\n|\Z)").search(text, position)
+    opening = _OPENING.match(text, position)
+    if opening:
+        closing = re.compile(rf"\n{opening[1]}[\]}}],?[ \t]*(?=\n|\Z)").search(text, position)
         if closing:
             return closing.end()
     following = _NEXT_MEMBER.search(text, position + 1)
@@ -205,9 +231,7 @@ def _extent(text: str, position: int) -> int:
 
 def _mended_members(text: str) -> tuple[dict[str, str], bool]:
     """Return the members that *text* can be read as, and whether nothing had to be mended."""
-    as_text = _TEXT_MEMBER.fullmatch(text)
-    bold = f'"{_inner(as_text[1])}": "{_inner(as_text[2])}"' if as_text else text
-    for candidate in (*_mended(text), bold):
+    for candidate in _mended(text):
         try:
             value = strict(f"{{{candidate}}}")
         except ValueError:

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# `make bench`: every benchmark, in the environment it needs; fails if a limit is missed.
+set -uo pipefail
+cd "$(dirname "$0")"
+failed=0
+../.envs/test/bin/python imports.py || failed=1
+../.envs/peer/bin/python off.py 2> >(grep -v Warning >&2) || failed=1
+../.envs/test/bin/python idle.py || failed=1
+../.envs/test/bin/python recording.py || failed=1
+exit $failed
