@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -34,27 +34,31 @@ def _plain(value: Any) -> Any:
 
 
 class Journal:
-    """The file; made on the first write, one `write` call for many lines."""
+    """The file; made on the first write, one `write` call for many lines.
+
+    What a full disk refuses stays here, to the byte: the next call goes on where it was cut.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
-        self._torn = False
+        self._waiting = bytearray()
 
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Append *lines*; raise OSError if not all of them could be, having lost none before."""
-        if not lines:
+    def __len__(self) -> int:
+        """How many bytes wait to be written."""
+        return len(self._waiting)
+
+    def write(self, lines: Iterable[bytes]) -> None:
+        """Append *lines*; raise OSError if not all of them could be written yet."""
+        for line in lines:
+            self._waiting += line
+        if not self._waiting:
             return
         if self._fd is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        data = b"".join(lines)
-        if self._torn:  # a full disk cut the line before: end it, readers skip it
-            data = b"\n" + data
-        self._torn = True
-        while data:
-            data = data[os.write(self._fd, data) :]
-        self._torn = False
+        while self._waiting:
+            del self._waiting[: os.write(self._fd, self._waiting)]
 
     def close(self) -> None:
         """Close the file; any number of times."""

@@ -113,7 +113,9 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
         schedule,
         config.limits,
         boundary,
-        scribe=lambda tick: Scribe(run.path, name, config.limits, boundary, tick),
+        scribe=lambda tick: Scribe(
+            run.path, name, scratch=scratch, limits=config.limits, boundary=boundary, tick=tick
+        ),
     )
     scribe = session.scribe
     scribe.tell(
@@ -131,10 +133,19 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
             recorder.configure()
         session.adopt(recorders)
     atexit.register(session.close)
-    os.register_at_fork(after_in_child=session.forget)
     _current.session = session
     log.info("%s: writes to %s", target, run.path)
     return session
+
+
+def _forget() -> None:
+    """Make a forked child deaf: the session's threads and files are its parent's."""
+    session, _current.session = _current.session, None
+    if session is not None:
+        session.forget()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def _versions() -> dict[str, str]:

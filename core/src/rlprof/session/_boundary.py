@@ -33,11 +33,11 @@ class Boundary:
         try:
             return function()
         except Exception as exc:
+            reason = f"{type(exc).__name__}: {exc}"
+            failed(reason)
             if self.strict:
                 raise
-            reason = f"{type(exc).__name__}: {exc}"
             self.tell(what, reason, exc)
-            failed(reason)
             return None
 
     def say(self, message: str) -> None:

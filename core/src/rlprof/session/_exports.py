@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.session.export_process import RAW, export
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -37,8 +40,9 @@ class Job:
 class Exports:
     """The queue; `poll` moves it on and never waits."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, discard: Callable[[Path], None]) -> None:
         self._timeout_s = timeout_s
+        self._discard = discard
         self._waiting: deque[Job] = deque()
         self._running: tuple[Job, subprocess.Popen[bytes], float] | None = None
 
@@ -61,27 +65,42 @@ class Exports:
                 process.kill()
                 lines = [_failed(job, f"took longer than export_timeout_s {self._timeout_s:g}")]
             else:
-                lines = _result(job, process.returncode)
+                lines = self._result(job, process.returncode)
             self._running = None
         if self._waiting:
             job = self._waiting.popleft()
             if job.in_process:
-                from rlprof.session.export_process import export
-
                 export(job.folder, job.out, job.root)
-                return lines + _result(job, 0)
-            self._running = (job, _spawn(job, self._timeout_s), time.monotonic())
+                return lines + self._result(job, 0)
+            try:
+                self._running = (job, _spawn(job, self._timeout_s), time.monotonic())
+            except OSError as exc:
+                lines.append(_failed(job, f"the helper process could not be started: {exc}"))
         return lines
 
-    def abandon(self) -> int:
-        """Give up what has not ended; return how many captures that leaves unexported."""
-        count = len(self)
+    def _result(self, job: Job, code: int) -> list[dict[str, Any]]:
+        """Read what the helper left: `exported.json`, or its last words."""
+        try:
+            result = json.loads((job.folder / "exported.json").read_bytes())
+        except (OSError, ValueError):
+            words = _last_words(job)
+            return [_failed(job, f"the helper process ended with {code}: {words}")]
+        lines = [
+            {"event": "artifact", **job.key, "artifact": artifact}
+            for artifact in result["artifacts"]
+        ]
+        if result["error"]:
+            lines.append(_failed(job, result["error"]))
+        lines.append({"event": "exported", **job.key, "seconds": result["seconds"]})
+        if not (job.folder / RAW).exists():
+            self._discard(job.folder)
+        return lines
+
+    def abandon(self) -> None:
+        """Give up what has not ended; its raw data stay where they are."""
+        self._waiting.clear()
         if self._running is not None:
             self._running[1].kill()
-            self._running[1].wait()
-        self._running = None
-        self._waiting.clear()
-        return count
 
 
 def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
@@ -101,24 +120,12 @@ def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
         )
 
 
-def _result(job: Job, code: int) -> list[dict[str, Any]]:
-    """Read what the helper left: `exported.json`, or its last words."""
+def _last_words(job: Job) -> str:
     try:
-        result = json.loads((job.folder / "exported.json").read_bytes())
-    except (OSError, ValueError):
-        try:
-            words = (job.folder / "export.log").read_text(errors="replace").strip()
-        except OSError:
-            words = ""
-        last = words.splitlines()[-1][:500] if words else "it said nothing"
-        return [_failed(job, f"the helper process ended with {code}: {last}")]
-    lines = [
-        {"event": "artifact", **job.key, "artifact": artifact} for artifact in result["artifacts"]
-    ]
-    if result["error"]:
-        lines.append(_failed(job, result["error"]))
-    lines.append({"event": "exported", **job.key, "seconds": result["seconds"]})
-    return lines
+        words = (job.folder / "export.log").read_text(errors="replace").strip()
+    except OSError:
+        words = ""
+    return words.splitlines()[-1][:500] if words else "it said nothing"
 
 
 def _failed(job: Job, error: str) -> dict[str, Any]:

@@ -99,6 +99,7 @@ class Recorder:
             return
         if self.broken:
             self._failed("start", f"not started: {self.broken}")
+            self._scribe.discard(self._job.folder)
             self._job = None
             return
         self._started = False
@@ -122,7 +123,9 @@ class Recorder:
             done = self._attempt("stop", lambda: self._timed("stop", hook, export), key=job.key)
             seconds = done and done[1]
         self._scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
-        if self._started and "stop was not answered" not in self.broken:
+        if not self._started:
+            self._scribe.discard(job.folder)
+        elif "stop was not answered" not in self.broken:
             export()
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:

@@ -6,9 +6,13 @@ A run folder that hangs (a dead NFS server) hangs this thread and nobody else.
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 import time
 from collections import deque
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,7 +22,6 @@ from rlprof.session._exports import Exports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from rlprof.config import Limits
     from rlprof.rundir import RawSpan
@@ -37,11 +40,19 @@ class Scribe:
     """Writes one process' manifest and spans, and runs its exports."""
 
     def __init__(
-        self, folder: Path, name: str, limits: Limits, boundary: Boundary, tick: Callable[[], None]
+        self,
+        folder: Path,
+        name: str,
+        *,
+        scratch: Path,
+        limits: Limits,
+        boundary: Boundary,
+        tick: Callable[[], None],
     ) -> None:
         self.over_budget = False
         self.dropped = 0
         self._folder = folder
+        self._scratch = scratch
         self._limits = limits
         self._boundary = boundary
         self._tick = tick
@@ -49,9 +60,9 @@ class Scribe:
         self._spans = Journal(folder / "spans" / f"{name}.jsonl")
         self._records: deque[dict[str, Any]] = deque()
         self._raw: deque[RawSpan] = deque()
-        self._pending: tuple[list[bytes], list[bytes]] = ([], [])
+        self._rubbish: deque[Path] = deque()
         self._tickets: deque[threading.Event] = deque()
-        self.exports = Exports(limits.export_timeout_s)
+        self.exports = Exports(limits.export_timeout_s, self.discard)
         self._wake = threading.Event()
         self._is_late = False
         self._is_ending = False
@@ -73,6 +84,10 @@ class Scribe:
             self._raw.append(raw)
         else:
             self.dropped += 1
+
+    def discard(self, folder: Path) -> None:
+        """Have a scratch folder removed that nobody needs any more."""
+        self._rubbish.append(folder)
 
     def flush(self) -> None:
         """Wait until what was left is on disk, but not for a run folder that does not answer."""
@@ -96,6 +111,7 @@ class Scribe:
             if self._thread.is_alive() and len(self.exports):
                 self._boundary.say(f"exporting: {len(self.exports)} left")
         if self._thread.is_alive():
+            self.exports.abandon()
             self._boundary.tell("close", f"{self._folder} does not answer; the rest is lost")
 
     def _run(self) -> None:
@@ -119,6 +135,7 @@ class Scribe:
         self._write()
         for ticket in tickets:
             ticket.set()
+        self._tidy()
         if any(line["event"] == "artifact" for line in lines):
             self.over_budget = self._spent() >= self._limits.bytes
         self._tick()
@@ -131,18 +148,24 @@ class Scribe:
         self._write()
         self._manifest.close()
         self._spans.close()
+        self._tidy()
+        mine = [Path(folder) for folder, _, _ in os.walk(self._scratch, topdown=False)]
+        for folder in [*mine, self._scratch.parent]:
+            with suppress(OSError):  # holds what could not be exported, or another process' data
+                folder.rmdir()
+
+    def _tidy(self) -> None:
+        while self._rubbish:
+            shutil.rmtree(self._rubbish.popleft(), ignore_errors=True)
 
     def _lost(self, reason: str) -> None:
         """Nothing to do: what could not be written is kept for the next turn."""
 
     def _write(self) -> None:
-        records, spans = self._pending
-        records += [as_line(self._records.popleft()) for _ in range(len(self._records))]
-        spans += [as_line(span_record(self._raw.popleft())) for _ in range(len(self._raw))]
+        records = [as_line(self._records.popleft()) for _ in range(len(self._records))]
         self._manifest.write(records)
-        self._pending = ([], spans)
-        self._spans.write(spans)
-        self._pending = ([], [])
+        count = 0 if len(self._spans) else len(self._raw)  # spans wait where they are counted
+        self._spans.write(as_line(span_record(self._raw.popleft())) for _ in range(count))
         self._is_late = False
 
     def _spent(self) -> int:

@@ -99,7 +99,7 @@ class Session:
     def step(self, step: int) -> None:
         """Say that *step* begins, and with it the one before ends."""
         step = index(step)
-        if step == self.current_step:
+        if step == self.current_step or self._is_closed:
             return
         self._end_step()
         self.current_step = step
@@ -177,6 +177,8 @@ class Session:
     @survives
     def leave(self, scope: Scope) -> None:
         """Write the span down; close its range, and its window if it has one."""
+        if self._is_closed:
+            return
         above = scope.parent
         if above is None and scope.step is not None:
             above = self._step_id
@@ -197,11 +199,10 @@ class Session:
         self._recorders = recorders
 
     def forget(self) -> None:
-        """Become deaf: in a forked child, whose threads and files are its parent's."""
+        """Become deaf, in a forked child."""
         self._is_closed = True
         self._open = None
         self._recorders = ()
-        self._schedule = attrs.evolve(self._schedule, steps=type(self._schedule.steps)())
 
     def _open_window(self, window: Window | None, owner: Scope | None) -> None:
         if window is None or not self._recorders:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ class OpenWindow:
         self.owner = owner
         """The phase it is the window of; None: of a step."""
         self.is_recording = False
-        self.due = ""
-        """Why it must be closed by the thread that opened it, as soon as that comes by."""
         self._recorders = tuple(recorders)
         self._ranges: dict[int, list[Scope]] = {}
         self._ended: set[int] = set()
@@ -47,8 +46,9 @@ class OpenWindow:
             return
         self.is_recording = False
         self._ranges.clear()
-        for recorder in reversed(self._recorders):
-            recorder.stop(self.window, reason)
+        with ExitStack() as stack:  # last in, first out, and all of them even if one raises
+            for recorder in self._recorders:
+                stack.callback(recorder.stop, self.window, reason)
 
     def overdue(self, window_s: float) -> bool:
         """Whether it has been recording for longer than *window_s*."""

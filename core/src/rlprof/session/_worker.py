@@ -6,6 +6,8 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from rlprof.errors import CaptureError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,8 +29,10 @@ class _Call:
     def run(self) -> None:
         try:
             self.result = self.function()
-        except BaseException as exc:  # handed to who waits
+        except Exception as exc:  # handed to who waits
             self.error = exc
+        except BaseException as exc:  # a SystemExit here is a plugin's, not the user's
+            self.error = CaptureError(f"raised {type(exc).__name__}: {exc}")
         with self.lock:
             late = self.given_up
             self.done.set()

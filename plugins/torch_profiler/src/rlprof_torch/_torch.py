@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,6 +19,7 @@ from rlprof_torch._options import TorchOptions
 from rlprof_torch._recording import NOTES, TorchRecording, has_xpu
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Mapping
     from pathlib import Path
 
