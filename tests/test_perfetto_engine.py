@@ -253,3 +253,16 @@ def test_missing_package_raises(trace: Path, monkeypatch: pytest.MonkeyPatch, pa
     monkeypatch.setenv("PATH", "")
     with pytest.raises(PerfettoError, match="install"):
         summary(trace)
+
+
+def test_replies_larger_than_a_message_are_whole(trace: Path) -> None:
+    """A reply the engine posts in pieces is put together before it is read."""
+    sql = (
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i < 39999) "
+        "select i, 'a name as long as those of kernels are, number ' || i as name from n"
+    )
+
+    rows = query(trace, sql)
+
+    assert len(rows) == 40_000
+    assert rows[-1]["name"] == "a name as long as those of kernels are, number 39999"

@@ -136,24 +136,21 @@ class Engine {
   static async start(web) {
     const engine = new Engine();
     engine.seq = 0;
-    engine.replies = [];
+    engine.pieces = [];
     engine.port = {postMessage: (bytes) => engine.receive(bytes)};
     await startWorker(web, engine.port);
     return engine;
   }
 
-  // The engine posts whole messages only, never a part of one.
+  // A large reply comes in pieces that end anywhere, in memory the engine uses again: keep copies.
   receive(bytes) {
-    const stream = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    for (const [id, message] of fieldsOf(stream)) {
-      if (id === STREAM_MESSAGE) this.replies.push(...fieldsOf(message));
-    }
+    this.pieces.push(Buffer.from(bytes));
   }
 
   // Sends one request and returns its results, which are protobuf messages. The engine replies
   // before onmessage returns: what is missing then will never come.
   call(kind, args) {
-    this.replies = [];
+    this.pieces = [];
     const request = [varintField(RPC.seq, this.seq++), varintField(RPC.request, kind.method)];
     if (args) request.push(bytesField(kind.args, args));
     const stream = bytesField(STREAM_MESSAGE, Buffer.concat(request));
@@ -161,9 +158,15 @@ class Engine {
     return this.resultsOf(kind);
   }
 
+  *replies() {
+    for (const [id, message] of fieldsOf(Buffer.concat(this.pieces))) {
+      if (id === STREAM_MESSAGE) yield* fieldsOf(message);
+    }
+  }
+
   resultsOf(kind) {
     const results = [];
-    for (const [id, value] of this.replies) {
+    for (const [id, value] of this.replies()) {
       if (id === RPC.fatalError) throw new Error(String(value));
       if (id === RPC.invalidRequest) throw new Error(`engine does not know "${kind.name}"`);
       if (id === kind.result) results.push(value);

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -62,7 +63,7 @@ class Exports:
             if process.poll() is None and not late:
                 return lines
             if process.poll() is None:
-                process.kill()
+                _kill(process)
                 lines = [_failed(job, f"took longer than export_timeout_s {self._timeout_s:g}")]
             else:
                 lines = self._result(job, process.returncode)
@@ -100,7 +101,7 @@ class Exports:
         """Give up what has not ended; its raw data stay where they are."""
         self._waiting.clear()
         if self._running is not None:
-            self._running[1].kill()
+            _kill(self._running[1])
 
 
 def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
@@ -118,6 +119,12 @@ def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
             start_new_session=True,
             close_fds=True,
         )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with suppress(subprocess.TimeoutExpired):  # stuck in the file system: it dies when that wakes
+        process.wait(1)
 
 
 def _last_words(job: Job) -> str:

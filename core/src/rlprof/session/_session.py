@@ -127,7 +127,7 @@ class Session:
 
     @survives
     def minibatch(self) -> None:
-        """Say that the working code goes on to its next mini-batch."""
+        """Say that a mini-batch has ended."""
         if self._open is not None and self._open.is_recording:
             self._open.minibatch()
             self._check_time()
@@ -271,8 +271,10 @@ class Session:
     def _why_nothing(self) -> str:
         seen = ", ".join(sorted(self._occurrences)) or "none"
         wanted = self._schedule.phases
+        if self._open is not None:
+            return f"the window {self._open.window.id} was still open"
         if self._schedule.mode == "continuous":
-            return "another window was still open"
+            return "its window could not be opened"
         if wanted is None:
             return (
                 "the step entered no phase, and discrete mode records phases; mark them with "

@@ -6,15 +6,17 @@ import json
 import threading
 import time
 import weakref
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlprof_torch._clock import CLOCK_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from rlprof_torch._options import TorchOptions
+    from rlprof_torch._options import MiniBatches, TorchOptions
 
 NOTES = "torch.json"
 """In the window's folder: what was applied, and the raw traces with their marks."""
@@ -35,6 +37,23 @@ def has_xpu(torch: Any) -> bool:
     return bool(hasattr(torch, "xpu") and torch.xpu.is_available())
 
 
+def action_at(actions: Any, chosen: MiniBatches, batch: int) -> Any:
+    """Say what the profiler does in *batch*, counted from 0.
+
+    What torch.profiler.schedule returns, without its warning that nobody warms up.
+    """
+    batch -= chosen.skip_first
+    length = chosen.wait + chosen.warmup + chosen.active
+    if batch < 0 or (chosen.repeat and batch >= chosen.repeat * length):
+        return actions.NONE
+    place = batch % length
+    if place < chosen.wait:
+        return actions.NONE
+    if place < chosen.wait + chosen.warmup:
+        return actions.WARMUP
+    return actions.RECORD_AND_SAVE if place == length - 1 else actions.RECORD
+
+
 class TorchRecording:
     """One window: the profiler, its ranges, and the notes `export` will need."""
 
@@ -48,6 +67,7 @@ class TorchRecording:
         self._marks: list[tuple[int, int]] = []
         self._ranges: dict[int, list[Any]] = {}
         self._batch = self._first_batch = 1
+        self._is_broken = self._is_ending = False
         self.unsupported: dict[str, str] = {}
         self.applied: dict[str, Any] = {}
         if lacks_all_threads and options.all_threads:
@@ -55,7 +75,7 @@ class TorchRecording:
         self._profile = self._make(options, all_threads=not lacks_all_threads)
 
     def _make(self, options: TorchOptions, *, all_threads: bool) -> Any:
-        profiler = self._torch.profiler
+        profiler, chosen = self._torch.profiler, self._schedule
         contents = set(options.contents)
         devices = {"cuda": self._torch.cuda.is_available(), "xpu": has_xpu(self._torch)}
         activities = [profiler.ProfilerActivity.CPU]
@@ -77,63 +97,79 @@ class TorchRecording:
         config = self._torch._C._profiler._ExperimentalConfig
         return profiler.profile(
             activities=activities,
-            schedule=self._inner_schedule(),
+            schedule=partial(action_at, profiler.ProfilerAction, chosen) if chosen else None,
             on_trace_ready=self._save,
             experimental_config=config(profile_all_threads=True) if all_threads else None,
             **asked,
         )
 
-    def _inner_schedule(self) -> Any:
-        chosen = self._schedule
-        if chosen is None:
-            return None
-        return self._torch.profiler.schedule(
-            skip_first=chosen.skip_first,
-            wait=chosen.wait,
-            warmup=chosen.warmup,
-            active=chosen.active,
-            repeat=chosen.repeat,
-        )
-
     def begin(self) -> None:
         """Start; recording has begun when this returns, unless the schedule waits."""
-        self._profile.start()
+        with self._guarded():
+            self._profile.start()
+        with self._torch.profiler.record_function("rlprof.warmup"):
+            pass  # the first range takes 800 us, a mark should be tight
         self._mark()
 
     def finish(self) -> weakref.ref[Any]:
         """Stop; Kineto's trace is written by `_save`, which the profiler calls."""
-        # Ranges of other threads are theirs to close; Kineto ends what is open.
-        stack = self._ranges.pop(threading.get_ident(), [])
-        while stack:
-            stack.pop().__exit__(None, None, None)
+        self._is_ending = True
+        self._close_ranges()
         self._mark()
-        self._profile.stop()
+        if not self._is_broken or self._torch.autograd.profiler._is_profiler_enabled:
+            self._profile.stop()
         if not self._parts:
-            note = f"the window ended in mini-batch {self._batch}, before the schedule recorded"
+            note = f"the window ended in mini-batch {self._batch}, nothing was recorded by then"
             self._write_notes(note)
         return weakref.ref(self._profile)
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 -- the name must not vary
         scope = self._torch.profiler.record_function(range_name(name))
         scope.__enter__()
-        self._ranges.setdefault(threading.get_ident(), []).append(scope)
+        self._ranges.setdefault(threading.get_ident(), []).append((name, scope))
 
     def pop(self) -> None:
+        """Close the range this thread opened last."""
         stack = self._ranges.get(threading.get_ident())
         if stack:
-            stack.pop().__exit__(None, None, None)
+            stack.pop()[1].__exit__(None, None, None)
+
+    def _close_ranges(self) -> None:
+        """Close all ranges, of all threads, before the trace ends.
+
+        One that is left open ends some time later, and if that is while another trace records,
+        torch writes into memory of the first: a segmentation fault (torch 2.13, bare as well).
+        """
+        ranges, self._ranges = self._ranges, {}
+        for stack in ranges.values():
+            while stack:
+                stack.pop()[1].__exit__(None, None, None)
 
     def minibatch(self) -> None:
         """Go on to the next mini-batch; the schedule may start or end a trace here."""
         if self._schedule is None:
             return
         was_recording = self._is_recording()
+        names = [name for name, _ in self._ranges.get(threading.get_ident(), [])]
+        self._close_ranges()
         self._mark()
-        self._profile.step()
+        with self._guarded():
+            self._profile.step()
+        for name in names:  # so that each trace has the phases it is part of
+            self.push(name, {})
         self._batch += 1
         if self._is_recording() and not (was_recording and self._marks):
             self._first_batch = self._batch
         self._mark()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Note that the profiler was left half way: stopping it twice is a segmentation fault."""
+        try:
+            yield
+        except BaseException:
+            self._is_broken = True
+            raise
 
     def _is_recording(self) -> bool:
         return "RECORD" in self._profile.current_action.name
@@ -149,13 +185,19 @@ class TorchRecording:
 
     def _save(self, profile: Any) -> None:
         """Write one raw trace; called by the profiler on its own thread, inside stop or step."""
+        # What follows the last minibatch() is the end of the phase, not one more mini-batch.
+        last = self._batch - self._is_ending
+        if self._schedule is not None and last < self._first_batch and self._parts:
+            return
         file = f"part-{len(self._parts)}.json"
         part: dict[str, Any] = {"file": file, "marks": list(self._marks)}
         if self._schedule is not None:
-            part["minibatches"] = [self._first_batch, self._batch]
+            part["minibatches"] = [self._first_batch, max(self._first_batch, last)]
         self._marks.clear()
         self._parts.append(part)
         profile.export_chrome_trace(str(self._folder / file))
+        if self._schedule is not None:
+            profile.profiler = None  # or the next stretch warns that it forgets this one
         self._write_notes("")
 
     def _write_notes(self, note: str) -> None:

@@ -1,0 +1,76 @@
+r"""One event as one line of JSON that Perfetto reads as it was meant.
+
+Separate because its rules are Perfetto's, not ours. Measured on v52: it shows escapes as they
+stand in the file (`\n`, `\u00f6`), a string that ends in an escaped backslash breaks the whole
+trace, an escaped lone surrogate can hang it. So no line holds a backslash; other text is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+_PLAIN = {
+    **dict.fromkeys(range(32), " "),
+    ord("\\"): "/",
+    ord('"'): "'",
+    **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
+}
+_DEEPEST = 50
+"""Levels of lists and objects kept where something must be replaced."""
+
+
+def nanoseconds(us: object) -> int | None:
+    """Turn the microseconds of a trace into whole nanoseconds, exactly; None if they are none."""
+    # From 10**16 us, the year 2286, no clock is meant; 1e999999 would be a million digits.
+    if type(us) is Decimal and us.adjusted() < 16:
+        return int((us * 1000).to_integral_value())
+    if type(us) is int and abs(us) < 10**16:
+        return us * 1000
+    return None
+
+
+def timed(event: dict[str, Any], at_ns: int, dur_ns: int | None = None) -> bytes:
+    """Encode *event*, which has more members, with its time and duration as exact decimals."""
+    dur = "" if dur_ns is None else f'"dur":{_us(dur_ns)},'
+    return f'{{"ts":{_us(at_ns)},{dur}'.encode() + encode(event)[1:]
+
+
+def encode(value: Any) -> bytes:
+    """Encode *value* as strict JSON in UTF-8 without a single escape."""
+    try:
+        text = _json(value)
+        if "\\" not in text:
+            return text.encode()
+    except (ValueError, RecursionError):  # a NaN, half a surrogate pair, a thousand levels
+        pass
+    return _json(_plain(value, 0)).encode()
+
+
+def _us(ns: int) -> str:
+    return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
+
+
+def _number(value: Any) -> float | str:
+    return float(value) if math.isfinite(float(value)) else str(value)
+
+
+_json = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_number
+).encode
+
+
+def _plain(value: Any, level: int) -> Any:
+    if isinstance(value, str):
+        return value.translate(_PLAIN)
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, (dict, list, tuple)) and level == _DEEPEST:
+        return "..."
+    if isinstance(value, dict):
+        return {str(k).translate(_PLAIN): _plain(item, level + 1) for k, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, level + 1) for item in value]
+    return value

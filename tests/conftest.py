@@ -1,0 +1,51 @@
+"""Fixtures used everywhere: the fake tools, a config that names one, a session from it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rlprof.session import _current
+from tests.fakes import tools
+
+_LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+@pytest.fixture(autouse=True)
+def _no_launcher(monkeypatch):
+    """Take away what a launcher may have set, and whatever session a test left open."""
+    for name in [name for name in os.environ if name.startswith(_LAUNCHERS)]:
+        monkeypatch.delenv(name)
+    yield
+    if _current.session is not None:
+        _current.session.close()
+
+
+@pytest.fixture(name="calls")
+def _calls():
+    """Register the fake tools; what they are called with is in the list."""
+    tools.register()
+    tools.calls.clear()
+    tools.gate.clear()
+    yield tools.calls
+    tools.gate.set()
+
+
+@pytest.fixture(name="config")
+def _config(calls, tmp_path):
+    """Return a function that makes a config: all steps of one actor, recorded by `fake`."""
+
+    def make(**changes):
+        options = changes.pop("options", {})
+        base = {
+            "run_dir": str(tmp_path / "runs"),
+            "scratch_dir": str(tmp_path / "scratch"),
+            "tool": "fake",
+            "steps": {"every": 1},
+            "roles": {"actor": {}},
+            "tools": {"fake": options} if options else {},
+        }
+        return base | changes
+
+    return make

@@ -1,0 +1,263 @@
+"""What goes wrong in plugins is recorded and told once; training never sees it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+
+import rlprof
+from tests.fakes import tools
+
+
+def train(prof, steps=(1, 2)):
+    """Run steps with one phase each; return what the working code got done."""
+    done = []
+    for step in prof.steps(steps):
+        with prof.phase("rollout"):
+            done.append(step)
+    return done
+
+
+def captures(prof):
+    return {(c.window.id, c.tool): c for c in rlprof.read(prof.run_dir).captures}
+
+
+@pytest.mark.parametrize("hook", ["configure", "start", "stop", "push", "export"])
+def test_a_hook_that_raises_is_recorded_and_training_lives(config, hook):
+    """Each hook may raise: every step is done, the manifest names the hook and the error."""
+    with rlprof.open(config(options={"raises_in": hook})) as prof:
+        done = train(prof)
+
+    assert done == [1, 2]
+    for capture in captures(prof).values():
+        assert capture.state in ("failed", "partial")
+        assert any("went wrong" in note or "export says no" in note for note in capture.notes)
+
+
+@pytest.mark.parametrize("hook", ["configure", "start", "stop", "push"])
+def test_a_failure_is_logged_once(config, caplog, hook):
+    """Ten windows that fail alike are one warning."""
+    options = {"raises_in": hook}
+
+    with caplog.at_level(logging.WARNING, "rlprof"), rlprof.open(config(options=options)) as prof:
+        train(prof, range(1, 11))
+
+    told = [record for record in caplog.records if f"fake.{hook}" in record.getMessage()]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("hook", ["start", "stop", "push"])
+def test_strict_passes_the_failure_on(config, hook):
+    """With strict: true the user asked to be stopped, and the manifest still has the error."""
+    prof = rlprof.open(config(options={"raises_in": hook}, strict=True))
+
+    with pytest.raises(RuntimeError, match=f"{hook} went wrong"):
+        train(prof)
+
+    prof.close()
+    assert any("went wrong" in note for c in captures(prof).values() for note in c.notes)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_one_tool_failing_stops_no_other(config, calls, strict):
+    """The others start, stop and export as if it were not there."""
+    raising = {"fake": {"raises_in": "stop"}}
+    prof = rlprof.open(config(tool=["other", "fake", "anywhere"], tools=raising, strict=strict))
+
+    if strict:
+        with pytest.raises(RuntimeError):
+            train(prof, [1])
+    else:
+        train(prof, [1])
+    prof.close()
+
+    found = captures(prof)
+    assert found["1/rollout", "other"].state == "whole"
+    assert found["1/rollout", "anywhere"].state == "whole"
+    assert {"fake", "other", "anywhere"} == {call[0] for call in calls if call[1] == "stop"}
+
+
+def test_stop_is_called_after_a_failed_start(config, calls):
+    """A start that raised may have begun something; stop is asked to end it."""
+    with rlprof.open(config(options={"raises_in": "start"})) as prof:
+        train(prof, [1])
+
+    assert [(call[1], call[2]) for call in calls if call[1] in ("start", "stop")] == [
+        ("start", "1/rollout"),
+        ("stop", "1/rollout"),
+    ]
+
+
+def test_an_exception_of_the_user_passes_and_the_window_is_whole(config):
+    """The user's exception is the user's; what was recorded until then is exported."""
+    prof = rlprof.open(config())
+
+    with pytest.raises(ZeroDivisionError), prof:
+        for _ in prof.steps([1]):
+            with prof.phase("rollout"):
+                _ = 1 / 0
+
+    assert [(k[0], c.state) for k, c in captures(prof).items()] == [("1/rollout", "whole")]
+    phase = next(s for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase")
+    assert phase.attributes == {"error": "ZeroDivisionError"}
+
+
+@pytest.mark.parametrize("hook", ["start", "stop"])
+def test_a_tool_of_the_process_that_hangs_is_given_up(config, calls, hook):
+    """The step goes on after the timeout, and the tool is not asked again in this run."""
+    limits = {f"{hook}_timeout_s": 0.2}
+    options = {"anywhere": {"hangs_in": hook}}
+    prof = rlprof.open(config(tool="anywhere", tools=options, limits=limits))
+    began = time.monotonic()
+
+    done = train(prof, [1, 2, 3])
+
+    took = time.monotonic() - began
+    tools.gate.set()
+    prof.close()
+    assert done == [1, 2, 3]
+    assert took < 5
+    assert [call[2] for call in calls if call[1] == "start"] == ["1/rollout"]
+    notes = captures(prof)["1/rollout", "anywhere"].notes
+    assert f"{hook} was not answered within {hook}_timeout_s 0.2" in " ".join(notes)
+    later = captures(prof)["3/rollout", "anywhere"]
+    assert later.state == "failed"
+    assert "not started" in later.notes[0]
+
+
+def test_a_start_answered_too_late_is_stopped(config, calls):
+    """A recording that begins after it was given up is ended by the thread that began it."""
+    options = {"anywhere": {"hangs_in": "start"}}
+    limits = {"start_timeout_s": 0.1}
+    prof = rlprof.open(config(tool="anywhere", tools=options, limits=limits))
+    train(prof, [1])
+
+    tools.gate.set()
+    for _ in range(100):
+        if any(call[1] == "stop" for call in calls):
+            break
+        threading.Event().wait(0.02)
+
+    prof.close()
+    assert [call[1] for call in calls if call[1] != "configure"] == ["start", "stop"]
+
+
+def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls):
+    """It cannot be cut, but its time is measured, and once is enough."""
+    limits = {"stop_timeout_s": 0.05}
+    prof = rlprof.open(config(limits=limits))
+    slow = tools.FakeOptions(hangs_in="stop")
+    prof._recorders[0]._instance.options = slow
+    threading.Timer(0.2, tools.gate.set).start()
+
+    train(prof, [1, 2])
+
+    prof.close()
+    assert [call[2] for call in calls if call[1] == "start"] == ["1/rollout"]
+    assert captures(prof)["1/rollout", "fake"].state == "whole"
+    assert "more than stop_timeout_s 0.05" in captures(prof)["2/rollout", "fake"].notes[0]
+
+
+def test_a_system_exit_of_a_plugin_does_not_end_training(config):
+    """On core's own thread a SystemExit can only be the plugin's."""
+    options = {"anywhere": {"raises_in": "start:exit"}}
+
+    with rlprof.open(config(tool="anywhere", tools=options)) as prof:
+        done = train(prof)
+
+    assert done == [1, 2]
+    assert "raised SystemExit: 9" in captures(prof)["1/rollout", "anywhere"].notes[0]
+
+
+@pytest.mark.slow
+def test_an_export_that_hangs_is_ended(config):
+    """The helper process is killed at its deadline; the raw data are kept and named."""
+    limits = {"export_timeout_s": 1}
+
+    with rlprof.open(config(options={"hangs_in": "export"}, limits=limits)) as prof:
+        train(prof, [1])
+
+    capture = captures(prof)["1/rollout", "fake"]
+    assert capture.state == "failed"
+    assert capture.notes[0].startswith("export: took longer than export_timeout_s 1; raw data are")
+    assert capture.scratch in capture.notes[0]
+
+
+def test_what_cannot_be_had_is_said(config):
+    """What a tool was asked and cannot do is in the manifest beside what it applied."""
+    with rlprof.open(config(options={"unsupported": ["cuda"], "level": 3})) as prof:
+        train(prof, [1])
+
+    capture = captures(prof)["1/rollout", "fake"]
+    assert capture.asked == {"unsupported": ["cuda"], "level": 3}
+    assert capture.applied == {"level": 3}
+    assert capture.unsupported == {"cuda": "not here"}
+
+
+def test_a_window_without_artifacts_is_empty(config):
+    """Nothing written is said to be nothing."""
+    with rlprof.open(config(options={"artifacts": 0})) as prof:
+        train(prof, [1])
+
+    assert captures(prof)["1/rollout", "fake"].state == "empty"
+
+
+def test_closing_twice_and_using_a_closed_session_are_harmless(config):
+    """After close every method is still there and does nothing."""
+    prof = rlprof.open(config())
+
+    prof.close()
+    prof.close()
+
+    assert train(prof, [1]) == [1]
+    assert rlprof.read(prof.run_dir).captures == ()
+
+
+def test_the_scratch_folder_is_left_clean(config, tmp_path):
+    """What was exported leaves nothing behind on the local disk."""
+    with rlprof.open(config()) as prof:
+        train(prof)
+
+    assert [path for path in (tmp_path / "scratch").rglob("*") if path.is_file()] == []
+
+
+def test_an_artifact_outside_its_folder_is_refused(config, monkeypatch, calls):
+    """A tool names files below its own folder; anything else is an error of the export."""
+    from pathlib import Path
+
+    from rlprof.session import export_process
+
+    class Escaping(tools.Fake):
+        @rlprof.hookimpl
+        def export(self, capture, folder: Path, out: Path):
+            (out.parent / "x.txt").write_text("x")
+            return [rlprof.Artifact("../x.txt", kind="files", format="text")]
+
+    monkeypatch.setattr(tools, "Escaping", Escaping, raising=False)
+    Escaping.__module__, Escaping.__qualname__ = tools.__name__, "Escaping"
+    monkeypatch.setattr(
+        "rlprof.session._exports._spawn",
+        lambda job, _: _Done(export_process.export(job.folder, job.out, job.root)),
+    )
+    rlprof.register("tool", "escaping", Escaping)
+
+    with rlprof.open(config(tool="escaping")) as prof:
+        train(prof, [1])
+
+    (note,) = captures(prof)["1/rollout", "escaping"].notes
+    assert "artifact '../x.txt' lies outside its folder" in note
+
+
+class _Done:
+    """Stands for a helper process that has ended."""
+
+    returncode = 0
+
+    def __init__(self, _):
+        pass
+
+    def poll(self):
+        return 0

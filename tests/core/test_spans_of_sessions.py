@@ -1,0 +1,130 @@
+"""Spans: what is written down between windows, by threads and asyncio tasks alike."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import rlprof
+
+
+def by_name(prof):
+    return {span.name: span for span in rlprof.read(prof.run_dir).spans()}
+
+
+def test_steps_phases_and_spans_nest(config):
+    """Each span knows its parent: span in phase, phase in step."""
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(3)
+        with prof.phase("rollout"), prof.span("request", {"trajectory": 17}) as request:
+            request.note("tokens", 5)
+
+    found = by_name(prof)
+    assert found["request"].parent == found["rollout"].id
+    assert found["rollout"].parent == found["step 3"].id
+    assert found["step 3"].parent is None
+    assert found["request"].attributes == {"trajectory": 17, "tokens": 5}
+    assert {3} == {span.step for span in found.values()}
+
+
+def test_spans_lie_on_the_wall_clock(config):
+    """A span begins and ends where time.time_ns() says."""
+    with rlprof.open(config(steps="none")) as prof:
+        before = time.time_ns()
+        with prof.span("work"):
+            inside = time.time_ns()
+        after = time.time_ns()
+
+    span = by_name(prof)["work"]
+    slack = 2_000_000
+    assert before - slack <= span.start_ns <= inside + slack
+    assert inside - slack <= span.end_ns <= after + slack
+
+
+def test_thousands_of_tasks_keep_their_own_parents(config):
+    """Asyncio tasks at the same time never become each other's parents."""
+
+    async def request(prof, number):
+        async with prof.span(f"request {number}"):
+            await asyncio.sleep(0.001 * (number % 5))
+            async with prof.span(f"tool {number}"):
+                await asyncio.sleep(0)
+
+    async def rollout(prof):
+        await asyncio.gather(*(request(prof, number) for number in range(2000)))
+
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            asyncio.run(rollout(prof))
+
+    found = by_name(prof)
+    assert len(found) == 4002
+    for number in range(2000):
+        assert found[f"tool {number}"].parent == found[f"request {number}"].id
+        assert found[f"request {number}"].parent == found["rollout"].id
+
+
+def test_threads_write_spans_of_their_own(config):
+    """A thread's spans belong to the step, not to the phase of another thread."""
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            thread = threading.Thread(target=lambda: prof.span("other").__enter__().__exit__(
+                None, None, None))  # fmt: skip
+            thread.start()
+            thread.join()
+
+    found = by_name(prof)
+    assert found["other"].parent == found["step 1"].id
+    assert found["other"].thread != found["rollout"].thread
+
+
+def test_odd_attributes_never_raise(config):
+    """Whatever a span is given is written as well as JSON can."""
+    cycle: list = []
+    cycle.append(cycle)
+
+    with rlprof.open(config(steps="none")) as prof:
+        with prof.span("odd", {"nan": float("nan"), "object": object(), "bytes": b"x"}):
+            pass
+        with prof.span("cyclic", {"cycle": cycle, ("a", 1): 2}):
+            pass
+        with prof.span('hostile "name"\n\\ \ud800'):
+            pass
+        with prof.span("last"):
+            pass
+
+    assert {"odd", "last", 'hostile "name"\n\\ \ud800'} <= by_name(prof).keys()
+
+
+def test_spans_reach_the_disk_within_a_second_or_so(config):
+    """A killed process loses what it did in its last moments, not more."""
+    with rlprof.open(config(steps="none")) as prof:
+        with prof.span("work"):
+            pass
+        deadline = time.monotonic() + 5
+        while "work" not in by_name(prof) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+        assert "work" in by_name(prof)
+        assert rlprof.read(prof.run_dir).is_running
+
+
+def test_spans_beyond_memory_are_counted(config, monkeypatch):
+    """What the run folder does not take in time is dropped and counted, not kept for ever."""
+    from rlprof.session import _scribe
+
+    monkeypatch.setattr(_scribe, "_MOST_SPANS", 10)
+    with rlprof.open(config(steps="none")) as prof:
+        for _ in range(10_000):
+            with prof.span("many"):
+                pass
+
+    dropped = prof.scribe.dropped
+    text = next((prof.run_dir / "manifest").iterdir()).read_text()
+    assert dropped > 0
+    assert '"event":"dropped","mono":' in text
+    assert f'"spans":{dropped}' in text
+    assert len(list(rlprof.read(prof.run_dir).spans())) == 10_000 - dropped

@@ -1,0 +1,312 @@
+"""Which windows a session opens for the steps and phases it is told of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+import rlprof
+
+
+def starts(calls):
+    return [call[2] for call in calls if call[1] == "start"]
+
+
+def hooks(calls):
+    return [call[1] for call in calls if call[1] != "configure"]
+
+
+def test_discrete_mode_opens_a_window_per_chosen_phase_of_chosen_steps(config, calls):
+    """Only the chosen phases of the chosen steps are recorded, one window each."""
+    roles = {"actor": {"phases": ["update_actor"]}}
+
+    with rlprof.open(config(steps=[2, 4], roles=roles)) as prof:
+        for _ in prof.steps(range(1, 6)):
+            with prof.phase("rollout"):
+                pass
+            with prof.phase("update_actor"):
+                pass
+
+    assert starts(calls) == ["2/update_actor", "4/update_actor"]
+    assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
+
+
+def test_a_nested_phase_is_a_range_inside_the_window(config, calls):
+    """Of nested phases the outermost is the window, the inner ones are ranges in it."""
+    with rlprof.open(config()) as prof:
+        prof.step(7)
+        with prof.phase("outer"), prof.phase("inner"):
+            pass
+
+    assert starts(calls) == ["7/outer"]
+    pushes = [call for call in calls if call[1] == "push"]
+    assert [call[2] for call in pushes] == ["outer", "inner"]
+    assert pushes[1][3] == {"step": 7, "occurrence": 0}
+
+
+def test_the_outermost_chosen_phase_is_the_window(config, calls):
+    """A chosen phase inside one that is not chosen still gets its window."""
+    with rlprof.open(config(roles={"actor": {"phases": ["inner"]}})) as prof:
+        prof.step(1)
+        with prof.phase("outer"), prof.phase("inner"):
+            pass
+
+    assert starts(calls) == ["1/inner"]
+
+
+def test_a_recurring_phase_gets_a_window_each_time(config, calls):
+    """The second occurrence of a phase in a step has its own number, the next step starts anew."""
+    with rlprof.open(config()) as prof:
+        for _ in prof.steps([1, 2]):
+            for _ in range(2):
+                with prof.phase("rollout"):
+                    pass
+
+    assert starts(calls) == ["1/rollout", "1/rollout.1", "2/rollout", "2/rollout.1"]
+
+
+def test_a_step_that_comes_again_overwrites_nothing(config, calls):
+    """After a rollback the same step and phase get a new occurrence."""
+    with rlprof.open(config()) as prof:
+        for step in (5, 6, 5):
+            prof.step(step)
+            with prof.phase("rollout"):
+                pass
+
+    assert starts(calls) == ["5/rollout", "6/rollout", "5/rollout.1"]
+
+
+def test_continuous_mode_opens_a_window_per_step(config, calls):
+    """A whole step is one window, its phases are ranges."""
+    with rlprof.open(config(mode="continuous", steps=[1, 2])) as prof:
+        for _ in prof.steps(range(4)):
+            with prof.phase("rollout"):
+                pass
+
+    assert starts(calls) == ["1", "2"]
+    assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
+
+
+def test_joined_steps_share_a_window(config, calls):
+    """A stretch of consecutive steps is one window with join_steps."""
+    with rlprof.open(config(mode="continuous", steps=["1-3", 6], join_steps=True)) as prof:
+        for _ in prof.steps(range(8)):
+            pass
+
+    assert starts(calls) == ["1-3", "6"]
+
+
+def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
+    """Spans are written on every rank, tools run on the chosen ones only."""
+    with rlprof.open(config(roles={"actor": {"ranks": [1]}}), rank=0, world_size=2) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    assert calls == [("fake", "configure", "launch", "actor 0/1")]
+    spans = [span.name for span in rlprof.read(prof.run_dir).spans()]
+    assert spans == ["rollout", "step 1"]
+
+
+def test_a_role_that_is_left_out_is_not_recorded(config, calls):
+    """A process of a role the config does not name writes spans and nothing else."""
+    with rlprof.open(config(), role="critic") as prof:
+        prof.step(1)
+        with prof.phase("update_critic"):
+            pass
+
+    assert calls == []
+    assert [s.name for s in rlprof.read(prof.run_dir).spans()] == ["update_critic", "step 1"]
+
+
+def test_both_configures_come_before_the_first_window(config, calls):
+    """Configure is called at launch and in the process, on the target it is for."""
+    with rlprof.open(config(), rank=0, world_size=2):
+        pass
+
+    expected = [
+        ("fake", "configure", "launch", "actor 0/1"),
+        ("fake", "configure", "process", "actor 0/2"),
+    ]
+    assert expected == calls
+
+
+def test_tools_start_in_order_and_stop_in_reverse(config, calls):
+    """Several tools record the same window, nested like brackets."""
+    with rlprof.open(config(tool=["fake", "other", "bare"])) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    order = [call[:2] for call in calls if call[1] in ("start", "stop")]
+    assert order == [("fake", "start"), ("other", "start"), ("bare", "start"),
+            ("other", "stop"), ("fake", "stop")]  # fmt: skip
+
+
+def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
+    """minibatch() outside a window is nothing."""
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        prof.minibatch()
+        with prof.phase("update_actor"):
+            prof.minibatch()
+            prof.minibatch()
+
+    assert hooks(calls) == ["start", "push", "minibatch", "minibatch", "pop", "stop"]
+
+
+def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
+    """Discrete mode records phases; a step that enters none says so, in log and manifest."""
+    with caplog.at_level(logging.WARNING, "rlprof"), rlprof.open(config(steps=[3])) as prof:
+        for _ in prof.steps([3]):
+            pass
+
+    (skipped,) = rlprof.read(prof.run_dir).skipped
+    assert skipped.step == 3
+    assert skipped.reason == (
+        "the step entered no phase, and discrete mode records phases; mark them with "
+        "prof.phase(...), or set mode: continuous"
+    )
+    assert "step 3: the step entered no phase" in caplog.text
+
+
+def test_a_step_that_enters_other_phases_only_is_reported(config):
+    """What was entered instead is named."""
+    with rlprof.open(config(roles={"actor": {"phases": ["update"]}})) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    (skipped,) = rlprof.read(prof.run_dir).skipped
+    assert skipped.reason == "the step entered none of update; it entered: rollout"
+
+
+def test_a_phase_that_outlives_its_step_keeps_its_window(config, calls):
+    """The window ends with its phase, whatever step that is."""
+    with rlprof.open(config(steps=[1])) as prof:
+        prof.step(1)
+        phase = prof.phase("rollout")
+        with phase:
+            prof.step(2)
+
+    assert hooks(calls) == ["start", "push", "pop", "stop"]
+    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
+
+
+def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, calls):
+    """Only one window is open at a time; it ends with the phase that opened it."""
+
+    async def work(prof, name, seconds):
+        async with prof.phase(name):
+            await asyncio.sleep(seconds)
+
+    async def step(prof):
+        prof.step(1)
+        await asyncio.gather(work(prof, "a", 0.02), work(prof, "b", 0.01))
+
+    with rlprof.open(config()) as prof:
+        asyncio.run(step(prof))
+
+    assert starts(calls) == ["1/a"]
+    assert hooks(calls).count("push") == hooks(calls).count("pop") == 2
+
+
+def test_ranges_of_overlapping_phases_close_innermost_first(config, calls):
+    """A range that ends out of turn is closed when its turn comes, and none is left open."""
+    with rlprof.open(config(mode="continuous")) as prof:
+        prof.step(1)
+        first, second = prof.phase("first"), prof.phase("second")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        before = hooks(calls)
+        second.__exit__(None, None, None)
+
+    assert "pop" not in before
+    assert hooks(calls) == ["start", "push", "push", "pop", "pop", "stop"]
+
+
+def test_a_tool_of_a_thread_is_called_on_the_working_thread(config, calls):
+    """A tool that declares nothing is started and stopped where the phase is."""
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    here = threading.current_thread().name
+    assert {here} == {call[3] for call in calls if call[1] in ("start", "stop")}
+
+
+def test_a_tool_of_the_process_is_called_on_a_thread_of_core(config, calls):
+    """A tool that may start anywhere gets a thread of its own, so that it can be given up."""
+    with rlprof.open(config(tool="anywhere")) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    assert {"rlprof-anywhere"} == {call[3] for call in calls if call[1] in ("start", "stop")}
+
+
+def test_a_window_past_its_time_is_closed(config, calls):
+    """limits.window_s ends the recording, the phase goes on and the manifest says why."""
+    with rlprof.open(config(limits={"window_s": 0.01})) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            threading.Event().wait(0.02)
+            with prof.phase("inner"):
+                assert not prof.is_recording
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert starts(calls) == ["1/rollout"]
+    assert capture.notes == ("closed early: limits.window_s 0.01 was reached",)
+    assert capture.state == "whole"
+
+
+def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
+    """A tool of the process is stopped in time also while the working thread is busy elsewhere."""
+    stopped = threading.Event()
+    with rlprof.open(config(tool="anywhere", limits={"window_s": 0.05})) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            for _ in range(100):
+                if not prof.is_recording:
+                    stopped.set()
+                    break
+                threading.Event().wait(0.05)
+
+    assert stopped.is_set()
+
+
+def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
+    """limits.bytes counts the artifacts of the run; what is skipped is said."""
+    with rlprof.open(config(limits={"bytes": 10})) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+        for _ in range(200):
+            if prof.scribe.over_budget:
+                break
+            threading.Event().wait(0.05)
+        prof.step(2)
+        with prof.phase("rollout"):
+            pass
+
+    run = rlprof.read(prof.run_dir)
+    assert starts(calls) == ["1/rollout"]
+    assert [(s.step, s.reason) for s in run.skipped] == [(2, "limits.bytes 10 is reached")]
+
+
+@pytest.mark.parametrize("steps", [["a", None], [1.5, object()]], ids=["text", "objects"])
+def test_a_step_that_is_no_number_reaches_nobody(config, caplog, steps):
+    """Nonsense told to the session is logged and training goes on."""
+    seen = []
+
+    with rlprof.open(config()) as prof:
+        for step in prof.steps(steps):
+            seen.append(step)
+
+    assert steps == seen
+    assert "training goes on" in caplog.text

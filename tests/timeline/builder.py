@@ -1,0 +1,150 @@
+"""Builds run folders with rlprof's own writers, as a session leaves them; reads timelines."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+import rlprof
+from rlprof import plugins
+from rlprof.rundir import Here, Journal, as_line, join, span_record
+from rlprof.types import Artifact, Clock, Target, Window
+from rlprof_timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+NOW = 1_790_857_026_000_000_000
+"""When every run begins, in epoch ns."""
+
+
+class RunBuilder:
+    """A run folder; its processes are written as they are described."""
+
+    def __init__(self, root: Path) -> None:
+        header = {"config": {}, "expected": {}}
+        self.path = join(root, Target("driver"), header, env={"RLPROF_RUN_ID": "a-run"}).path
+
+    def process(self, role: str = "actor", rank: int = 0, size: int = 2, host: str = "node-a"):
+        """Add a process that has ended."""
+        return ProcessBuilder(self.path, Target(role, rank, size), host)
+
+    def export(self, out: Path) -> Path:
+        """Export as `rlprof export` does."""
+        out.mkdir(exist_ok=True)
+        hooks = plugins.hooks("exporter", Timeline())
+        (file,) = hooks.export(run=rlprof.read(self.path), out=out)
+        assert [file] == list(out.iterdir())
+        return file
+
+
+class ProcessBuilder:
+    """One process; all times are given in epoch ns and written in its own monotonic ones."""
+
+    def __init__(self, folder: Path, target: Target, host: str) -> None:
+        self.name = f"{target.role}-{target.rank}-{host}-{4000 + target.rank}"
+        self.folder = folder
+        self.booted = NOW - 10**15 - target.rank * 7_000_000_001  # its monotonic clock's zero
+        self.manifest = Journal(folder / "manifest" / f"{self.name}.jsonl")
+        self.journal = Journal(folder / "spans" / f"{self.name}.jsonl")
+        self.ids = 0
+        self.artifacts = 0
+        self.opened: set[tuple[Window, str]] = set()
+        here = Here(host, f"boot-{host}", "pid:[1]", 4000 + target.rank, "1")
+        self.tell("process", target=attrs.asdict(target), here=attrs.asdict(here), versions={})
+        for at in (NOW, NOW + 60 * 10**9):
+            self.tell("clock", **attrs.asdict(Clock(at, at - self.booted, 150 + target.rank)))
+        self.tell("ended")
+
+    def tell(self, event: str, at: int = NOW, **fields: Any) -> None:
+        """Write a line of the manifest."""
+        self.manifest.write([as_line({"event": event, "mono": at - self.booted, **fields})])
+
+    def span(self, kind, name, start, end, *, step=None, parent=None, occurrence=0, **attributes):
+        """Write a span, and return its id."""
+        self.ids += 1
+        start, end = start - self.booted, end - self.booted
+        raw = (kind, name, start, end, step, 77, self.ids, parent, occurrence, attributes)
+        self.journal.write([as_line(span_record(raw))])
+        return self.ids
+
+    def trace(self, window: Window, events: Sequence[Any], epoch_ns: int, *, tool="torch", **more):
+        """Record *window* into a trace whose `ts` 0 is *epoch_ns*."""
+        header = {"epoch_ns": epoch_ns, "error_ns": 2_000, "clock": "made up", **more}
+        return self.artifact(window, as_trace(events, header), tool=tool)
+
+    def artifact(self, window, content: bytes | None, *, tool="torch", kind="trace", path=""):
+        """Record *window* into a file with *content*, or one that is not there."""
+        self.artifacts += 1
+        suffix = "json.gz" if kind == "trace" else "pickle"
+        path = path or f"{self.name}_{self.artifacts}.{suffix}"
+        if content is not None:
+            (self.folder / path).write_bytes(content)
+        key = {"window": attrs.asdict(window), "tool": tool}
+        if (window, tool) not in self.opened:
+            self.open(window, NOW, tool=tool)
+        self.tell("closed", NOW + 1_000_000, **key, reason="end", seconds=0.0)
+        artifact = attrs.asdict(Artifact(path, kind, "any"))  # type: ignore[arg-type]
+        self.tell("artifact", **key, artifact=artifact)
+        self.tell("exported", **key, seconds=0.0)
+        return path
+
+    def open(self, window: Window, at: int, *, tool: str = "torch") -> dict[str, Any]:
+        """Open *window*, and leave it so."""
+        key = {"window": attrs.asdict(window), "tool": tool}
+        self.opened.add((window, tool))
+        self.tell("opened", at, **key, scratch="", asked={})
+        return key
+
+
+def as_trace(events: Sequence[Any], header: object) -> bytes:
+    """Encode a trace; an event that is text stands as it is."""
+    texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    head = f'{{"rlprof": {json.dumps(header)}, "schemaVersion": 1, "traceEvents": ['
+    return gzip.compress((head + ",\n".join(texts) + "]}").encode("utf-8", "surrogatepass"))
+
+
+def refuse(constant: str) -> None:
+    """Refuse NaN and Infinity, which are no JSON."""
+    raise AssertionError(constant)
+
+
+class Written:
+    """A timeline as a strict reader finds it; every number with a point is an exact fraction."""
+
+    def __init__(self, file: Path) -> None:
+        self.text = gzip.decompress(file.read_bytes()).decode()
+        self.all = json.loads(self.text, parse_float=Fraction, parse_constant=refuse)
+        self.about = self.all["rlprof"]
+        self.events = [event for event in self.all["traceEvents"] if event["ph"] != "M"]
+        metadata = [event for event in self.all["traceEvents"] if event["ph"] == "M"]
+        self.processes = {
+            e["pid"]: e["args"]["name"] for e in metadata if e["name"] == "process_name"
+        }
+        self.threads = {
+            (e["pid"], e["tid"]): e["args"]["name"] for e in metadata if e["name"] == "thread_name"
+        }
+        places = {
+            e["pid"]: e["args"]["sort_index"] for e in metadata if e["name"] == "process_sort_index"
+        }
+        self.order = [self.processes[pid] for pid in sorted(places, key=places.__getitem__)]
+
+    def epoch_ns(self, event: dict[str, Any]) -> Fraction:
+        """Say when *event* was, by an arithmetic that knows nothing of ours."""
+        return self.about["epoch_ns"] + Fraction(event["ts"]) * 1000
+
+    def named(self, name: str) -> dict[str, Any]:
+        """Return the one event of that name."""
+        (event,) = [event for event in self.events if event["name"] == name]
+        return event
+
+    def track(self, name: str) -> tuple[str, str]:
+        """Return the names of the process and the thread of the one event of that name."""
+        event = self.named(name)
+        thread = self.threads.get((event["pid"], event["tid"]), "")
+        return self.processes[event["pid"]], thread

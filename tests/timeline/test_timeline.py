@@ -1,0 +1,702 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rlprof
+from rlprof.types import Window
+from rlprof_timeline import Timeline, _timeline
+from rlprof_timeline._lines import encode, nanoseconds, timed
+from rlprof_timeline._spans import Slice, in_rows
+from tests.perfetto_engine import Summary, query_all, summary
+from tests.timeline.builder import NOW, RunBuilder, Written, as_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ROLLOUT = Window(2, 3, "rollout")
+UPDATE = Window(2, 3, "update_actor")
+QUARTER = 7_776_000_000_000_000  # ns: Kineto lets ts start anew every three months
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunBuilder:
+    """An empty run."""
+    return RunBuilder(tmp_path / "runs")
+
+
+@pytest.fixture
+def write(run: RunBuilder, tmp_path: Path) -> Callable[[], Written]:
+    """Export the run, and read what was written."""
+    return lambda: Written(run.export(tmp_path / "out"))
+
+
+def us(ns: int) -> str:
+    """Write *ns* in microseconds, as traces do."""
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def kineto(mark: str, at_ns: int, base_ns: int) -> list[Any]:
+    """Make a trace like Kineto's, *at_ns* into the run: equal pids, tids and flow ids in each."""
+    start = NOW + at_ns - base_ns
+    meta = {"ph": "M", "ts": us(start), "tid": 0}
+    cpu = {"pid": 4000, "tid": 4001}
+    gpu = {"pid": 0, "tid": 7}
+    flow = {"cat": "ac2g", "name": "ac2g", "id": 5}
+    events: list[dict[str, Any]] = [
+        meta | {"name": "process_name", "pid": 4000, "args": {"name": "python3"}},
+        meta | {"name": "process_labels", "pid": 4000, "args": {"labels": "CPU"}},
+        meta | {"name": "process_sort_index", "pid": 4000, "args": {"sort_index": 4000}},
+        meta | {"name": "process_name", "pid": 0, "args": {"name": "python3"}},
+        meta | {"name": "process_labels", "pid": 0, "args": {"labels": "GPU 0"}},
+        meta | {"name": "process_sort_index", "pid": 0, "args": {"sort_index": 5000000}},
+        meta | {"name": "process_name", "pid": 1, "args": {"name": "an idle GPU"}},
+        meta | {"name": "process_sort_index", "pid": "Spans", "args": {"sort_index": 536870912}},
+        meta | cpu | {"name": "thread_name", "args": {"name": "thread 4001 (python3)"}},
+        meta | gpu | {"name": "thread_name", "args": {"name": "stream 7"}},
+        {"ph": "X", "name": f"kernel {mark}", **gpu, "ts": start + 20_999, "dur": 9_999},
+        {"ph": "X", "name": f"op {mark}", **cpu, "ts": start, "dur": 50_001, "args": {"Ev": 1}},
+        {"ph": "X", "name": f"launch {mark}", **cpu, "ts": start + 10_007, "dur": 2_003},
+        {"ph": "s", **flow, **cpu, "ts": start + 10_007},
+        {"ph": "f", **flow, **gpu, "ts": start + 20_999, "bp": "e"},
+        {"ph": "X", "name": f"trace {mark}", "pid": "Spans", "tid": "Torch", "ts": start, "dur": 1},
+        {"ph": "i", "s": "g", "name": f"end {mark}", "pid": "", "tid": "", "ts": start + 60_001},
+    ]
+    return [with_times(event) for event in events]
+
+
+def with_times(event: dict[str, Any]) -> str:
+    """Encode an event whose times are in ns, with all their digits."""
+    times = {key: event[key] for key in ("ts", "dur") if isinstance(event.get(key), int)}
+    rest = {key: value for key, value in event.items() if key not in times}
+    return json.dumps(rest)[:-1] + "".join(f', "{k}": {us(v)}' for k, v in times.items()) + "}"
+
+
+def two_ranks(run: RunBuilder) -> None:
+    """Two ranks on two hosts, two windows each, every trace with a base of its own."""
+    for rank in (0, 1):
+        process = run.process(rank=rank, host=f"node-{'ab'[rank]}")
+        step = process.span("step", "step 2", NOW, NOW + 900_000, step=2)
+        for n, window in enumerate((ROLLOUT, UPDATE)):
+            at = n * 300_000 + rank * 1_001
+            process.span(
+                "phase", window.phase, NOW + at, NOW + at + 100_003, step=2, parent=step, tokens=7
+            )
+            base = (NOW // QUARTER - n - rank) * QUARTER + rank
+            process.trace(window, kineto(f"{rank}.{n}", at, base), base)
+
+
+def test_every_event_stands_at_its_exact_epoch_nanosecond(run, write) -> None:
+    """Traces of two ranks with four different bases, and spans, agree to the nanosecond."""
+    two_ranks(run)
+
+    written = write()
+
+    for rank in (0, 1):
+        for n in (0, 1):
+            start = NOW + n * 300_000 + rank * 1_001
+            expected = {"op": 0, "launch": 10_007, "kernel": 20_999, "trace": 0, "end": 60_001}
+            for name, offset in expected.items():
+                event = written.named(f"{name} {rank}.{n}")
+                assert written.epoch_ns(event) == start + offset
+    phases = sorted(written.epoch_ns(e) for e in written.events if e["name"] == "rollout")
+    assert phases == [NOW, NOW + 1_001]
+    assert written.named("launch 1.1")["dur"] == Fraction(2003, 1000)
+    assert NOW - 2_000 <= written.about["epoch_ns"] < NOW
+
+
+@given(st.integers(-(10**18), 10**18), st.integers(0, 10**18), st.integers(0, 3))
+def test_any_time_survives_to_the_nanosecond(at_ns, epoch_ns, decimals) -> None:
+    """Whatever the magnitude and the number of decimals, no digit of a time is lost."""
+    at_ns -= at_ns % 10 ** (3 - decimals)
+    sign, whole, rest = "-" if at_ns < 0 else "", abs(at_ns) // 1000, abs(at_ns) % 1000
+    text = f"{sign}{whole}.{rest:03d}"[: -(3 - decimals) or None].rstrip(".")
+
+    found = nanoseconds(json.loads(text, parse_float=Decimal))
+    assert found == at_ns
+
+    line = timed({"name": "x"}, epoch_ns + found, found)
+    event = json.loads(line, parse_float=Fraction)
+    assert (event["ts"] * 1000, event["dur"] * 1000) == (epoch_ns + at_ns, at_ns)
+
+
+def test_all_events_are_kept_and_nothing_else_of_them_changes(run, write) -> None:
+    """Every event of every trace is there once, with name, category, phase and arguments."""
+    phases = "XBEiCbnesftPNOD"
+    events = [
+        {"ph": phase, "name": f"{phase} {n}", "cat": "c,d", "pid": n % 3, "tid": n % 5, "ts": n,
+         "args": {"n": n, "list": [1, 2.5, None, True, {"deep": "é🚀"}]}, "s": "t", "tts": 12.5}
+        for n, phase in enumerate(phases * 20)
+    ]  # fmt: skip
+    run.process().trace(ROLLOUT, events, NOW)
+
+    written = write()
+
+    assert written.about["sources"][1]["events"] == len(events) == len(written.events)
+    kept = ("ph", "name", "cat", "args", "s", "tts")
+    before = Counter(json.dumps([event[key] for key in kept]) for event in events)
+    after = Counter(json.dumps([event[key] for key in kept], default=float)
+                    for event in written.events)  # fmt: skip
+    assert after == before
+
+
+def test_processes_and_threads_are_named_ordered_and_apart(run, write) -> None:
+    """Each target's spans come first, then its traces' processes; windows share them, ranks not."""
+    run.process("rollout", 0, 1, "node-c")
+    two_ranks(run)
+    run.process("driver", 0, 1, "node-a").span("span", "plan", NOW, NOW + 5)
+    run.process("critic", 10, 11).span("span", "late", NOW, NOW + 5)
+    run.process("critic", 2, 11).span("span", "early", NOW, NOW + 5)
+
+    written = write()
+
+    assert written.order == [
+        "driver 0/1 · node-a",
+        "actor 0/2 · node-a",
+        "actor 0/2 · torch · python3 CPU",
+        "actor 0/2 · torch · python3 GPU 0",
+        "actor 0/2 · torch · Spans",
+        "actor 0/2 · torch",
+        "actor 1/2 · node-b",
+        "actor 1/2 · torch · python3 CPU",
+        "actor 1/2 · torch · python3 GPU 0",
+        "actor 1/2 · torch · Spans",
+        "actor 1/2 · torch",
+        "critic 2/11 · node-a",
+        "critic 10/11 · node-a",
+        "rollout 0/1 · node-c",
+    ]
+    gpu = "actor 0/2 · torch · python3 GPU 0"
+    assert written.track("kernel 0.0") == written.track("kernel 0.1") == (gpu, "stream 7")
+    assert written.track("kernel 1.0") == (gpu.replace("0/2", "1/2"), "stream 7")
+    assert written.track("trace 0.0") == ("actor 0/2 · torch · Spans", "Torch")
+    assert written.track("op 0.0")[1] == "thread 4001 (python3)"
+    numbers = [*written.processes, *(tid for _, tid in written.threads)]
+    assert all(type(number) is int and 0 < number < 2**31 for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_two_traces_of_one_window_do_not_share_tracks(run, write) -> None:
+    """An engine that leaves a trace per worker, each with a GPU 0, gets processes for each."""
+    process = run.process("rollout", 0, 1)
+    for window in (ROLLOUT, Window(3, 4, "rollout")):
+        for worker in ("a", "b"):
+            event = {"ph": "X", "name": f"{worker} {window.id}", "pid": 0, "tid": 7, "ts": 1}
+            process.trace(window, [event], NOW)
+
+    written = write()
+
+    assert written.track("a 2/rollout")[0] == "rollout 0/1 · torch · 0"
+    assert written.track("b 2/rollout")[0] == "rollout 0/1 · torch 2 · 0"
+    for worker in ("a", "b"):
+        assert written.track(f"{worker} 2/rollout") == written.track(f"{worker} 3/rollout")
+
+
+def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:
+    """Flows, async events and whatever else has an id meet their like in their own file only."""
+    flow = [{"ph": phase, "cat": "f", "name": "flow", "id": 5} for phase in "stf"]
+    asynchronous = [{"ph": phase, "cat": "a", "name": "async", "id": "0x5"} for phase in "bne"]
+    nested = [{"ph": phase, "cat": "a", "name": "two", "id2": {"local": "x"}} for phase in "be"]
+    bound = [{"ph": "X", "name": "bound", "bind_id": 9, "dur": 1, "flow_out": True}]
+    events = [
+        {"pid": 1, "tid": 1, "ts": n, **event}
+        for n, event in enumerate([*flow, *asynchronous, *nested, *bound])
+    ]
+    for rank in (0, 1):
+        process = run.process(rank=rank)
+        for window in (ROLLOUT, UPDATE):
+            process.trace(window, events, NOW)
+
+    written = write()
+
+    files = [written.events[n : n + len(events)] for n in range(0, 4 * len(events), len(events))]
+    seen: set[int] = set()
+    for file in files:
+        by_name: dict[str, set[int]] = {}
+        for event in file:
+            scoped = event["id2"]["local"] if "id2" in event else None
+            own = scoped or event.get("id") or event["bind_id"]
+            by_name.setdefault(event["name"], set()).add(own)
+        assert [len(ids) for ids in by_name.values()] == [1, 1, 1, 1]
+        ids = set.union(*by_name.values())
+        assert len(ids) == 4
+        assert not ids & seen
+        seen |= ids
+
+
+def test_spans_stand_on_lanes_with_their_arguments(run, write) -> None:
+    """Steps, phases and spans have lanes; what overlaps has one of its own, what nests has not."""
+    process = run.process()
+    step = process.span("step", "step 2", NOW, NOW + 1000, step=2)
+    phase = process.span("phase", "rollout", NOW, NOW + 900, step=2, parent=step, occurrence=1)
+    process.span("phase", "reward", NOW + 800, NOW + 950, step=2, parent=step)
+    first = process.span("span", "first", NOW + 10, NOW + 500, parent=phase, tokens=12, step_=1)
+    process.span("span", "in first", NOW + 20, NOW + 30, parent=first, thread="mine", when=0.5)
+    process.span("span", "second", NOW + 20, NOW + 600, parent=phase)
+    process.span("span", "third", NOW + 500, NOW + 700, parent=phase)
+    process.span("span", "outlives", NOW + 400, NOW + 501, parent=first)
+
+    written = write()
+
+    lanes = {event["name"]: written.track(event["name"])[1] for event in written.events}
+    assert lanes == {
+        "step 2": "steps",
+        "rollout": "phases",
+        "reward": "phases 2",
+        "first": "spans",
+        "in first": "spans",
+        "second": "spans 2",
+        "third": "spans",
+        "outlives": "spans 3",
+    }
+    assert written.named("rollout")["args"] == {"step": 2, "occurrence": 1, "thread": 77}
+    assert written.named("first")["args"] == {
+        "step": None, "occurrence": 0, "thread": 77, "tokens": 12, "step_": 1,
+    }  # fmt: skip
+    args = written.named("in first")["args"]
+    assert (args["thread"], args["thread (attribute)"], args["when"]) == (77, "mine", 0.5)
+
+
+slices = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 12), st.none() | st.integers(0, 20)), max_size=40
+)
+
+
+@given(slices)
+def test_rows_lose_no_slice(drawn) -> None:
+    """On a row each slice follows the one before it, or lies within it as its child."""
+    items = [
+        Slice("spans", "x", start, start + length, {}, number, parent)
+        for number, (start, length, parent) in enumerate(drawn)
+    ]
+
+    rows: dict[int, list[Slice]] = {}
+    for row, item in in_rows(items):
+        stack = rows.setdefault(row, [])
+        while stack and stack[-1].end_ns <= item.start_ns:
+            stack.pop()
+        assert not stack or (stack[-1].id == item.parent and item.end_ns <= stack[-1].end_ns)
+        stack.append(item)
+
+    assert sorted(item.id for _, item in in_rows(items)) == list(range(len(items)))
+    assert sorted(rows) == list(range(len(rows)))
+
+
+HOSTILE = [
+    "back\\slash", "C:\\", 'a "quoted" name', "line\nbreak\tand\x00zero", "half \ud800 pair",
+    '\udfff"', "Größe 奖励 🚀", "", '\\u00f6"\\"',
+]  # fmt: skip
+
+
+def test_no_text_needs_an_escape(run, write) -> None:
+    """Names and arguments with quotes, backslashes, control characters and half pairs are tamed."""
+    events = [
+        {"ph": "X", "name": name, "cat": name, "pid": name, "tid": name, "ts": n, "dur": 1,
+         "args": {name: [name], "deep": {"x": name}}}
+        for n, name in enumerate(HOSTILE)
+    ]  # fmt: skip
+    process = run.process(host='no"de\\')
+    process.trace(ROLLOUT, events, NOW, clock='a "clock"\\')
+    process.span("span", 'C:\\"', NOW, NOW + 1, path="C:\\")
+
+    written = write()
+
+    assert "\\" not in written.text
+    by_time = sorted(written.events, key=lambda event: (event["ts"], len(event["name"])))
+    names = [event["name"] for event in by_time if event["cat"] != "rlprof.spans"]
+    assert names == [
+        "back/slash", "C:/", "a 'quoted' name", "line break and zero", "half \ufffd pair",
+        "\ufffd'", "Größe 奖励 🚀", "", "/u00f6'/'",
+    ]  # fmt: skip
+    assert written.named("C:/'")["args"]["path"] == "C:/"
+
+
+def test_what_json_forbids_becomes_text(run, write) -> None:
+    """NaN, Infinity and numbers beyond a double do not break the file, and deep ones are cut."""
+    at = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    numbers = '{"name": "odd", "args": {"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.25}, '
+    deep: Any = "\n"
+    for _ in range(80):
+        deep = [deep]
+    events = [numbers + json.dumps(at)[1:], {"name": "deep", "args": {"deep": deep}, **at}]
+    run.process().trace(ROLLOUT, events, NOW)
+
+    written = write()
+
+    assert written.named("odd")["args"] == {"a": "NaN", "b": "-Infinity", "c": "1E+999", "d": 1.25}
+    assert "..." in json.dumps(written.named("deep"), default=float)
+
+
+def test_a_level_too_deep_for_the_encoder_is_cut() -> None:
+    """Text that needs no replacement is cut only where the encoder gives up."""
+    deep: Any = {}
+    for _ in range(100_000):
+        deep = [deep]
+
+    assert encode({"name": "x", "args": deep}).startswith(b'{"name":"x","args":[[[')
+    while deep:  # Python itself would free it level by level
+        deep = deep.pop()
+
+
+def test_entries_without_a_time_are_counted(run, write) -> None:
+    """What is no event, or says no time, is dropped and said so; the others stay."""
+    at = {"ph": "X", "pid": 1, "tid": 1}
+    huge = '{"ph": "X", "name": "huge", "ts": 1e999999999}'
+    bad = [{}, {"ph": "X", "name": "no ts"}, {**at, "ts": "5"}, {**at, "ts": True}]
+    good = [{**at, "name": "no dur", "ts": 5}, {"ph": "i", "name": "nowhere", "ts": 6}]
+    run.process().trace(ROLLOUT, [17, "null", huge, *bad, *good], NOW)
+
+    written = write()
+
+    assert written.about["sources"][1]["events"] == 2
+    assert written.about["sources"][1]["problems"] == ["7 entries without a time dropped"]
+    assert written.named("no dur")["dur"] == 0
+    assert written.epoch_ns(written.named("nowhere")) == NOW + 6_000
+
+
+def test_the_file_says_what_it_is(run, write) -> None:
+    """The first object names run, clock, bound and sources, with what is wrong with each."""
+    process = run.process()
+    process.span("span", "s", NOW, NOW + 1)
+    path = process.trace(ROLLOUT, [{"ph": "i", "pid": 1, "ts": 0, "name": "e"}], NOW)
+    unsure = process.trace(UPDATE, [], NOW, error_ns=None)
+
+    written = write()
+
+    assert next(iter(written.all)) == "rlprof"
+    common = {"target": "actor 0/2", "tool": "torch", "clock": "made up"}
+    assert written.about == {
+        "run": "a-run",
+        "attempt": 1,
+        "epoch_ns": NOW - 1_000,
+        "error_ns": 2_000,
+        "method": "wall clock of each host",
+        "sources": [
+            {
+                "file": f"spans/{process.name}.jsonl",
+                "target": "actor 0/2",
+                "events": 1,
+                "error_ns": 150,
+                "problems": [],
+            },
+            {
+                "file": path,
+                **common,
+                "window": "2/rollout",
+                "events": 1,
+                "error_ns": 2_000,
+                "problems": [],
+            },
+            {
+                "file": unsure,
+                **common,
+                "window": "2/update_actor",
+                "events": 0,
+                "error_ns": None,
+                "problems": ["the error of its clock is unknown"],
+            },
+        ],
+        "left_out": [],
+        "problems": [],
+    }
+
+
+GOOD = as_trace([{"ph": "X", "name": "good", "pid": 1, "ts": 1, "dur": 1}], {"epoch_ns": NOW})
+UNREADABLE = {
+    "is not there": None,
+    "is cut short": GOOD[:-12],
+    "cannot be read: Not a gzipped file (b'{}')": b"{}",
+    "is no JSON: Expecting value: line 1 column 1 (char 0)": gzip.compress(b"<html>"),
+    "is no JSON: Expecting value: line 1 column 2 (char 1)": gzip.compress(b"["),
+    "has no rlprof object, so its clock is unknown": gzip.compress(b'{"traceEvents": []}'),
+    "has no traceEvents": gzip.compress(b'{"rlprof": {"epoch_ns": 1}}'),
+    "its rlprof object has no epoch_ns": as_trace([], {"epoch_ns": None}),
+}
+
+
+@pytest.mark.parametrize("reason", UNREADABLE)
+def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog, reason) -> None:
+    """It stands in the file's object and the log, its window on the timeline, the others stay."""
+    process = run.process()
+    bad = process.artifact(ROLLOUT, UNREADABLE[reason])
+    process.artifact(UPDATE, GOOD)
+
+    written = write()
+
+    assert written.about["left_out"] == [{"file": bad, "reason": reason}]
+    assert caplog.messages == [f"{bad}: {reason}; left out of the timeline"]
+    assert written.named("good")["dur"] == 1
+    assert written.named("left out: torch 2/rollout")["args"]["notes"] == reason
+
+
+def test_a_flipped_byte_is_left_out(run, write) -> None:
+    """A trace damaged in its middle has a checksum that tells."""
+    content = bytearray(as_trace([{"ph": "i", "ts": n, "name": str(n)} for n in range(999)], {}))
+    content[len(content) // 2] ^= 255
+    run.process().artifact(ROLLOUT, bytes(content))
+
+    (left_out,) = write().about["left_out"]
+
+    assert left_out["reason"].startswith(("cannot be read: ", "is no JSON: "))
+
+
+MORE = as_trace([{"ph": "i", "pid": 1, "ts": n} for n in range(3)], {"epoch_ns": NOW})
+ELSEWHERE = as_trace([{"ph": "i", "pid": "new", "ts": 1}], {"epoch_ns": NOW})
+
+
+@pytest.mark.parametrize("content", [None, GOOD[:-9], MORE, ELSEWHERE])
+def test_a_trace_that_changes_during_the_export_is_left_out(
+    run, write, monkeypatch, content
+) -> None:
+    """The export begins again without it, and the file tells of no event it does not hold."""
+    process = run.process()
+    changed = process.artifact(ROLLOUT, GOOD)
+    process.artifact(UPDATE, GOOD)
+    original = _timeline._write
+
+    def write_late(*args):
+        if content is None:
+            (run.path / changed).unlink(missing_ok=True)
+        else:
+            (run.path / changed).write_bytes(content)
+        return original(*args)
+
+    monkeypatch.setattr(_timeline, "_write", write_late)
+    written = write()
+
+    reason = {None: "is not there", GOOD[:-9]: "is cut short"}.get(content)
+    reason = reason or "has changed while it was read"
+    assert written.about["left_out"] == [{"file": changed, "reason": reason}]
+    assert sum(source["events"] for source in written.about["sources"]) == 1
+    assert written.named("good")
+
+
+def test_a_run_that_goes_on_is_exported_as_it_was_first_seen(run, write, monkeypatch) -> None:
+    """A step that ends during the export and began before all else does not come before zero."""
+    process = run.process()
+    process.span("span", "seen", NOW + 100, NOW + 200)
+    original = _timeline._write
+
+    def write_late(*args):
+        process.span("step", "step 2", NOW, NOW + 300)
+        return original(*args)
+
+    monkeypatch.setattr(_timeline, "_write", write_late)
+    written = write()
+
+    assert [event["name"] for event in written.events] == ["seen"]
+    assert written.about["sources"][0]["events"] == 1
+
+
+def test_windows_without_a_trace_are_shown(run, write) -> None:
+    """Files to be opened elsewhere are linked, lost and failed windows carry their notes."""
+    process = run.process()
+    file = process.artifact(ROLLOUT, b"", tool="torch_memory", kind="files")
+    key = process.open(ROLLOUT, NOW + 500_000, tool="nsys")
+    process.tell("failed", **key, hook="start", error="no nsys here")
+    process.open(UPDATE, NOW + 10**9)
+
+    written = write()
+
+    linked = written.named("torch_memory 2/rollout")
+    assert (written.epoch_ns(linked), linked["dur"]) == (NOW, 1000)
+    assert linked["args"] == {"state": "whole", "file": file}
+    failed = written.named("failed: nsys 2/rollout")
+    assert failed["args"] == {"state": "failed", "notes": "start: no nsys here"}
+    lost = written.named("lost: torch 2/update_actor")
+    assert written.epoch_ns(lost) + lost["dur"] * 1000 == NOW + 60 * 10**9  # its last clock
+    assert written.track(linked["name"]) == ("actor 0/2 · node-a", "windows")
+    assert written.track(failed["name"]) == ("actor 0/2 · node-a", "windows 2")
+
+
+def test_the_same_run_gives_the_same_file(run, tmp_path) -> None:
+    """Two exports do not differ in a single byte, and the second takes the first one's place."""
+    two_ranks(run)
+
+    first = run.export(tmp_path / "out").read_bytes()
+    (tmp_path / "out" / "timeline.json.gz").write_bytes(b"old")
+
+    assert run.export(tmp_path / "out").read_bytes() == first
+
+
+def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> None:
+    """Ctrl-C in the middle leaves neither half a file nor a draft."""
+    two_ranks(run)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_timeline, "in_rows", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Timeline().export(run=rlprof.read(run.path), out=tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_one_trace_at_a_time_is_in_memory(run, tmp_path) -> None:
+    """Four traces need little more memory than one."""
+    import tracemalloc
+
+    events = [
+        {"ph": "X", "name": f"op {n}", "pid": 1, "tid": 1, "ts": n, "dur": 0.5, "args": {"n": n}}
+        for n in range(2_000)
+    ]
+
+    def peak() -> int:
+        tracemalloc.start()
+        run.export(tmp_path / "out")
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    process = run.process()
+    process.trace(ROLLOUT, events, NOW)
+    one = peak()
+    for step in range(3, 6):
+        process.trace(Window(step, step + 1), events, NOW)
+
+    assert peak() < 1.3 * one
+
+
+@pytest.mark.slow
+def test_perfetto_sees_both_ranks(run, tmp_path) -> None:
+    """Perfetto's engine counts every slice and flow, knows all names and reports no error."""
+    two_ranks(run)
+
+    found = summary(run.export(tmp_path / "out"))
+
+    marks = [f"{rank}.{n}" for rank in (0, 1) for n in (0, 1)]
+    own = ["end", "kernel", "launch", "op", "trace"]
+    names = [f"{name} {mark}" for name in own for mark in marks]
+    tracks = ["", " · Spans", " · python3 CPU", " · python3 GPU 0"]
+    processes = [
+        f"actor {rank}/2 · {what}"
+        for rank, host in enumerate(["node-a", "node-b"])
+        for what in [host, *(f"torch{track}" for track in tracks)]
+    ]
+    assert found == Summary(
+        slices=4 * 5 + 2 * 3,
+        flows=4,
+        processes=10,
+        threads=2 * (2 + 3),
+        errors={},
+        process_names=sorted(processes),
+        slice_names=sorted([*names, "step 2", "rollout", "update_actor"]),
+    )
+
+
+@pytest.mark.slow
+def test_perfetto_connects_each_flow_within_its_rank_and_window(run, tmp_path) -> None:
+    """Equal flow ids in four traces give four arrows, each at the exact nanosecond."""
+    two_ranks(run)
+    file = run.export(tmp_path / "out")
+
+    rows = query_all(
+        file,
+        flows="""
+            select a.name as source, b.name as target, b.ts - a.ts as apart from flow
+            join slice a on a.id = slice_out join slice b on b.id = slice_in order by a.name
+        """,
+        kernels="select name, ts from slice where name like 'kernel%' order by name",
+        threads="""
+            select thread.name as name from thread join process using (upid)
+            where process.name = 'actor 0/2 · node-a' and tid != pid order by tid
+        """,
+    )
+
+    marks = ["0.0", "0.1", "1.0", "1.1"]
+    assert rows["flows"] == [
+        {"source": f"launch {mark}", "target": f"kernel {mark}", "apart": 10_992} for mark in marks
+    ]
+    zero = Written(file).about["epoch_ns"]
+    starts = [NOW + int(mark[2]) * 300_000 + int(mark[0]) * 1_001 + 20_999 for mark in marks]
+    assert [zero + row["ts"] for row in rows["kernels"]] == starts
+    assert [row["name"] for row in rows["threads"]] == ["steps", "phases"]
+
+
+@pytest.mark.slow
+def test_perfetto_drops_none_of_many_overlapping_spans(run, tmp_path) -> None:
+    """Two thousand random spans, nested and overlapping, all arrive where they began."""
+    chance = random.Random(7)  # noqa: S311 -- the same spans each time
+    process = run.process()
+    expected = []
+    for n in range(2_000):
+        start = chance.randrange(10**6)
+        end = start + chance.choice([0, 1, 999, chance.randrange(10**5)])
+        parent = chance.choice([None, chance.randrange(1, n + 2)])
+        process.span("span", f"span {n:04}", NOW + start, NOW + end, parent=parent)
+        expected.append((start, end - start))
+    file = run.export(tmp_path / "out")
+
+    rows = query_all(
+        file,
+        ours="select name, ts, dur from slice where name < 'span 1000' order by name",
+        rest="select name, ts, dur from slice where name >= 'span 1000' order by name",
+        errors="select name from stats where severity = 'error' and value > 0",
+    )
+
+    zero = Written(file).about["epoch_ns"]
+    found = [(zero + row["ts"] - NOW, row["dur"]) for row in rows["ours"] + rows["rest"]]
+    assert found == expected
+    assert rows["errors"] == []
+
+
+@pytest.mark.slow
+def test_perfetto_survives_hostile_text_and_damage(run, tmp_path) -> None:
+    """Names that break Perfetto as they stand, and unreadable files, leave a timeline it reads."""
+    events = [
+        {"ph": "X", "name": name, "pid": name, "tid": name, "ts": n, "dur": 1, "args": {name: name}}
+        for n, name in enumerate(HOSTILE)
+    ]
+    process = run.process(host="node\\")
+    process.trace(ROLLOUT, events, NOW, clock="C:\\")
+    for step, content in enumerate(UNREADABLE.values(), 5):
+        process.artifact(Window(step, step + 1), content)
+
+    found = summary(run.export(tmp_path / "out"))
+
+    assert found.errors == {}
+    assert found.slices == len(HOSTILE) + len(UNREADABLE)
+    assert "Größe 奖励 🚀" in found.slice_names
+    assert "C:/" in found.slice_names
+
+
+@pytest.mark.slow
+def test_perfetto_keeps_async_events_of_two_ranks_apart(run, tmp_path) -> None:
+    """Async events with equal ids, overlapping between ranks, keep their own begin and end."""
+    for rank in (0, 1):
+        events = [
+            {"ph": phase, "cat": "c", "name": f"{key} {rank}", "pid": 1, "tid": 1, key: own,
+             "ts": rank * 3 + after}
+            for key, own in (("id", 7), ("id2", {"local": "0x7"}))
+            for phase, after in (("b", 0), ("e", 10))
+        ]  # fmt: skip
+        run.process(rank=rank).trace(ROLLOUT, events, NOW)
+
+    file = run.export(tmp_path / "out")
+    rows = query_all(file, slices="select name, dur from slice order by name")["slices"]
+
+    assert rows == [
+        {"name": f"{key} {rank}", "dur": 10_000} for key in ("id", "id2") for rank in (0, 1)
+    ]
+
+
+@pytest.mark.slow
+def test_an_empty_run_opens_as_an_empty_timeline(run, tmp_path) -> None:
+    """A run of which nothing was written gives a file with no event and no error."""
+    file = run.export(tmp_path / "out")
+
+    found = summary(file)
+
+    assert (found.slices, found.processes, found.errors) == (0, 0, {})
+    assert Written(file).events == []

@@ -1,0 +1,530 @@
+"""The tool `torch` on real torch: what it records, and every trap of torch.profiler."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections import Counter
+
+import pytest
+import torch
+
+import rlprof
+from rlprof_torch import Torch
+from rlprof_torch._recording import range_name
+from tests.perfetto_engine import summary
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name="config")
+def _config(tmp_path):
+    def make(**changes):
+        options = changes.pop("options", {})
+        return {
+            "run_dir": str(tmp_path / "runs"),
+            "scratch_dir": str(tmp_path / "scratch"),
+            "tool": "torch",
+            "steps": {"every": 1},
+            "roles": {"actor": {}},
+            "tools": {"torch": options},
+        } | changes
+
+    return make
+
+
+def strict(path):
+    """Read a trace as strict JSON."""
+
+    def refuse(text):
+        raise ValueError(text)
+
+    with gzip.open(path, "rb") as file:
+        return json.loads(file.read().decode("utf-8"), parse_constant=refuse)
+
+
+def work():
+    layer = torch.nn.Linear(8, 8)
+    layer(torch.ones(4, 8)).sum().backward()
+
+
+def record(config, body=work, **where):
+    """Record one window of *body*; return its capture and its trace."""
+    with rlprof.open(config, **where) as prof:
+        prof.step(3)
+        with prof.phase("update_actor"):
+            body()
+    (capture,) = rlprof.read(prof.run_dir).captures
+    files = [prof.run_dir / artifact.path for artifact in capture.artifacts]
+    return capture, [strict(file) for file in files], files
+
+
+def named(trace, name):
+    return [event for event in trace["traceEvents"] if event.get("name") == name]
+
+
+def test_a_window_becomes_a_whole_trace(config):
+    """Operators, backward and the phase are in the trace; the artifact says how many events."""
+    capture, (trace,), (file,) = record(config())
+
+    assert capture.state == "whole"
+    assert named(trace, "aten::addmm")
+    assert named(trace, "AddmmBackward0")
+    assert [e["cat"] for e in named(trace, "update_actor")] == ["user_annotation"]
+    assert capture.artifacts[0].events == len(trace["traceEvents"])
+    assert capture.artifacts[0].size == file.stat().st_size
+
+
+def test_the_trace_says_whose_it_is_and_when(config):
+    """The first key is the rlprof object, and its clock places events on the wall clock."""
+    import time
+
+    stamps = []
+
+    def body():
+        stamps.append(time.time_ns())
+        with torch.profiler.record_function("inside"):
+            work()
+        stamps.append(time.time_ns())
+
+    _, (trace,), _ = record(config(), body, rank=0, world_size=4)
+
+    head = trace["rlprof"]
+    assert next(iter(trace)) == "rlprof"
+    assert (head["tool"], head["target"]["role"], head["target"]["world_size"]) == (
+        "torch",
+        "actor",
+        4,
+    )
+    assert head["window"]["phase"] == "update_actor"
+    (event,) = named(trace, "inside")
+    begin = head["epoch_ns"] + round(event["ts"] * 1000)
+    assert stamps[0] - head["error_ns"] <= begin
+    assert begin + event["dur"] * 1000 <= stamps[1] + head["error_ns"]
+    assert head["error_ns"] < 1_000_000
+    assert "checked by 2 of 2 marks" in head["clock"]
+
+
+def test_files_are_named_by_all_that_tells_them_apart(config):
+    """Role, rank of world, coordinates, step, phase and pid are in the name."""
+    _, _, (file,) = record(config(), rank=0, world_size=2, coordinates={"tp": 0, "pp": 0})
+
+    stem = f"actor_rank0-of-2_tp0_pp0_step3_update_actor_pid{os.getpid()}"
+    assert file.name == f"{stem}.pt.trace.json.gz"
+    assert file.parent.parts[-4:] == ("step_000003", "update_actor", "actor_0_of_2", "torch")
+
+
+@pytest.mark.parametrize(
+    ("contents", "present"),
+    [
+        (["shapes"], lambda e: "Input Dims" in e.get("args", {})),
+        (["stack"], lambda e: e.get("cat") == "python_function"),
+        (["memory"], lambda e: e.get("name") == "[memory]"),
+        (["flops", "shapes"], lambda e: "Input Dims" in e.get("args", {})),
+        (["cpu", "modules"], lambda e: e.get("name") == "aten::addmm"),
+    ],
+    ids=["shapes", "stack", "memory", "flops", "modules"],
+)
+def test_contents_arrive_in_the_trace(config, contents, present):
+    """What contents ask for is there, and is not there when it was not asked for."""
+    _, (trace,), _ = record(config(options={"contents": contents}))
+    _, (plain,), _ = record(config(options={"contents": ["cpu"]}))
+
+    assert any(present(event) for event in trace["traceEvents"])
+    assert contents[-1] == "modules" or not any(present(event) for event in plain["traceEvents"])
+
+
+def test_memory_gives_up_the_other_threads_and_says_so(config):
+    """Torch records memory of one thread only; that it did so is in the manifest."""
+    capture, _, _ = record(config(options={"contents": ["memory"]}))
+
+    assert capture.applied["all_threads"] is False
+    assert capture.unsupported == {"all_threads": "torch records memory of one thread only"}
+
+
+def test_a_device_that_is_not_there_is_said(config):
+    """Cuda on a machine without is recorded as unsupported, the CPU is recorded all the same."""
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here, so cuda is not absent")
+
+    capture, (trace,), _ = record(config(options={"contents": ["cpu", "cuda"]}))
+
+    assert capture.unsupported == {"cuda": "torch sees no cuda device here"}
+    assert named(trace, "aten::addmm")
+
+
+def test_other_threads_are_recorded(config):
+    """Threads that were there before and threads born inside the window are in the trace."""
+    go, done = threading.Event(), threading.Event()
+
+    def early():
+        go.wait(10)
+        with torch.profiler.record_function("in an early thread"):
+            torch.ones(2)
+        done.set()
+
+    thread = threading.Thread(target=early)
+    thread.start()
+
+    def body():
+        go.set()
+        done.wait(10)
+        late = threading.Thread(target=lambda: torch.mul(torch.ones(2), 3))
+        late.start()
+        late.join()
+
+    capture, (trace,), _ = record(config(), body)
+    thread.join()
+
+    assert capture.applied["all_threads"] is True
+    assert named(trace, "in an early thread")
+    assert named(trace, "aten::mul")
+
+
+def test_one_thread_only_when_asked(config):
+    """all_threads: false keeps other threads out."""
+
+    def body():
+        other = threading.Thread(target=lambda: torch.mul(torch.ones(2), 3))
+        other.start()
+        other.join()
+        torch.add(torch.ones(2), 1)
+
+    _, (trace,), _ = record(config(options={"all_threads": False}), body)
+
+    assert named(trace, "aten::add")
+    assert not named(trace, "aten::mul")
+
+
+HOSTILE = [
+    'say "hi"', "back\\slash", "new\nline", "tab\t", "unicode é 中", "", " ", "x" * 5000,
+    '}, {"ph": "X"', '", "pid": 3, "y": "z', "\\", '"', "\x00\x1f", "\ud800", "a, b: {c}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_range_names_leave_a_trace_that_opens(config, name):
+    """Our ranges and the user's own, whatever they are called, give strict JSON Perfetto opens."""
+
+    def body():
+        own = name.encode("utf-8", "replace").decode()
+        with torch.profiler.record_function(own):
+            torch.add(torch.ones(2), 1)
+
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        with prof.phase("outer"), prof.phase(name):
+            body()
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    (artifact,) = capture.artifacts
+    trace = strict(prof.run_dir / artifact.path)
+    seen = summary(prof.run_dir / artifact.path)
+    assert (capture.state, seen.errors) == ("whole", {})
+    assert named(trace, range_name(name))
+    assert seen.slices >= sum(event["ph"] == "X" for event in trace["traceEvents"])
+
+
+def test_range_names_are_plain():
+    """Kineto gets printable ASCII without quotes and backslashes."""
+    assert range_name('say "hi"\\\n') == "say 'hi'/"
+    assert range_name("é中") == "??"
+    assert range_name("\n") == "unnamed"
+
+
+def test_a_running_profiler_is_not_disturbed(config):
+    """With the user's own profiler on, the window is refused and the user's data are whole."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
+        capture, _, _ = record(config())
+
+    assert capture.state == "failed"
+    assert "another torch profiler is active in this process" in capture.notes[0]
+    assert any(event.name == "aten::addmm" for event in own.events())
+
+
+def test_after_a_refusal_the_next_window_records(config):
+    """Once the user's profiler has stopped, windows are recorded again."""
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            with prof.phase("rollout"):
+                work()
+        prof.step(2)
+        with prof.phase("rollout"):
+            work()
+
+    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed", "whole"]
+
+
+def test_windows_follow_each_other(config):
+    """A new profiler per window: each trace holds its own work and nothing else."""
+    with rlprof.open(config()) as prof:
+        for step in prof.steps([1, 2, 3]):
+            with prof.phase("rollout"):
+                for _ in range(step):
+                    torch.mul(torch.ones(2), 3)
+
+    captures = rlprof.read(prof.run_dir).captures
+    traces = [strict(prof.run_dir / c.artifacts[0].path) for c in captures]
+    assert [len(named(trace, "aten::mul")) for trace in traces] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "batches", "parts"),
+    [
+        ({"active": 2, "skip_first": 1}, 6, ["_mb2-3"]),
+        ({"active": 1, "wait": 1, "repeat": 0}, 5, ["_mb2-2", "_mb4-4"]),
+        ({"active": 2, "warmup": 1}, 3, ["_mb2-3"]),
+        ({"active": 5}, 2, ["_mb1-2"]),
+    ],
+    ids=["skip", "repeat", "warmup", "cut short"],
+)
+def test_chosen_minibatches_become_traces(config, schedule, batches, parts):
+    """The inner schedule records the mini-batches it names, and the file names say which."""
+
+    def train():
+        for number in range(1, batches + 1):
+            with torch.profiler.record_function(f"batch {number}"):
+                torch.ones(2)
+            rlprof.session._current.session.minibatch()
+
+    capture, traces, files = record(config(options={"schedule": schedule}), train)
+
+    assert capture.state == "whole"
+    suffixes = [file.name.partition(f"pid{os.getpid()}")[2].partition(".")[0] for file in files]
+    assert parts == suffixes
+    for part, trace in zip(parts, traces, strict=True):
+        first, last = map(int, part.removeprefix("_mb").split("-"))
+        wanted = {f"batch {number}" for number in range(first, min(last, batches) + 1)}
+        seen = {e["name"] for e in trace["traceEvents"] if e.get("name", "").startswith("batch")}
+        assert wanted == seen
+        assert trace["rlprof"]["error_ns"] is not None
+
+
+def test_a_window_that_ends_in_warmup_says_so(config):
+    """Nothing recorded is said with its reason, where torch says nothing at all."""
+    capture, traces, _ = record(config(options={"schedule": {"active": 1, "skip_first": 9}}))
+
+    assert (capture.state, traces) == ("failed", [])
+    assert "the window ended in mini-batch 1, nothing was recorded by then" in capture.notes[0]
+
+
+def test_asyncio_phases_do_not_break_the_trace(config):
+    """Phases of tasks that overlap on one thread leave a whole trace."""
+    import asyncio
+
+    async def request(prof, number):
+        async with prof.phase(f"request {number}"):
+            torch.ones(2)
+            await asyncio.sleep(0.001 * number)
+            torch.ones(2)
+
+    async def main(prof):
+        async with prof.phase("rollout"):
+            await asyncio.gather(*(request(prof, number) for number in range(5)))
+
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        asyncio.run(main(prof))
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    trace = strict(prof.run_dir / capture.artifacts[0].path)
+    assert capture.state == "whole"
+    assert all(named(trace, f"request {number}") for number in range(5))
+
+
+def test_memory_is_given_back(config):
+    """The events of a window are freed at the next one even with the garbage collector off."""
+    import gc
+    import weakref
+
+    tool = Torch()
+    with rlprof.open(config()) as prof:
+        tool = prof._recorders[0]._instance
+        gc.disable()
+        try:
+            prof.step(1)
+            with prof.phase("a"):
+                work()
+            last = tool._last
+            kept = last()
+            assert kept is not None
+            assert isinstance(last, weakref.ref)
+            prof.step(2)
+            with prof.phase("b"):
+                assert kept.profiler.kineto_results is None
+        finally:
+            gc.enable()
+
+
+SCRIPT = """
+import os, sys, torch, rlprof
+config = {config!r}
+prof = rlprof.open(config if sys.argv[1] == "on" else None)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for step in prof.steps(range(6)):
+    with prof.phase("update_actor"):
+        optimizer.zero_grad()
+        model(torch.randn(32, 8)).square().mean().backward()
+        optimizer.step()
+        prof.minibatch()
+{end}
+"""
+
+
+def run_script(config, mode, end, tmp_path):
+    source = tmp_path / f"train_{mode}.py"
+    source.write_text(SCRIPT.format(config=config, end=textwrap.dedent(end)))
+    return subprocess.run(
+        [sys.executable, str(source), mode],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONHASHSEED": "0", "KINETO_LOG_LEVEL": "99"},
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"contents": ["memory", "shapes", "stack", "flops"]}],
+                         ids=["default", "heavy"])  # fmt: skip
+def test_training_is_bit_equal(config, tmp_path, options):
+    """Seeded parameters after N steps are the same bits with and without profiling."""
+    end = """
+    prof.close()
+    import hashlib
+    data = b"".join(p.detach().contiguous().view(torch.uint8).flatten().numpy().tobytes()
+                    for p in model.parameters())
+    print(hashlib.sha256(data).hexdigest(), torch.randn(1).item())
+    """
+
+    results = [run_script(config(options=options), mode, end, tmp_path) for mode in ("off", "on")]
+
+    assert [result.returncode for result in results] == [0, 0], results[1].stderr
+    assert results[0].stdout == results[1].stdout
+    assert len(results[0].stdout) > 64
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("", 0),
+        ("sys.exit(7)", 7),
+        ("prof.step(9); prof.phase('open').__enter__(); sys.exit(7)", 7),
+        ("prof.step(9); prof.phase('open').__enter__(); 1 / 0", 1),
+    ],
+    ids=["return", "sys.exit", "sys.exit in a window", "exception in a window"],
+)
+def test_exit_codes_are_the_users_own(config, tmp_path, end, code):
+    """A process that ends without close has its own exit code, and a torch window is stopped."""
+    results = [run_script(config(), mode, end, tmp_path) for mode in ("off", "on")]
+
+    assert [code, code] == [result.returncode for result in results], results[1].stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    states = Counter(capture.state for capture in rlprof.read(run).captures)
+    assert states == {"whole": 6 + ("open" in end)}
+
+
+def test_standard_error_is_not_littered(config, tmp_path):
+    """Kineto's own lines about each window do not reach the user's terminal."""
+    source = tmp_path / "quiet.py"
+    source.write_text(SCRIPT.format(config=config(), end="prof.close()"))
+    env = {k: v for k, v in os.environ.items() if k != "KINETO_LOG_LEVEL"}
+
+    result = subprocess.run(
+        [sys.executable, str(source), "on"], capture_output=True, text=True, check=True, env=env
+    )
+
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("skip_first", [0, 2])
+@pytest.mark.parametrize("wait", [0, 2])
+@pytest.mark.parametrize("warmup", [0, 1])
+@pytest.mark.parametrize("active", [1, 3])
+@pytest.mark.parametrize("repeat", [0, 2])
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
+def test_the_schedule_is_torchs_own(skip_first, wait, warmup, active, repeat):
+    """Our schedule acts in every mini-batch as torch.profiler.schedule with the same numbers."""
+    from rlprof_torch._options import MiniBatches
+    from rlprof_torch._recording import action_at
+
+    numbers = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
+    theirs = torch.profiler.schedule(skip_first=skip_first, **numbers)
+    chosen = MiniBatches(skip_first=skip_first, **numbers)
+
+    ours = [action_at(torch.profiler.ProfilerAction, chosen, batch) for batch in range(30)]
+
+    assert ours == [theirs(batch) for batch in range(30)]
+
+
+def test_a_profiler_that_breaks_half_way_is_not_stopped_twice(config, monkeypatch):
+    """An error inside torch's step leaves a process that lives; stopping twice would crash it."""
+    legacy = torch.autograd.profiler
+    original = legacy.profile
+    schedule = {"active": 1, "repeat": 0}
+
+    def train():
+        current = rlprof.session._current.session
+        torch.ones(2)
+
+        def fail(*args, **kwargs):
+            raise RuntimeError("half way")
+
+        monkeypatch.setattr(legacy, "profile", fail)
+        current.minibatch()
+        monkeypatch.setattr(legacy, "profile", original)
+        torch.ones(2)
+
+    capture, (trace,), _ = record(config(options={"schedule": schedule}), train)
+
+    assert capture.state == "partial"
+    assert "minibatch: RuntimeError: half way" in capture.notes[0]
+    assert named(trace, "aten::ones")
+
+
+SOAK = """
+import sys, threading, torch, rlprof
+config = {config!r}
+layer = torch.nn.Linear(8, 8)
+prof = rlprof.open(config)
+prof.scribe.exports.submit = lambda job: prof.scribe.discard(job.folder)  # recording, not exporting
+for step in prof.steps(range(150)):
+    outlives = prof.phase("outlives its step")
+    outlives.__enter__()
+    with prof.phase("update_actor"):
+        for number in range(5):
+            layer(torch.ones(4, 8)).sum().backward()
+            prof.minibatch()
+    if step % 2:
+        outlives.__exit__(None, None, None)
+prof.close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["discrete", "continuous"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"all_threads": False},
+        {"schedule": {"active": 1, "repeat": 0}},
+        {"schedule": {"active": 1, "wait": 1, "repeat": 0}},
+        {"schedule": {"active": 1, "warmup": 1, "repeat": 0}},
+    ],
+    ids=["all threads", "one thread", "back to back", "with pauses", "with warm-up"],
+)
+def test_hundreds_of_windows_do_not_crash(config, tmp_path, mode, options):
+    """Our ranges never outlive the trace they began in; bare torch crashes when one does."""
+    source = tmp_path / "soak.py"
+    source.write_text(SOAK.format(config=config(mode=mode, options=options)))
+
+    result = subprocess.run([sys.executable, str(source)], capture_output=True, text=True)
+
+    assert result.returncode == 0, result.stderr
