@@ -1,0 +1,79 @@
+"""Installing the checkout as the README says, with pip and with uv, into new environments."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module", name="checkout")
+def _checkout(tmp_path_factory):
+    """Copy what git would clone."""
+    copy = tmp_path_factory.mktemp("checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((ROOT / name).read_bytes())
+    return copy
+
+
+def run(*argv, cwd=None):
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    result = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def plugins(bin_dir):
+    lines = run(str(bin_dir / "rlprof"), "plugins").splitlines()
+    return [line.split()[1] for line in lines if line.startswith(("tool", "engine", "exporter"))]
+
+
+def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path):
+    """Pip install ".[torch]" brings core and that plugin, and no torch."""
+    run(sys.executable, "-m", "venv", str(tmp_path / "env"))
+    python = tmp_path / "env/bin/python"
+
+    run(str(python), "-m", "pip", "install", "-q", f"{checkout}[torch]")
+
+    assert plugins(python.parent) == ["torch", "torch_memory"]
+    listed = run(str(python), "-m", "pip", "list", "--format=freeze")
+    assert not [line for line in listed.splitlines() if line.startswith("torch==")]
+
+
+def test_uv_syncs_the_workspace(checkout, tmp_path):
+    """Uv sync makes an environment with everything of this repository in it."""
+    run(sys.executable, "-m", "uv", "sync", "-q", "--python", sys.executable, cwd=checkout)
+
+    assert plugins(checkout / ".venv/bin") == ["torch", "torch_memory", "timeline"]
+
+
+def test_core_alone_says_what_to_install(checkout, tmp_path):
+    """Core without any plugin works, and says what is missing."""
+    run(sys.executable, "-m", "venv", str(tmp_path / "env"))
+    python = tmp_path / "env/bin/python"
+    run(str(python), "-m", "pip", "install", "-q", str(checkout / "core"))
+
+    out = run(str(python.parent / "rlprof"), "plugins")
+
+    assert "no plugins are installed" in out
+    assert "pip install rlprof-torch" in out
+
+
+def test_no_lock_file_is_tracked():
+    """Lock files record index addresses; pins live in envs/*.txt."""
+    tracked = run("git", "ls-files", cwd=ROOT).splitlines()
+
+    assert not [name for name in tracked if name.endswith(".lock")]

@@ -1,0 +1,134 @@
+"""The tool `torch_memory`: refused for real where there is no device, driven by a stand-in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import rlprof
+from rlprof_torch import _memory
+
+pytestmark = pytest.mark.slow
+
+
+class Allocator:
+    """Stands for torch.cuda.memory: takes the calls the real one takes."""
+
+    def __init__(self) -> None:
+        self.calls = []
+
+    def _record_memory_history(self, **options):
+        self.calls.append(("history", options))
+
+    def _dump_snapshot(self, path):
+        self.calls.append(("dump", path))
+        Path(path).write_bytes(b"not opened by anyone")
+
+
+@pytest.fixture(name="config")
+def _config(tmp_path):
+    return {
+        "run_dir": str(tmp_path / "runs"),
+        "scratch_dir": str(tmp_path / "scratch"),
+        "tool": "torch_memory",
+        "steps": [1],
+        "roles": {"actor": {}},
+    }
+
+
+@pytest.fixture(name="allocator")
+def _allocator(monkeypatch):
+    allocator = Allocator()
+    monkeypatch.setattr(_memory, "_allocator", lambda: allocator)
+    observers = []
+    monkeypatch.setattr(
+        torch._C, "_cuda_attach_out_of_memory_observer", observers.append, raising=False
+    )
+    allocator.observers = observers
+    return allocator
+
+
+def record(config, body=lambda: None):
+    with rlprof.open(config) as prof:
+        prof.step(1)
+        with prof.phase("update_actor"):
+            body()
+    (capture,) = rlprof.read(prof.run_dir).captures
+    return capture
+
+
+def test_without_a_device_the_capture_fails_and_says_why(config):
+    """On a machine without CUDA the reason is in the manifest and training goes on."""
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here, so the device is not absent")
+
+    capture = record(config)
+
+    assert capture.state == "failed"
+    assert "sees no CUDA device here" in capture.notes[0]
+
+
+def test_history_is_on_only_while_the_window_is_open(config, allocator):
+    """Switched on at start with the options, dumped and switched off at stop."""
+    config["tools"] = {"torch_memory": {"max_entries": 7, "stacks": False}}
+    inside = []
+
+    capture = record(config, lambda: inside.append(list(allocator.calls)))
+
+    on = {
+        "enabled": "all", "context": None, "stacks": "python", "max_entries": 7,
+        "clear_history": True,
+    }  # fmt: skip
+    assert inside == [[("history", on)]]
+    assert [call[0] for call in allocator.calls] == ["history", "dump", "history"]
+    assert allocator.calls[-1] == ("history", {"enabled": None})
+    assert capture.state == "whole"
+    assert [a.format for a in capture.artifacts] == ["pickle"]
+    assert capture.artifacts[0].path.endswith(".memory.pickle")
+
+
+def test_a_failed_dump_still_switches_the_history_off(config, allocator, monkeypatch):
+    """The history costs on every allocation; it must not stay on because a disk was full."""
+
+    def fail(path):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(allocator, "_dump_snapshot", fail)
+
+    capture = record(config)
+
+    assert allocator.calls[-1] == ("history", {"enabled": None})
+    assert "stop: OSError: disk full" in capture.notes
+
+
+def test_an_allocation_that_fails_leaves_a_snapshot(config, allocator):
+    """on_oom: a snapshot of that moment, at most three a window, none outside of windows."""
+    config["tools"] = {"torch_memory": {"on_oom": True}}
+
+    def run_out():
+        (observer,) = allocator.observers
+        for _ in range(5):
+            observer(0, 1, 2, 3)
+
+    capture = record(config, run_out)
+    allocator.observers[0](0, 1, 2, 3)
+
+    names = [artifact.path.rpartition("pid")[2].partition("_")[2] for artifact in capture.artifacts]
+    assert names[:3] == [f"oom-{n}.memory.pickle" for n in (1, 2, 3)]
+    assert len(capture.artifacts) == 4
+    assert sum(call[0] == "dump" for call in allocator.calls) == 4
+
+
+def test_torch_and_torch_memory_record_together(config, allocator):
+    """Their claims differ, so a role may use both at once."""
+    config["tool"] = ["torch", "torch_memory"]
+
+    with rlprof.open(config) as prof:
+        prof.step(1)
+        with prof.phase("update_actor"):
+            torch.ones(3)
+
+    captures = rlprof.read(prof.run_dir).captures
+    assert {("torch", "whole"), ("torch_memory", "whole")} == {(c.tool, c.state) for c in captures}
