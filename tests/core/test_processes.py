@@ -242,3 +242,55 @@ prof.close()
 sys.exit(5)
 """
     assert python(script).wait(60) == 5
+
+
+def test_a_tool_written_in_the_script_itself_works(python, tmp_path):
+    """Trying an idea needs no package: such a tool is exported in the training process."""
+    script = """
+class Notes:
+    @rlprof.hookimpl
+    def start(self, window, folder):
+        (folder / "note.txt").write_text(window.id)
+
+    @rlprof.hookimpl
+    def export(self, capture, folder, out):
+        (folder / "note.txt").rename(out / f"{capture.stem}.txt")
+        return [rlprof.Artifact(f"{capture.stem}.txt", kind="files", format="text")]
+
+rlprof.register("tool", "notes", Notes)
+with rlprof.open(config) as prof:
+    prof.step(3)
+    with prof.phase("rollout"):
+        pass
+"""
+    code = python(script, tool="notes").wait(60)
+
+    run = only_run(tmp_path)
+    (capture,) = run.captures
+    assert (code, capture.state) == (0, "whole")
+    assert (run.path / capture.artifacts[0].path).read_text() == "3/rollout"
+
+
+def test_training_waits_for_a_hanging_run_folder_once(python, tmp_path):
+    """With a file system that never answers, a window opens a second later, and only the first."""
+    script = """
+from rlprof.rundir import Journal
+prof = rlprof.open(config)
+for _ in range(100):
+    time.sleep(0.02)
+    if list((prof.run_dir / "manifest").glob("*")):
+        break
+Journal.write = lambda self, lines: time.sleep(3600)
+began = time.monotonic()
+for step in prof.steps(range(5)):
+    with prof.phase("rollout"):
+        pass
+print(time.monotonic() - began)
+sys.stdout.flush()
+os._exit(0)
+"""
+    process = python(script)
+    out, err = process.communicate(timeout=60)
+
+    assert 0.5 < float(out) < 3
+    assert err.count("is slower than 1 s") == 1

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_REPR = reprlib.Repr()
+_REPR.maxlevel = 3
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = 60
+
+
+def shown(value: object) -> str:
+    """Show what a user wrote in a message, cut short, however deep or long it is."""
+    try:
+        text = _REPR.repr(value)
+    except (ValueError, TypeError, AttributeError):  # Python writes no int of 4301 digits
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class RlprofError(Exception):

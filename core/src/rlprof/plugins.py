@@ -6,17 +6,20 @@ One broken stranger breaks nothing else, because nothing but what the config nam
 from __future__ import annotations
 
 import difflib
+import inspect
+from collections.abc import Mapping
 from importlib import metadata
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import pluggy
 
-from rlprof.errors import PluginError
+from rlprof.errors import PluginError, shown
 from rlprof.hookspecs import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Kind = Literal["tool", "engine", "exporter"]
 
@@ -27,17 +30,17 @@ GROUPS: dict[Kind, str] = {
 }
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
 
-KNOWN = {
-    "torch": "rlprof-torch",
-    "torch_memory": "rlprof-torch",
-    "nsys": "rlprof-nsys",
-    "npu": "rlprof-npu",
-    "vllm": "rlprof-vllm",
-    "sglang": "rlprof-sglang",
-    "timeline": "rlprof-timeline",
-    "report": "rlprof-timeline",
+KNOWN: dict[tuple[Kind, str], str] = {
+    ("tool", "torch"): "rlprof-torch",
+    ("tool", "torch_memory"): "rlprof-torch",
+    ("tool", "nsys"): "rlprof-nsys",
+    ("tool", "npu"): "rlprof-npu",
+    ("engine", "vllm"): "rlprof-vllm",
+    ("engine", "sglang"): "rlprof-sglang",
+    ("exporter", "timeline"): "rlprof-timeline",
+    ("exporter", "report"): "rlprof-timeline",
 }
-"""Name → the distribution that offers it, to say what to install."""
+"""Kind and name → the distribution that offers it, to say what to install."""
 
 _registered: dict[tuple[Kind, str], type] = {}
 
@@ -80,15 +83,32 @@ def offers() -> list[Offer]:
     return sorted(hand + installed, key=lambda offer: (list(GROUPS).index(offer.kind), offer.name))
 
 
+def _entries(group: str) -> list[metadata.EntryPoint]:
+    """List the entry points of *group*, also where some `entry_points.txt` cannot be read."""
+    try:
+        return list(metadata.entry_points(group=group))
+    except Exception:  # somebody's file; importlib gives up on all of them
+        found: dict[str, list[metadata.EntryPoint]] = {}
+        for dist in metadata.distributions():
+            try:
+                found.setdefault(dist.metadata["Name"], list(dist.entry_points.select(group=group)))
+            except Exception:  # noqa: S112 -- the stranger itself
+                continue
+        return [entry for entries in found.values() for entry in entries]
+
+
 def _installed(kind: Kind) -> Iterator[Offer]:
-    for entry in metadata.entry_points(group=GROUPS[kind]):
+    for entry in _entries(GROUPS[kind]):
         dist = entry.dist
         if dist is None:
             yield Offer(kind, entry.name, "?", "?", "", entry)
             continue
         needs = [need.replace(" ", "") for need in dist.requires or ()]
         core = next((need for need in needs if _dist_of(need) == "rlprof"), "")
-        yield Offer(kind, entry.name, dist.metadata["Name"], dist.version, core, entry)
+        head = dist.metadata
+        name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
+        version = head["Version"] if "Version" in head else "?"  # noqa: SIM401
+        yield Offer(kind, entry.name, name, version, core, entry)
 
 
 def _dist_of(requirement: str) -> str:
@@ -111,7 +131,7 @@ def load(kind: Kind, name: str) -> type[Any]:
     offer = found[0]
     try:
         plugin = offer.entry.load()  # type: ignore[union-attr]  # installed offers have one
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         raise PluginError(_misfit(offer, f"does not load: {type(exc).__name__}: {exc}")) from exc
     check(kind, plugin, offer)
     return plugin  # type: ignore[no-any-return]
@@ -120,52 +140,109 @@ def load(kind: Kind, name: str) -> type[Any]:
 def check(kind: Kind, plugin: Any, offer: Offer) -> None:
     """Raise PluginError unless *plugin* is a class that implements hooks of *kind*, rightly."""
     if not isinstance(plugin, type):
-        raise PluginError(_misfit(offer, f"is {plugin!r} where a class is needed"))
+        raise PluginError(_misfit(offer, f"is {shown(plugin)} where a class is needed"))
+    options, claims = getattr(plugin, "Options", None), getattr(plugin, "claims", {})
+    if options is not None and not (isinstance(options, type) and attrs.has(options)):
+        raise PluginError(_misfit(offer, f"has Options {shown(options)} that are no attrs class"))
+    if not isinstance(claims, Mapping):
+        raise PluginError(_misfit(offer, f"has claims {shown(claims)} that are no mapping"))
     try:
         hooks(kind, plugin())
+    except PluginError as exc:
+        raise PluginError(_misfit(offer, str(exc))) from exc
     except Exception as exc:
-        if isinstance(exc, PluginError):
-            raise PluginError(_misfit(offer, str(exc))) from exc
         raise PluginError(_misfit(offer, f"cannot be made: {type(exc).__name__}: {exc}")) from exc
+
+
+class _Manager(pluggy.PluginManager):
+    """Looks at methods only: a property may have no answer before `configure`."""
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
+        found = inspect.getattr_static(plugin, name, None)
+        if not isinstance(found, (FunctionType, MethodType, staticmethod, classmethod)):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)
 
 
 def hooks(kind: Kind, instance: Any) -> Any:
     """Return the callable hooks of *instance* alone, so that it fails and hangs alone."""
-    manager = pluggy.PluginManager("rlprof")
-    manager.add_hookspecs(KINDS[kind])
+    manager = _Manager("rlprof")
+    manager.register(instance, name=type(instance).__name__)
+    _compare(kind, instance, manager)
     try:
-        manager.register(instance, name=type(instance).__name__)
-        manager.check_pending()
+        manager.add_hookspecs(KINDS[kind])
     except pluggy.PluginValidationError as exc:
-        text = " ".join(str(exc).split()).replace("<Plugin ", "").replace("'rlprof'", "")
-        raise PluginError(f"implements a hook wrongly: {text}") from exc
-    if not manager.get_hookcallers(instance):
-        names = ", ".join(name for name in vars(KINDS[kind]) if not name.startswith("_"))
-        raise PluginError(
-            f"implements no hook; mark its methods with @rlprof.hookimpl (a {kind} has {names})"
-        )
+        raise PluginError(f"implements a hook wrongly: {' '.join(str(exc).split())}") from exc
     return manager.hook
 
 
+def _compare(kind: Kind, instance: Any, manager: pluggy.PluginManager) -> None:
+    """Raise PluginError where the hooks differ from the spec, in words for who writes a plugin."""
+    spec = {
+        name: [arg for arg in inspect.signature(hook).parameters if arg != "self"]
+        for name, hook in vars(KINDS[kind]).items()
+        if not name.startswith("_")
+    }
+    has = f"({_a(kind)} has {', '.join(spec)})"
+    callers = manager.get_hookcallers(instance) or []
+    for caller in callers:
+        if caller.name not in spec:
+            hint = _close(caller.name, spec)
+            raise PluginError(f"marks {caller.name!r}, which is no hook{hint} {has}")
+        hook = caller.get_hookimpls()[0]
+        for arg in hook.argnames:
+            if arg not in spec[caller.name]:
+                hint, args = _close(arg, spec[caller.name]), ", ".join(spec[caller.name])
+                raise PluginError(
+                    f"takes {arg!r} in {caller.name}, which is not given{hint} (there are: {args})"
+                )
+        for arg in hook.kwargnames:
+            if arg in spec[caller.name]:
+                raise PluginError(
+                    f"has a default for {arg!r} in {caller.name}, which then is never given; "
+                    "take the default away"
+                )
+    if not callers:
+        raise PluginError(f"implements no hook; mark its methods with @rlprof.hookimpl {has}")
+    for name in spec:
+        if name in {caller.name for caller in callers}:
+            continue
+        method = inspect.getattr_static(instance, name, None)
+        if isinstance(method, FunctionType) and method is not vars(KINDS[kind])[name]:
+            raise PluginError(
+                f"has a method {name!r} that is never called; mark it with @rlprof.hookimpl"
+            )
+
+
+def _close(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def _misfit(offer: Offer, what: str) -> str:
+    if offer.entry is None:
+        return f"{offer} {what}"
+    if not offer.requires:
+        return f"{offer} {what}; repair or uninstall {offer.distribution}"
     core = metadata.version("rlprof")
-    asks = offer.requires and f"; this is rlprof {core}: install versions that fit each other"
-    return f"{offer} {what}{asks}"
+    return f"{offer} {what}; this is rlprof {core}; install versions that fit each other"
 
 
 def _not_installed(kind: Kind, name: str) -> str:
     names = sorted({offer.name for offer in offers() if offer.kind == kind})
     there = f" (installed: {', '.join(names) or 'none'})"
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"{kind} {name!r} is not installed; did you mean {close[0]!r}?{there}"
     other = [offer.kind for offer in offers() if offer.name == name]
+    other += [known for known, word in KNOWN if word == name]
+    if (kind, name) in KNOWN:
+        return f"{kind} {name!r} is not installed; pip install {KNOWN[kind, name]}{there}"
     if other:
         return f"{name!r} is {_a(other[0])}, not {_a(kind)}{there}"
-    if name in KNOWN:
-        return f"{kind} {name!r} is not installed; pip install {KNOWN[name]}{there}"
-    close = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.6)
-    hint = f"; did you mean {close[0]!r} (pip install {KNOWN[close[0]]})?" if close else ""
+    hint = _close(name, names)
+    if hint:
+        return f"{kind} {name!r} is not installed{hint}{there}"
+    known = {word: dist for (which, word), dist in KNOWN.items() if which == kind}
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"; did you mean {close[0]!r} (pip install {known[close[0]]})?" if close else ""
     return f"{kind} {name!r} is not installed{hint}{there}"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from rlprof.errors import shown
 from rlprof.types import Window
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 Mode = Literal["discrete", "continuous"]
 
 _FOREVER = sys.maxsize
+_LAST = 10**18 - 1
+"""The last step that can be named."""
 
 
 @attrs.frozen
@@ -45,8 +49,6 @@ class Steps:
                 (chosen.stop for chosen in self.ranges if end in chosen and chosen.step == 1),
                 default=end + 1,
             )
-            if end >= _FOREVER:
-                break
         return end
 
 
@@ -62,9 +64,9 @@ def parse_steps(value: Any) -> Steps:
 
     `[2, 5]`, `"2-4"` (4 included), a list of both, `{every: 100, first: 2, last: 1000}`, `none`.
     """
-    if value is None or value == "none":
+    if value is None or (type(value) is str and value == "none"):
         return Steps()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return Steps((_every(value),))
     items = value if isinstance(value, (list, tuple)) else [value]
     ranges: list[range] = []
@@ -77,30 +79,33 @@ def parse_steps(value: Any) -> Steps:
 
 
 def _item(item: Any) -> tuple[int, int]:
-    if type(item) is int and item >= 0:
+    if type(item) is int and 0 <= item <= _LAST:
         return item, item
     found = re.fullmatch(r"\s*(\d{1,18})\s*-\s*(\d{1,18})\s*", item) if type(item) is str else None
     if found is None:
         raise ValueError(
-            "expected steps: a list like [2, 5], a range like '2-4', "
-            f"{{every: 100, first: 2}} or none, got {item!r}"
+            "expected a list like [2, 5], a range like '2-4', "
+            f"{{every: 100, first: 2}} or none, got {shown(item)}"
         )
     first, last = int(found[1]), int(found[2])
     if last < first:
-        raise ValueError(f"range {item!r} ends before it begins; did you mean '{last}-{first}'?")
+        raise ValueError(f"{item!r} ends before it begins; did you mean '{last}-{first}'?")
     return first, last
 
 
-def _every(value: dict[str, Any]) -> range:
-    unknown = sorted(map(str, value.keys() - {"every", "first", "last"}))
-    if unknown:
-        raise ValueError(f"unknown key {unknown[0]!r}; a rule has every, first, last")
+def _every(value: Mapping[str, Any]) -> range:
+    for key in value:
+        if key not in {"every", "first", "last"}:
+            raise ValueError(f"unknown key {shown(key)}; a rule has every, first, last")
+    if "every" not in value:
+        raise ValueError("every is missing; a rule has every, first, last: {every: 100, first: 2}")
     every, first, last = value.get("every"), value.get("first", 0), value.get("last")
     for name, number, least in (("every", every, 1), ("first", first, 0), ("last", last, 0)):
         if type(number) is not int and not (name == "last" and number is None):
-            raise ValueError(f"{name}: expected int, got {number!r}")
-        if number is not None and number < least:
-            raise ValueError(f"{name}: expected at least {least}, got {number}")
+            raise ValueError(f"{name}: expected a whole number, got {shown(number)}")
+        if number is not None and not least <= number <= _LAST:
+            bound = f"at least {least}" if number < least else f"at most {_LAST}"
+            raise ValueError(f"{name}: expected {bound}, got {shown(number)}")
     chosen = range(first, _FOREVER if last is None else last + 1, every)  # type: ignore[arg-type]
     if not chosen:
         raise ValueError(f"last {last} lies before first {first}; no step is chosen")

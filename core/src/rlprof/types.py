@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
@@ -27,7 +28,7 @@ def safe_name(name: str) -> str:
     changed carries a checksum of the original.
     """
     cleaned = _UNSAFE.sub("-", name).strip(".-")[:80]
-    if cleaned == name:
+    if cleaned and cleaned == name:
         return cleaned
     import zlib
 
@@ -71,11 +72,17 @@ class Window:
     """Which of the windows with the same steps and phase: 0, 1, …"""
 
     @property
+    def steps(self) -> str:
+        """Its steps in words: `7`, `7-9`, and `7-` where no end is in sight."""
+        last = self.end_step - 1
+        if last == self.start_step:
+            return str(self.start_step)
+        return f"{self.start_step}-{last}" if self.end_step < sys.maxsize else f"{self.start_step}-"
+
+    @property
     def id(self) -> str:
         """The window's name in tables and on the command line: `7/update_actor`, `7-9`."""
-        last = self.end_step - 1
-        steps = str(self.start_step) if last == self.start_step else f"{self.start_step}-{last}"
-        name = steps if self.phase is None else f"{steps}/{self.phase}"
+        name = self.steps if self.phase is None else f"{self.steps}/{self.phase}"
         return f"{name}.{self.occurrence}" if self.occurrence else name
 
     @property
@@ -136,9 +143,7 @@ class Capture:
         phase = "step" if window.phase is None else safe_name(window.phase)
         if window.occurrence:
             phase += f".{window.occurrence}"
-        step = f"step{window.start_step}"
-        if window.end_step - window.start_step > 1:
-            step += f"-{window.end_step - 1}"
+        step = f"step{window.steps}"
         return "_".join([safe_name(target.role), rank, *coordinates, step, phase, f"pid{self.pid}"])
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -37,11 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.add(subparsers)
     args = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return int(args.run(args))
-    except RlprofError as exc:
+        code = int(args.run(args))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `rlprof ls RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (RlprofError, OSError) as exc:
         print(f"rlprof: {exc}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # `rlprof ls RUN | head`
-        sys.stderr.close()
-        return 0
+    return code

@@ -9,6 +9,8 @@ from rlprof.config import check_config, merge_launches
 if TYPE_CHECKING:
     import argparse
 
+    from rlprof.types import Launch
+
 
 def add(subparsers: Any) -> None:
     """Describe the command."""
@@ -38,10 +40,28 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.file}: fine")
     for role, uses in tools.items():
-        launch = merge_launches({use.name: use.launch for use in uses})
-        needs = ", ".join(sorted(launch.env)) or "nothing"
-        names = ", ".join(use.name for use in uses) or "no tool"
-        print(f"  {role}: {names}; processes must be born with: {needs}")
+        engine = config.roles[role].engine
+        names = [*(use.name for use in uses), *([f"engine {engine}"] if engine else [])]
+        needs = _needs(merge_launches({use.name: use.launch for use in uses}))
+        born = f"; processes must be born with {', '.join(needs)}" if needs else ""
+        print(f"  {role}: {', '.join(names)}{born}")
+    for role in args.role or ():
+        if role not in tools:
+            print(f"  {role}: not in the config, not recorded (roles: {', '.join(config.roles)})")
     if not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0
+
+
+def _needs(launch: Launch) -> list[str]:
+    """Say what a process must be born with."""
+    prefix = " ".join(launch.argv_prefix)
+    return [
+        *([f"{prefix!r} before its command"] if prefix else []),
+        *(f"{name}={value} in its environment" for name, value in sorted(launch.env.items())),
+        *(
+            f"engine argument {name}={value!r}"
+            for name, value in sorted(launch.engine_args.items())
+        ),
+        *(f"{name} in Ray's runtime_env" for name in sorted(launch.runtime_env)),
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._table import seconds, size, table
+from rlprof.errors import RunError
 from rlprof.rundir import find_runs, read
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
     path = Path(args.path)
+    if not path.exists():
+        raise RunError(f"{path}: no such folder; name a run folder, or a folder of runs")
     runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
     if runs:
         print(_runs(runs))
@@ -49,7 +52,11 @@ def run(args: argparse.Namespace) -> int:
 def _runs(paths: list[Path]) -> str:
     rows = []
     for path in paths:
-        run = read(path)
+        try:
+            run = read(path)
+        except RunError:  # said in full when asked for that one
+            rows.append((str(path), "-", "unreadable", "-", "-", "-"))
+            continue
         rows.append((
             str(path), _when(run), _state(run), str(len(run.processes)), str(len(run.captures)),
             size(sum(a.size for c in run.captures for a in c.artifacts)),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._table import table
 from rlprof.config import load_config
-from rlprof.errors import ConfigError
 from rlprof.schedule import parse_steps
 
 if TYPE_CHECKING:
-    import argparse
-
     from rlprof.config import Config
 
 
@@ -25,7 +23,11 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
-        "--steps", default="0-100", metavar="A-B", help="the steps to look at (default: 0-100)"
+        "--steps",
+        type=_range,
+        default="0-100",
+        metavar="A-B",
+        help="the steps to look at (default: 0-100)",
     )
     parser.set_defaults(run=run)
 
@@ -36,11 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if not config.enabled:
         print(f"{args.file}: off (enabled: false)")
         return 0
-    try:
-        asked = parse_steps(args.steps).ranges
-        first, last = asked[0].start, asked[0].stop - 1
-    except (ValueError, IndexError) as exc:
-        raise ConfigError([f"--steps: expected a range like 0-20, got {args.steps!r}"]) from exc
+    first, last = args.steps[0], args.steps[-1]
     rows = _rows(config, first, last)
     print(f"mode {config.mode}, steps {config.steps}; looking at {first}-{last}\n")
     if not rows:
@@ -53,17 +51,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _range(text: str) -> range:
+    """Read `--steps`."""
+    try:
+        return parse_steps(text).ranges[0]
+    except (ValueError, IndexError):
+        message = f"expected a range like 0-20, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
+
+
 def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for step in config.steps.between(first, last):
         for name, role in config.roles.items():
             ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
-            tools = ", ".join(config.tools_of(name)) or "-"
-            if role.engine:
-                tools += f" in engine {role.engine}"
+            tools = [*config.tools_of(name), *([f"engine {role.engine}"] if role.engine else [])]
             windows = _windows(config, name, step)
             if windows:
-                rows.append((str(step), name, ranks, tools, windows))
+                rows.append((str(step), name, ranks, ", ".join(tools), windows))
     return rows
 
 

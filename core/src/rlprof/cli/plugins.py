@@ -35,8 +35,10 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001 -- commands are alike
             fits = "yes"
         except PluginError as exc:
             fits, note = "NO", "see below"
-            faults.append(str(exc))
-        rows.append((offer.kind, offer.name, f"{offer.distribution} {offer.version}", fits, note))
+            if str(exc) not in faults:
+                faults.append(str(exc))
+        origin = f"{offer.distribution} {offer.version}" if offer.entry else "by hand"
+        rows.append((offer.kind, offer.name, origin, fits, note))
     print(f"rlprof {metadata.version('rlprof')}\n")
     if not rows:
         print("no plugins are installed; install what you use, for example:")
@@ -45,7 +47,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001 -- commands are alike
     print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows))
     for fault in faults:
         print(f"\n{fault}")
-    missing = sorted(plugins.KNOWN.keys() - {offer.name for offer in plugins.offers()})
+    there = {(offer.kind, offer.name) for offer in plugins.offers()}
+    missing = [f"{key[1]} ({dist})" for key, dist in plugins.KNOWN.items() if key not in there]
     if missing:
-        print("\nalso known: " + ", ".join(f"{name} ({plugins.KNOWN[name]})" for name in missing))
+        print("\nnot installed: " + ", ".join(missing))
     return 1 if faults else 0

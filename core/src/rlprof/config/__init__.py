@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config._source import Source, raise_faults, read_source
-from rlprof.config._structure import BAD, Faults, join, structure
+from rlprof.config._structure import BAD, Faults, closest, join, structure
 from rlprof.config._tools import ToolUse, merge_launches, use_tools
-from rlprof.config._values import ELSEWHERE, Config, Limits, Role
+from rlprof.config._values import Config, Limits, Role
 
 if TYPE_CHECKING:
     import os
@@ -51,7 +51,7 @@ def check_config(
     A process names its own role, for it needs only the plugins of that one.
     """
     if isinstance(config, Config):
-        return config, choose_tools(config, roles)
+        return config, choose_tools(config, roles) if config.enabled else {}
     source = read_source(config)
     faults = Faults()
     value = _structured(source, faults)
@@ -73,7 +73,7 @@ def choose_tools(
 def _structured(source: Source, faults: Faults) -> Any:
     for path, message in source.faults:
         faults.add(path, message)
-    value = structure(Config, source.data, path="", faults=faults, elsewhere=ELSEWHERE)
+    value = structure(Config, source.data, path="", faults=faults)
     if value is not BAD:
         _check(value, faults)
     return value
@@ -88,10 +88,16 @@ def _check(config: Config, faults: Faults) -> None:
     for name, role in config.roles.items():
         here = join("roles", name)
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,62}", name):
-            faults.add(here, "a role is named by letters, digits, '_' and '-'")
+            faults.add(
+                here, "is no role's name; use up to 63 letters, digits, '_' and '-', a letter first"
+            )
         tool_is_bad = faults.below("tool") or faults.below(join(here, "tool"))
         if not config.tools_of(name) and role.engine is None and not tool_is_bad:
             faults.add(here, "has no tool; name one here or for the run: tool: torch")
+        if role.phases == ():
+            faults.add(
+                join(here, "phases"), "names no phase; name some, or leave it out to record all"
+            )
         if role.phases is not None and config.mode == "continuous":
             faults.add(
                 join(here, "phases"),
@@ -105,3 +111,8 @@ def _check(config: Config, faults: Faults) -> None:
             faults.add(
                 join(join(here, "options"), unused), f"this role does not use it (it uses: {there})"
             )
+    used = {name for role in config.roles for name in config.tools_of(role)}
+    for name in sorted(config.tools.keys() - used):
+        hint = closest(name, sorted(used - config.tools.keys()), cutoff=0.8)
+        if hint:  # else they are options of a tool that is not in use just now
+            faults.add(join("tools", name), f"no role uses it{hint}")

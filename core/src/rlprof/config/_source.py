@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.config._structure import DEEPEST, join
 from rlprof.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from rlprof.config._structure import Faults
 
 _CALLED = "config"
+
+_YAML_RAISES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What PyYAML raises, beside its own errors, for `!!bool x`, `!!int ""`, `!!timestamp x`, …"""
 
 
 @attrs.frozen
@@ -65,18 +69,42 @@ def read_source(config: Mapping[str, Any] | str | os.PathLike[str]) -> Source:
     if isinstance(config, (str, Path)) or hasattr(config, "__fspath__"):
         return _from_yaml(Path(config))
     what = type(config).__name__
-    raise ConfigError([f"expected a mapping, a YAML file or an OmegaConf node, got {what}"])
+    raise ConfigError(
+        [f"{_CALLED}: expected a mapping, a YAML file or an OmegaConf node, got {what}"]
+    )
 
 
 def _from_omegaconf(config: Any) -> Source:
     """Resolve the node with the library it came from, which therefore is imported already."""
     omegaconf = sys.modules["omegaconf"]
-    try:
-        missing = sorted(omegaconf.OmegaConf.missing_keys(config))
-        data = omegaconf.OmegaConf.to_container(config, resolve=True)
-    except omegaconf.errors.OmegaConfBaseException as exc:
-        raise ConfigError([" ".join(str(exc).split())]) from exc
-    return Source(data, faults=tuple((key, "is missing (???)") for key in missing))
+    faults: list[tuple[str, str]] = []
+    data = omegaconf.OmegaConf.to_container(config, resolve=False)
+    if isinstance(data, dict):  # else it is None or missing as a whole, or a list
+        data = _resolved(config, "", faults, omegaconf)
+    return Source(data, faults=tuple(faults))
+
+
+def _resolved(node: Any, path: str, faults: list[tuple[str, str]], omegaconf: Any) -> Any:
+    """Turn *node* into plain data; what is missing or points to nothing is a fault and left out.
+
+    Key by key, for `OmegaConf.to_container` stops at the first.
+    """
+    is_list = isinstance(node, omegaconf.ListConfig)
+    if not is_list and not isinstance(node, omegaconf.DictConfig):
+        return node
+    if path.count(".") + path.count("[") > DEEPEST:
+        faults.append((path, "is nested too deep; does it contain itself?"))
+        return None
+    made = []
+    for key in range(len(node)) if is_list else node:
+        here = f"{path}[{key}]" if is_list else join(path, key)
+        try:
+            made.append((key, _resolved(node[key], here, faults, omegaconf)))
+        except omegaconf.errors.MissingMandatoryValue:
+            faults.append((here, "is missing (???); give it a value"))
+        except omegaconf.errors.OmegaConfBaseException as exc:
+            faults.append((here, str(exc).partition("\n")[0]))
+    return [value for _, value in made] if is_list else dict(made)
 
 
 def _from_yaml(file: Path) -> Source:
@@ -85,24 +113,26 @@ def _from_yaml(file: Path) -> Source:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(["no such file; give the path of a YAML file"], str(file)) from None
+        message = f"{file}: no such file; give the path of a YAML file"
+        raise ConfigError([message], str(file)) from None
     except (OSError, ValueError) as exc:
-        raise ConfigError([f"cannot be read: {exc}"], str(file)) from exc
-    loader = yaml.SafeLoader(text)
+        what = getattr(exc, "strerror", None) or str(exc)
+        raise ConfigError([f"{file}: cannot be read: {what}"], str(file)) from exc
     lines: dict[str, int] = {}
     faults: list[tuple[str, str]] = []
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is not None:
             _walk(node, "", lines, faults, seen=set())
         data = {} if node is None else loader.construct_document(node)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as exc:
+    except (yaml.YAMLError, *_YAML_RAISES) as exc:
         mark = getattr(exc, "problem_mark", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        what = getattr(exc, "problem", None) or str(exc) or type(exc).__name__
-        raise ConfigError([f"{place}is no YAML: {what}"], str(file)) from exc
-    finally:
-        loader.dispose()
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
+        words = str(exc) if isinstance(exc, yaml.YAMLError) else f"{type(exc).__name__}: {exc}"
+        words = getattr(exc, "problem", None) or words
+        what = " ".join(f"{getattr(exc, 'context', None) or ''} {words}".split())
+        raise ConfigError([f"{place}: is no YAML: {what}"], str(file)) from exc
     return Source(data, str(file), lines, tuple(faults))
 
 
@@ -119,11 +149,11 @@ def _walk(
             lines[here] = item.start_mark.line + 1
             _walk(item, here, lines, faults, seen)
     if node.id == "mapping":
-        given: dict[str, int] = {}
+        given: dict[tuple[str, str], int] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
-            here = f"{path}.{name}" if path else name
-            if name in given and name != "<<":
-                faults.append((here, f"is given twice, on lines {given[name]} and {line}"))
-            given[name] = lines[here] = line
+            here, before = join(path, name), given.get((key.tag, name))
+            if before is not None and name != "<<":
+                faults.append((here, f"is given twice, on lines {before} and {line}; keep one"))
+            given[key.tag, name] = lines[here] = line
             _walk(value, here, lines, faults, seen)

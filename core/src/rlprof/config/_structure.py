@@ -7,18 +7,23 @@ into 1, 2.9 into 2 and 7 into '7', and stops at the first level that fails.
 from __future__ import annotations
 
 import difflib
+import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 
-_DEEPEST = 30
+from rlprof.errors import shown
+
+DEEPEST = 30
 """YAML anchors can make data that contain themselves."""
 
-_NAMES = {int: "int", float: "number", str: "text", bool: "true or false"}
+_TOO_DEEP = "is nested too deep; does it contain itself?"
+
+_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 @attrs.define
@@ -28,8 +33,10 @@ class Faults:
     found: dict[str, list[str]] = attrs.field(factory=dict)
 
     def add(self, path: str, message: str) -> Any:
-        """Note a fault and return what stands for the value."""
-        self.found.setdefault(path, []).append(message)
+        """Note a fault, once, and return what stands for the value."""
+        told = self.found.setdefault(path, [])
+        if message not in told:
+            told.append(message)
         return BAD
 
     def below(self, path: str) -> bool:
@@ -46,33 +53,35 @@ BAD: Any = object()
 
 def join(path: str, key: object) -> str:
     """Name what stands under *key* in what stands under *path*."""
-    return f"{path}.{key}" if path else str(key)
+    name = key if isinstance(key, str) else shown(key)
+    return f"{path}.{name}" if path else name
 
 
-def structure(
-    cls: type[Any], data: Any, *, path: str, faults: Faults, elsewhere: Mapping[str, str] = {}
-) -> Any:
+def structure(cls: type[Any], data: Any, *, path: str, faults: Faults) -> Any:
     """Make a *cls* of *data*, having added all that is wrong to *faults*.
 
     What is wrong is left out, so that what depends on the rest can still be checked; where that
     leaves nothing to build, the result is `BAD`. A field's `metadata={"parse": function}` replaces
-    the check by its type; the function raises ValueError. *elsewhere* maps keys other profilers
-    use to what they are called here.
+    the check by its type; the function raises ValueError. A class attribute `ELSEWHERE` maps keys
+    other profilers use to what they are called here.
     """
     if not isinstance(data, Mapping):
-        return faults.add(path, f"expected keys and values, got {_show(data)}")
-    if path.count(".") > _DEEPEST:
-        return faults.add(path, "is nested too deep; does it contain itself?")
+        hint = "; write {} for the defaults" if data is None else ""
+        return faults.add(path, f"expected keys and values, got {shown(data)}{hint}")
+    if path.count(".") > DEEPEST:
+        return faults.add(path, _TOO_DEEP)
     fields = {field.name: field for field in attrs.fields(cls)}
     hints = typing.get_type_hints(cls)
     values = {}
     for key, value in data.items():
         here = join(path, key)
         if key not in fields:
-            faults.add(here, _unknown(key, list(fields), elsewhere))
+            faults.add(here, _unknown(key, list(fields), getattr(cls, "ELSEWHERE", {})))
             continue
         parse = fields[key].metadata.get("parse")
-        if parse is None:
+        if value is None and fields[key].default is None:
+            made = None
+        elif parse is None:
             made = _value(hints[key], value, path=here, faults=faults)
         else:
             made = _tried(parse, value, path=here, faults=faults)
@@ -85,8 +94,8 @@ def structure(
             values[key] = made
     for name, field in fields.items():
         if field.default is attrs.NOTHING and name not in values:
-            if name not in data:
-                faults.add(join(path, name), "is missing")
+            if name not in data and not faults.below(join(path, name)):
+                faults.add(join(path, name), "is missing; give it a value")
             return BAD
     return _tried(lambda _: cls(**values), None, path=path, faults=faults)
 
@@ -106,7 +115,8 @@ def _value(hint: Any, value: Any, *, path: str, faults: Faults) -> Any:
     """Check *value* against the type *hint* of its field."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
-        return value
+        deep = _is_deep(value, DEEPEST, {})
+        return faults.add(path, _TOO_DEEP) if deep else value
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
@@ -119,11 +129,28 @@ def _value(hint: Any, value: Any, *, path: str, faults: Faults) -> Any:
         return _mapping(inner[1], value, path=path, faults=faults)
     if attrs.has(hint):
         return structure(hint, value, path=path, faults=faults)
-    if hint is float and type(value) is int:  # no coercion: every int is a number
-        return float(value)
-    if type(value) is not hint or (hint is float and value - value != 0):
-        return faults.add(path, f"expected {_NAMES.get(hint, hint)}, got {_show(value)}")
+    if hint is float and type(value) in (int, float):  # no coercion: every int is a number
+        try:
+            made = float(value)
+        except OverflowError:
+            made = math.inf
+        if not math.isfinite(made):
+            return faults.add(path, f"expected a finite number, got {shown(value)}")
+        return made
+    if type(value) is not hint:
+        return faults.add(path, f"expected {_NAMES.get(hint, hint)}, got {shown(value)}")
     return value
+
+
+def _is_deep(value: Any, left: int, fine: dict[int, int]) -> bool:
+    """Whether *value* has more than *left* levels; *fine* holds what was found to have fewer."""
+    if not isinstance(value, (Mapping, list, tuple)) or fine.get(id(value), left + 1) <= left:
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    if left == 0 or any(_is_deep(item, left - 1, fine) for item in inner):
+        return True
+    fine[id(value)] = left
+    return False
 
 
 def _one_of(inner: tuple[Any, ...]) -> Any:
@@ -132,16 +159,16 @@ def _one_of(inner: tuple[Any, ...]) -> Any:
 
 
 def _literal(allowed: tuple[Any, ...], value: Any, *, path: str, faults: Faults) -> Any:
-    if any(value == choice and type(value) is type(choice) for choice in allowed):
+    if any(type(value) is type(choice) and value == choice for choice in allowed):
         return value
     choices = ", ".join(repr(choice) for choice in allowed)
-    close = _closest(value, [str(choice) for choice in allowed])
-    return faults.add(path, f"expected one of {choices}, got {_show(value)}{close}")
+    close = closest(value, [str(choice) for choice in allowed])
+    return faults.add(path, f"expected one of {choices}, got {shown(value)}{close}")
 
 
 def _tuple(inner: Any, value: Any, *, path: str, faults: Faults) -> Any:
     if not isinstance(value, (list, tuple)):
-        return faults.add(path, f"expected a list, got {_show(value)}")
+        return faults.add(path, f"expected a list, got {shown(value)}")
     items = [
         _value(inner, item, path=f"{path}[{index}]", faults=faults)
         for index, item in enumerate(value)
@@ -151,11 +178,11 @@ def _tuple(inner: Any, value: Any, *, path: str, faults: Faults) -> Any:
 
 def _mapping(inner: Any, value: Any, *, path: str, faults: Faults) -> Any:
     if not isinstance(value, Mapping):
-        return faults.add(path, f"expected keys and values, got {_show(value)}")
+        return faults.add(path, f"expected keys and values, got {shown(value)}")
     made = {}
     for key, item in value.items():
         if type(key) is not str:
-            made[key] = faults.add(join(path, key), f"expected text as key, got {_show(key)}")
+            made[key] = faults.add(join(path, key), f"expected text as key, got {shown(key)}")
         else:
             made[key] = _value(inner, item, path=join(path, key), faults=faults)
     return {key: item for key, item in made.items() if item is not BAD}
@@ -164,15 +191,13 @@ def _mapping(inner: Any, value: Any, *, path: str, faults: Faults) -> Any:
 def _unknown(key: Any, known: list[str], elsewhere: Mapping[str, str]) -> str:
     if key in elsewhere:
         return f"is another profiler's word; here: {elsewhere[key]}"
-    close = _closest(key, known)
-    return f"unknown key{close or '; there are: ' + ', '.join(known)}"
+    close = closest(key, known)
+    return f"unknown key{close or '; there are: ' + (', '.join(known) or 'none')}"
 
 
-def _closest(value: Any, known: list[str]) -> str:
-    close = difflib.get_close_matches(str(value), known, n=1, cutoff=0.6)
+def closest(value: Any, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """Ask whether one of *known* was meant, if one is near *value*."""
+    if type(value) is not str or len(value) > 100:
+        return ""
+    close = difflib.get_close_matches(value, known, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _show(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

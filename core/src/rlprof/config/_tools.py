@@ -5,19 +5,20 @@ Needs only the plugins of the roles it is asked for: a training node has no roll
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof import plugins
 from rlprof.config._structure import BAD, Faults, join, structure
-from rlprof.errors import PluginError, RlprofError
+from rlprof.errors import PluginError, RlprofError, shown
 from rlprof.types import Launch, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlprof.config._values import Config
+    from rlprof.config._values import Config, Role
 
 
 @attrs.frozen
@@ -45,71 +46,106 @@ def use_tools(
 ) -> dict[str, tuple[ToolUse, ...]]:
     """Load what *roles* use (None: all) and add all that is wrong to *faults*."""
     names = config.roles if roles is None else [role for role in roles if role in config.roles]
-    return {role: _of_role(config, role, faults) for role in names}
+    broken = frozenset(faults.found)
+    return {role: _of_role(config, role, faults, broken) for role in names}
 
 
-def _of_role(config: Config, role: str, faults: Faults) -> tuple[ToolUse, ...]:
+def _of_role(
+    config: Config, role: str, faults: Faults, broken: frozenset[str]
+) -> tuple[ToolUse, ...]:
     here = join("roles", role)
-    uses: list[ToolUse] = []
-    for name in config.tools_of(role):
-        use = _use(config, role, name, faults)
-        if use is None:
-            continue
-        for other in uses:
-            for claim in sorted(use.claims.keys() & other.claims.keys()):
-                faults.add(
-                    here,
-                    f"tools {other.name!r} and {name!r} both need {claim} "
-                    f"(one per {use.claims[claim]}); give them to different runs or roles",
-                )
-        uses.append(use)
+    own = config.roles[role]
+    found = {name: _load(name, own, here, faults) for name in config.tools_of(role)}
+    loaded = {name: plugin for name, plugin in found.items() if plugin is not None}
+    _compare_claims(loaded, here, faults)
+    uses = []
+    for name, plugin in loaded.items():
+        use = _use(config, role, plugin, name, faults) if _is_sound(role, name, broken) else None
+        if use is not None:
+            uses.append(use)
     try:
         merge_launches({use.name: use.launch for use in uses})
     except ValueError as exc:
         faults.add(here, str(exc))
-    engine = config.roles[role].engine
-    if engine is not None:
+    if own.engine is not None:
         try:
-            plugins.load("engine", engine)
+            plugins.load("engine", own.engine)
         except PluginError as exc:
             faults.add(join(here, "engine"), str(exc))
     return tuple(uses)
 
 
-def _use(config: Config, role: str, name: str, faults: Faults) -> ToolUse | None:
-    """Load one tool and structure its options for one role."""
-    own = config.roles[role]
-    where = join(join("roles", role), "tool") if own.tool is not None else "tool"
+def _load(name: str, own: Role, here: str, faults: Faults) -> type[Any] | None:
     try:
-        plugin = plugins.load("tool", name)
+        return plugins.load("tool", name)
     except PluginError as exc:
-        if str(exc) not in faults.found.get(where, []):  # one tool, several roles: said once
-            faults.add(where, str(exc))
+        faults.add(join(here, "tool") if own.tool is not None else "tool", str(exc))
         return None
-    general, special = config.tools.get(name, {}), own.options.get(name, {})
-    path = join("tools", name)
-    if special:
-        path = join(join(join("roles", role), "options"), name)
+
+
+def _claims(plugin: type[Any]) -> dict[str, str]:
+    return dict(getattr(plugin, "claims", {}))
+
+
+def _compare_claims(loaded: Mapping[str, type[Any]], here: str, faults: Faults) -> None:
+    for (one, first), (other, second) in combinations(loaded.items(), 2):
+        claims = _claims(second)
+        for claim in sorted(claims.keys() & _claims(first).keys()):
+            faults.add(
+                here,
+                f"tools {one!r} and {other!r} both need {claim} (one per {claims[claim]}); "
+                "give them to different runs or roles",
+            )
+
+
+def _places(role: str, name: str) -> tuple[str, str]:
+    """Name where the options of a tool stand: for every role, and for this one."""
+    return join("tools", name), join(join(join("roles", role), "options"), name)
+
+
+def _is_sound(role: str, name: str, broken: frozenset[str]) -> bool:
+    return broken.isdisjoint(_places(role, name))
+
+
+def _use(config: Config, role: str, plugin: type[Any], name: str, faults: Faults) -> ToolUse | None:
+    """Structure the options of one tool for one role, and ask what it needs from birth."""
+    general, special = config.tools.get(name, {}), config.roles[role].options.get(name, {})
     asked = {**general, **special}
-    if faults.below(path):
-        return None
-    options = structure(getattr(plugin, "Options", NoOptions), asked, path=path, faults=faults)
-    if options is BAD or faults.below(path):
-        return None
-    launch = _launch(plugin, Target(role), options, path, faults)
-    claims = dict(getattr(plugin, "claims", {}))
-    return ToolUse(name, plugin, options, asked, claims, launch)
+    own = Faults()
+    options = BAD
+    try:
+        options = structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=own)
+    except Exception as exc:  # a stranger's class, before the run: told, not passed on
+        own.add("", f"the plugin cannot read its options: {type(exc).__name__}: {exc}")
+    launch = Launch() if own or options is BAD else _launch(plugin, Target(role), options, own)
+    everywhere, here = _places(role, name)
+    for path, messages in own.found.items():
+        is_special = _is_of(path, special) or (special and not _is_of(path, general))
+        base = here if is_special else everywhere
+        for message in messages:
+            faults.add(join(base, path) if path else base, message)
+    return None if own else ToolUse(name, plugin, options, asked, _claims(plugin), launch)
 
 
-def _launch(plugin: type[Any], target: Target, options: Any, path: str, faults: Faults) -> Launch:
+def _is_of(path: str, options: Mapping[str, Any]) -> bool:
+    """Whether *path* is one of *options*, or in one."""
+    return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in options)
+
+
+def _launch(plugin: type[Any], target: Target, options: Any, faults: Faults) -> Launch:
     """Ask the plugin what it needs from birth; what it refuses is a fault of the config."""
     try:
         hook = plugins.hooks("tool", plugin())
-        return hook.configure(place="launch", target=target, options=options) or Launch()
+        launch = hook.configure(place="launch", target=target, options=options)
     except RlprofError as exc:
-        faults.add(path, str(exc))
+        faults.add("", str(exc))
     except Exception as exc:  # a stranger's code, before the run: told, not passed on
-        faults.add(path, f"configure raised {type(exc).__name__}: {exc}")
+        faults.add("", f"configure raised {type(exc).__name__}: {exc}")
+    else:
+        if isinstance(launch, Launch):
+            return launch
+        if launch is not None:
+            faults.add("", f"configure returned {shown(launch)}, not a Launch or nothing")
     return Launch()
 
 
@@ -126,7 +162,7 @@ def merge_launches(launches: Mapping[str, Launch]) -> Launch:
                     who = wanted[field, key]
                     raise ValueError(
                         f"tools {who!r} and {name!r} want {field} {key!r} to be "
-                        f"{values[key]!r} and {value!r}; use one of them"
+                        f"{shown(values[key])} and {shown(value)}; use one of them"
                     )
                 values[key] = value
                 wanted[field, key] = name

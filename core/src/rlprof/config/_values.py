@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping  # noqa: TC003 -- read when a config is structured
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
+from rlprof.errors import shown
 from rlprof.schedule import Mode, Schedule, Steps, parse_steps
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -16,26 +17,27 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 def parse_size(value: Any) -> int:
     """Read a number of bytes: `4000000000`, `4GB`, `512 MiB`."""
-    if type(value) is int and value > 0:
+    if type(value) is int and 0 < value < 2**63:
         return value
     found = (
         re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)", value)
         if type(value) is str
         else None
     )
-    if found is None or found[2].upper() not in _UNITS or float(found[1]) <= 0:
-        raise ValueError(f"expected a size like 4GB, 512MiB or 1000000, got {value!r}")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    size = float(found[1]) * _UNITS.get(found[2].upper(), 0) if found else 0
+    if not 1 <= size < 2**63:
+        raise ValueError(f"expected a size like 4GB, 512MiB or 1000000, got {shown(value)}")
+    return int(size)
 
 
 def parse_ranks(value: Any) -> tuple[int, ...] | None:
     """Read `ranks`: `all` (None), a rank, or a list of them."""
-    if value == "all":
+    if type(value) is str and value == "all":
         return None
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items:
-        if type(item) is not int or item < 0:
-            raise ValueError(f"expected 'all' or a list of ranks like [0, 7], got {item!r}")
+        if type(item) is not int or not 0 <= item < 2**31:
+            raise ValueError(f"expected 'all' or a list of ranks like [0, 7], got {shown(item)}")
     if not items:
         raise ValueError("names no rank; write 'all', name some, or leave the role out")
     return tuple(sorted(set(items)))
@@ -46,16 +48,16 @@ def parse_names(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items:
         if type(item) is not str or not item:
-            raise ValueError(f"expected a name or a list of names, got {item!r}")
+            raise ValueError(f"expected a name or a list of names, got {shown(item)}")
     twice = [item for index, item in enumerate(items) if item in items[:index]]
     if twice:
-        raise ValueError(f"names {twice[0]!r} twice")
+        raise ValueError(f"names {shown(twice[0])} twice; leave one out")
     return tuple(items)
 
 
-def _positive(_: Any, __: Any, value: float) -> None:
-    if value <= 0:
-        raise ValueError(f"expected more than 0, got {value:g}")
+def _seconds(_: Any, __: Any, value: float) -> None:
+    if not 0 < value <= 1e9:  # 31 years; what can be waited for ends at 292
+        raise ValueError(f"expected seconds, more than 0 and at most 1e9, got {value:g}")
 
 
 @attrs.frozen
@@ -64,19 +66,28 @@ class Limits:
 
     bytes: int = attrs.field(default=4 * 10**9, metadata={"parse": parse_size})
     """Artifacts of the whole run; once reached no window is opened any more."""
-    window_s: float = attrs.field(default=300.0, validator=_positive)
+    window_s: float = attrs.field(default=300.0, validator=_seconds)
     """A window open for so long is closed early."""
-    start_timeout_s: float = attrs.field(default=5.0, validator=_positive)
+    start_timeout_s: float = attrs.field(default=5.0, validator=_seconds)
     """How long a step waits for a tool to start."""
-    stop_timeout_s: float = attrs.field(default=120.0, validator=_positive)
+    stop_timeout_s: float = attrs.field(default=120.0, validator=_seconds)
     """How long a step waits for a tool to stop; one that took longer is not used again."""
-    export_timeout_s: float = attrs.field(default=600.0, validator=_positive)
+    export_timeout_s: float = attrs.field(default=600.0, validator=_seconds)
     """How long the helper process may take for one window."""
 
 
 @attrs.frozen
 class Role:
     """What is recorded of one role."""
+
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        "enable": "leave the role out, or enabled: false for the whole run",
+        "all_ranks": "ranks: all",
+        "save_path": "run_dir: FOLDER, for the whole run",
+        "tool_config": "options, or tools for the whole run",
+        "contents": "options.<tool>.contents",
+    }
+    """Words of verl's profiler, and what to write here."""
 
     ranks: tuple[int, ...] | None = attrs.field(default=(0,), metadata={"parse": parse_ranks})
     """Global ranks; None: all of them."""
@@ -97,6 +108,20 @@ class Role:
 @attrs.frozen
 class Config:
     """All that is asked."""
+
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        "save_path": "run_dir: FOLDER",
+        "discrete": "mode: discrete, or mode: continuous",
+        "profile_continuous_steps": "mode: continuous with join_steps: true",
+        "all_ranks": "roles.<role>.ranks: all",
+        "ranks": "roles.<role>.ranks",
+        "contents": "tools.<tool>.contents",
+        "tool_config": "tools",
+        "global_tool_config": "tools",
+        "enable": "enabled: true",
+        "relocate_results": "nothing to do, files always land in the run folder",
+    }
+    """Words of verl's profiler, and what to write here."""
 
     run_dir: str = "outputs/profile"
     """Where run folders are made; all hosts of a run should see it."""
@@ -149,18 +174,3 @@ class Config:
         """Name the tools that record *role*."""
         own = self.roles[role].tool
         return self.tool if own is None else own
-
-
-ELSEWHERE = {
-    "save_path": "run_dir: FOLDER",
-    "discrete": "mode: discrete, or mode: continuous",
-    "profile_continuous_steps": "mode: continuous with join_steps: true",
-    "all_ranks": "roles.<role>.ranks: all",
-    "ranks": "roles.<role>.ranks",
-    "contents": "tools.<tool>.contents",
-    "tool_config": "tools",
-    "global_tool_config": "tools",
-    "enable": "enabled: true",
-    "relocate_results": "nothing to do, files always land in the run folder",
-}
-"""Words of verl's profiler, and what to write here."""

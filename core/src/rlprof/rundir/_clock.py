@@ -33,8 +33,9 @@ def read_clock() -> Clock:
 def clock_at(pairs: Sequence[Clock], monotonic_ns: int) -> tuple[int, int]:
     """Return the wall-clock time of *monotonic_ns* and its error bound, both in ns.
 
-    Between two pairs the offset is interpolated (it drifts); where the wall clock was stepped in
-    between, the nearer pair counts. *pairs* are sorted by their monotonic time and not empty.
+    Between two pairs the offset is interpolated (it drifts), and the bound holds as long as it
+    goes one way from the one to the other; where the wall clock was stepped in between, the
+    nearer pair counts. *pairs* are sorted by their monotonic time and not empty.
     """
     index = bisect_right(pairs, monotonic_ns, key=lambda pair: pair.monotonic_ns)
     if index in (0, len(pairs)):
@@ -47,8 +48,8 @@ def clock_at(pairs: Sequence[Clock], monotonic_ns: int) -> tuple[int, int]:
     bound = max(left.bound_ns, right.bound_ns)
     if abs(drift) > span * _DRIFT_PPM // 1_000_000 + left.bound_ns + right.bound_ns:
         nearer = left if monotonic_ns - left.monotonic_ns <= span // 2 else right
-        return _apply(nearer, monotonic_ns), abs(drift)
-    share = drift * (monotonic_ns - left.monotonic_ns) // span if span else 0
+        return _apply(nearer, monotonic_ns), bound + abs(drift)
+    share = drift * (monotonic_ns - left.monotonic_ns) // span
     return _apply(left, monotonic_ns) + share, bound + abs(drift)
 
 

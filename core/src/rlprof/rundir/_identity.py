@@ -1,16 +1,18 @@
 """Which run folder a process belongs to: all processes of a run agree, nothing is overwritten.
 
 The id comes from `RLPROF_RUN_ID`, else from the launcher, else the leader (rank 0) makes one up
-and the others find it by what their launcher told all of them. A run folder that exists already
-is joined if its owner lives (another role of the same run) and continued as `attempt_<n>` if it
-does not (a resumed run). `RLPROF_RUN` names a folder outright; who launches processes sets it.
+and the others find it by what their launcher told all of them. The youngest attempt of a run is
+joined if its owner lives (another role of the same run) and followed by `attempt_<n>` if it does
+not (a resumed run). `RLPROF_RUN` names a folder outright; who launches processes sets it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -19,16 +21,21 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir._process import Here, is_alive
+from rlprof.rundir._journal import as_json
+from rlprof.rundir._process import Here, born_ns, is_alive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from rlprof.types import Target
 
 _HEARTBEAT_S = 120
-"""A process of another host is taken for alive if its run was written to this recently; manifests
+"""A process of another host is taken for dead if its run was not written to for so long; manifests
 get a clock line every ten seconds."""
+
+_joined: set[tuple[int, str, int, Path]] = set()
+"""Where this process has been, by pid, role and rank: a second session writes nowhere a first one
+of the same name has written."""
 
 
 @attrs.frozen
@@ -49,8 +56,22 @@ class _Launch:
     restart: str
 
 
+@attrs.frozen
+class _Owner:
+    """Who made a run folder, as its `run.json` says."""
+
+    run_id: str
+    attempt: int
+    key: str
+    restart: str
+    role: str
+    rank: int
+    opened_ns: int
+    process: Here
+
+
 def _launch(env: Mapping[str, str]) -> _Launch:
-    restart = env.get("TORCHELASTIC_RESTART_COUNT") or env.get("SLURM_RESTART_COUNT") or "0"
+    restarts = [env.get(f"{who}_RESTART_COUNT") or "0" for who in ("SLURM", "TORCHELASTIC")]
     elastic = env.get("TORCHELASTIC_RUN_ID", "none")
     run_id = env.get("RLPROF_RUN_ID")
     if not run_id and elastic != "none":  # torchrun says "none" when nobody named the run
@@ -58,7 +79,9 @@ def _launch(env: Mapping[str, str]) -> _Launch:
     if not run_id and "SLURM_JOB_ID" in env:
         run_id = "slurm-" + env["SLURM_JOB_ID"] + "-" + env.get("SLURM_STEP_ID", "0")
     meeting = [env.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")]
-    return _Launch(run_id, run_id or ":".join(meeting), restart)
+    if meeting[0] in ("", "localhost", "127.0.0.1", "::1"):  # every host has one
+        meeting[0] = socket.gethostname()
+    return _Launch(run_id, run_id or ":".join(meeting), ".".join(restarts))
 
 
 def join(
@@ -72,119 +95,170 @@ def join(
 ) -> RunFolder:
     """Find or make the run folder of this process; *header* becomes `run.json` if it makes it."""
     env = os.environ if env is None else env
-    if "RLPROF_RUN" in env:
-        return _join_named(Path(env["RLPROF_RUN"]), target, header)
-    launch = _launch(env)
-    if launch.run_id and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", launch.run_id):
-        raise RunError(
-            f"run id: {launch.run_id!r} cannot name a folder; use letters, digits, '.', '_', '-'"
-        )
-    if target.rank == 0:
-        return _lead(run_dir, launch, target, header)
-    deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
-        found = _find(run_dir, launch)
-        if found is not None:
-            return found
-        sleep(0.05)
-    raise RunError(
-        f"{run_dir}: rank 0 has opened no run that {target} could join within {wait_s:g} s; "
-        "open the session on rank 0 too, share the folder between hosts, or set RLPROF_RUN_ID"
-    )
+    named = env.get("RLPROF_RUN")
+    if named:
+        found = _join_named(Path(named).absolute(), target, header)
+    else:
+        launch = _launch(env)
+        if launch.run_id and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", launch.run_id):
+            raise RunError(
+                f"run id: {launch.run_id!r} cannot name a folder; "
+                "use letters, digits, '.', '_', '-'"
+            )
+        search = _Search(run_dir, target, launch, wait_s=wait_s, sleep=sleep)
+        found = search.follow() if target.rank else search.lead(header)
+    _joined.add(_place(target, found.path))
+    return found
 
 
 def _join_named(path: Path, target: Target, header: Mapping[str, Any]) -> RunFolder:
     """Join the folder the launcher named, also if nobody has opened it yet."""
-    attempt = re.fullmatch(r"attempt_(\d+)", path.name)
-    run_id = path.parent.name if attempt else path.name
-    launch = _Launch(run_id, run_id, "0")
-    _create(path, run_id, launch, target, header)
-    return RunFolder(path, run_id, int(attempt[1]) if attempt else 1)
-
-
-def _lead(run_dir: Path, launch: _Launch, target: Target, header: Mapping[str, Any]) -> RunFolder:
-    run_id = launch.run_id or time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
-    for attempt, path in _attempts(run_dir / run_id):
-        while not _create(path, run_id, launch, target, header):
-            owner = _read_header(path)
-            if owner is None:
-                continue  # it vanished between the two calls
-            same_place = (owner["role"], owner["rank"]) == (target.role, target.rank)
-            if same_place or not _is_live(path, owner, launch):
-                break  # another life of this very process: go on to the next attempt
-            return RunFolder(path, run_id, attempt)
-        else:
-            return RunFolder(path, run_id, attempt)
-    raise AssertionError  # _attempts never ends
-
-
-def _attempts(root: Path) -> Iterator[tuple[int, Path]]:
-    yield 1, root
-    attempt = 2
-    while True:
-        yield attempt, root / f"attempt_{attempt}"
+    attempt = _attempt(path)
+    root = path if attempt == 1 else path.parent
+    while _place(target, path) in _joined:
         attempt += 1
+        path = root / f"attempt_{attempt}"
+    found = RunFolder(path, root.name, attempt)
+    _create(found, _Launch(root.name, root.name, "0.0"), target, header)
+    return found
 
 
-def _find(run_dir: Path, launch: _Launch) -> RunFolder | None:
-    """Find the youngest live run of this launch."""
-    roots = [run_dir / launch.run_id] if launch.run_id else list(run_dir.glob("*"))
-    found = []
-    for path in [folder for root in roots for folder in (root, *root.glob("attempt_*"))]:
-        owner = _read_header(path)
-        if owner is not None and owner["key"] == launch.key and _is_live(path, owner, launch):
-            found.append((owner["opened_ns"], owner["run_id"], owner["attempt"], path))
-    if not found:
+@attrs.define
+class _Search:
+    """One process' search for its run folder; what it sees of other hosts takes time."""
+
+    run_dir: Path
+    target: Target
+    launch: _Launch
+    wait_s: float = attrs.field(kw_only=True)
+    sleep: Callable[[float], None] = attrs.field(kw_only=True)
+    _deadline: float = attrs.field(init=False)
+    _pause_s: float = attrs.field(init=False, default=0.05)
+    _sizes: dict[Path, int] = attrs.field(init=False, factory=dict)
+    """How much was written to a run when it was first looked at."""
+
+    def __attrs_post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.wait_s
+
+    def lead(self, header: Mapping[str, Any]) -> RunFolder:
+        """Make the run, or join its youngest attempt if another role's leader has made it."""
+        run_id = self.launch.run_id or time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
+        root = self.run_dir / run_id
+        attempt = 1
+        while True:
+            attempt = max([attempt, *map(_attempt, root.glob("attempt_*"))])
+            path = root if attempt == 1 else root / f"attempt_{attempt}"
+            found = RunFolder(path, run_id, attempt)
+            if not (path / "run.json").exists():
+                if _create(found, self.launch, self.target, header):
+                    return found
+                continue  # another leader was faster
+            owner = _read_owner(path)
+            if owner is None or (owner.role, owner.rank) == (self.target.role, self.target.rank):
+                lives: bool | None = False  # nobody's, or another life of this very process
+            else:
+                lives = self._lives(path, owner)
+            if lives:
+                return found
+            if lives is False or not self._waited():
+                attempt += 1
+
+    def follow(self) -> RunFolder:
+        """Wait for the leader's run, the youngest live one of this launch."""
+        while True:
+            found = self._find()
+            if found is not None:
+                return found
+            if not self._waited():
+                raise RunError(
+                    f"{self.run_dir}: rank 0 has opened no run that {self.target} could join "
+                    f"within {self.wait_s:g} s; open the session on rank 0 too, share the folder "
+                    "between hosts, or set RLPROF_RUN_ID"
+                )
+
+    def _find(self) -> RunFolder | None:
+        run_id = self.launch.run_id
+        roots = [self.run_dir / run_id] if run_id else list(self.run_dir.glob("*"))
+        found = []
+        for path in [folder for root in roots for folder in (root, *root.glob("attempt_*"))]:
+            owner = _read_owner(path)
+            if owner is not None and owner.key == self.launch.key and self._lives(path, owner):
+                found.append((owner.attempt, owner.opened_ns, owner.run_id, path))
+        if not found:
+            return None
+        attempt, _, run_id, path = max(found)
+        return RunFolder(path, run_id, attempt)
+
+    def _lives(self, path: Path, owner: _Owner) -> bool | None:
+        """Say whether this process may join the run at *path*; None while that cannot be said.
+
+        On another host an owner lives if it opened the run since this process began, so by the
+        same launch; an older run may be one that has just crashed, and must be seen to grow.
+        """
+        if owner.restart != self.launch.restart or _place(self.target, path) in _joined:
+            return False
+        alive = is_alive(owner.process)
+        if alive is not None:
+            return alive
+        stats = [file.stat() for file in (path / "run.json", *path.glob("manifest/*"))]
+        if time.time() - max(stat.st_mtime for stat in stats) > _HEARTBEAT_S:
+            return False
+        size = sum(stat.st_size for stat in stats)
+        if owner.opened_ns > born_ns() or size > self._sizes.setdefault(path, size):
+            return True
         return None
-    _, run_id, attempt, path = max(found)
-    return RunFolder(path, run_id, attempt)
+
+    def _waited(self) -> bool:
+        if time.monotonic() >= self._deadline:
+            return False
+        self.sleep(self._pause_s)
+        self._pause_s = min(1.0, 1.2 * self._pause_s)
+        return True
 
 
-def _is_live(path: Path, owner: Mapping[str, Any], launch: _Launch) -> bool:
-    if owner["restart"] != launch.restart:
-        return False
-    alive = is_alive(Here(**owner["process"]))
-    if alive is not None:
-        return alive
-    files = [path / "run.json", *path.glob("manifest/*")]
-    youngest = max((file.stat().st_mtime for file in files if file.exists()), default=0)
-    return time.time() - youngest < _HEARTBEAT_S
+def _place(target: Target, path: Path) -> tuple[int, str, int, Path]:
+    return os.getpid(), target.role, target.rank, path
 
 
-def _read_header(path: Path) -> dict[str, Any] | None:
+def _attempt(path: Path) -> int:
+    """Read the attempt from a folder's name; whatever is not named like one is the first."""
+    match = re.fullmatch(r"attempt_(\d{1,9})", path.name)
+    return int(match[1]) if match else 1
+
+
+def _read_owner(path: Path) -> _Owner | None:
     import json
 
     try:
         owner = json.loads((path / "run.json").read_bytes())["owner"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return _Owner(**owner | {"process": Here(**owner["process"])})
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return owner if isinstance(owner, dict) else None
 
 
-def _create(
-    path: Path, run_id: str, launch: _Launch, target: Target, header: Mapping[str, Any]
-) -> bool:
+def _create(folder: RunFolder, launch: _Launch, target: Target, header: Mapping[str, Any]) -> bool:
     """Write `run.json` if there is none; whole or not at all, and only one process wins."""
-    import json
-
-    attempt = re.fullmatch(r"attempt_(\d+)", path.name)
-    owner = {
-        "run_id": run_id,
-        "attempt": int(attempt[1]) if attempt else 1,
-        "key": launch.key,
-        "restart": launch.restart,
-        "role": target.role,
-        "rank": target.rank,
-        "opened_ns": time.time_ns(),
-        "process": attrs.asdict(Here.now()),
-    }
+    owner = _Owner(
+        folder.run_id, folder.attempt, launch.key, launch.restart, target.role, target.rank,
+        time.time_ns(), Here.now(),
+    )  # fmt: skip
+    text = as_json({"run_id": folder.run_id, "owner": attrs.asdict(owner), **header}, indent=2)
+    path = folder.path
     path.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path, prefix=".run-", encoding="utf-8") as draft:
-        json.dump({"run_id": run_id, "owner": owner, **header}, draft, indent=2, default=str)
+    with tempfile.NamedTemporaryFile("w", dir=path, prefix=".run-", encoding="ascii") as draft:
+        draft.write(text)
         draft.flush()
         os.fchmod(draft.fileno(), 0o644)
         try:
             os.link(draft.name, path / "run.json")
         except FileExistsError:
             return False
+        except OSError as exc:
+            if exc.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            try:  # a file system without hard links: one winner still, if less atomic
+                with (path / "run.json").open("x", encoding="ascii") as file:
+                    file.write(text)
+            except FileExistsError:
+                return False
     return True

@@ -10,27 +10,48 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+_DEEPEST = 50
+"""Values nested deeper than this become text where JSON cannot hold them as they are."""
+
 
 def as_line(record: Mapping[str, Any]) -> bytes:
     """Encode *record* as one line of strict JSON; what JSON cannot hold becomes its text."""
+    return as_json(record, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def as_json(value: Any, **layout: Any) -> str:
+    """Write *value* as strict JSON in ASCII, whatever is in it; *layout* as for `json.dumps`."""
     try:
-        text = json.dumps(record, separators=(",", ":"), default=str, allow_nan=False)
-    except (ValueError, TypeError):
-        text = json.dumps(_plain(record), separators=(",", ":"))
-    return text.encode("ascii") + b"\n"
+        text = json.dumps(value, default=_text, allow_nan=False, **layout)
+    except (ValueError, TypeError, RecursionError):
+        text = ""
+    if text and "\\ud" not in text:  # else perhaps half of a surrogate pair
+        return text
+    return json.dumps(_plain(value), allow_nan=False, **layout)
 
 
-def _plain(value: Any) -> Any:
-    """Rebuild *value* from what JSON knows: NaN, odd keys and cycles become text."""
-    if value is None or isinstance(value, (str, bool, int)):
+def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """Rebuild *value* from what JSON knows: NaN, odd keys, cycles, half characters become text."""
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+    if isinstance(value, int) and value.bit_length() < 10_000:  # Python writes no longer ones
+        return value
     if isinstance(value, float) and value - value == 0:  # finite
         return value
-    return repr(value)[:200]
+    if isinstance(value, (dict, list, tuple)) and len(above) < _DEEPEST and id(value) not in above:
+        above = (*above, id(value))
+        if isinstance(value, dict):
+            return {_text(key): _plain(item, above) for key, item in list(value.items())}
+        return [_plain(item, above) for item in value]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    """Say *value* in whole characters, also if it is a stranger's and cannot say itself."""
+    try:
+        return str(value).encode("utf-8", "backslashreplace").decode()
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 class Journal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from pathlib import Path
 
 import attrs
@@ -17,9 +18,10 @@ def _read(path: str) -> str:
 
 
 def _started(pid: int | str) -> str:
-    # Field 22 of stat, counted from behind the command's name, which may hold spaces.
+    # Fields 3 and 22 of stat, counted from behind the command's name, which may hold spaces.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return fields[19] if len(fields) > 19 else ""
+    is_dead = not fields or fields[0] in "ZX"  # nobody has collected it yet
+    return fields[19] if len(fields) > 19 and not is_dead else ""
 
 
 def _pid_namespace() -> str:
@@ -51,6 +53,16 @@ class Here:
             pid=os.getpid(),
             started=_started("self"),
         )
+
+
+def born_ns() -> int:
+    """Say when the calling process began, in wall-clock time; now, if that cannot be seen."""
+    now = time.time_ns()
+    try:
+        began_s = int(_started("self")) / os.sysconf("SC_CLK_TCK")
+    except ValueError:
+        return now
+    return now - int((time.clock_gettime(time.CLOCK_BOOTTIME) - began_s) * 1e9)
 
 
 def is_alive(process: Here) -> bool | None:

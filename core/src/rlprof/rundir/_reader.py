@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,18 @@ from rlprof.types import Target
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
+"""What `run.json` may raise if it is not one of ours."""
+
 
 def find_runs(run_dir: Path) -> list[Path]:
     """List the run folders in *run_dir*, each attempt of each run, oldest first."""
-    found = [
-        file.parent for glob in ("*", "*/attempt_*") for file in run_dir.glob(f"{glob}/run.json")
-    ]
-    return sorted(found, key=lambda path: (path / "run.json").stat().st_mtime)
+    found = []
+    for glob in ("*", "*/attempt_*"):
+        for file in run_dir.glob(f"{glob}/run.json"):
+            with suppress(OSError):  # it has just been removed
+                found.append((file.stat().st_mtime_ns, file.parent))
+    return [path for _, path in sorted(found)]
 
 
 def read(path: str | Path) -> Run:
@@ -38,11 +44,16 @@ def read(path: str | Path) -> Run:
         run_id, attempt, opened_ns = (
             str(header["run_id"]),
             int(owner["attempt"]),
-            owner["opened_ns"],
+            int(owner["opened_ns"]),
         )
-    except FileNotFoundError:
+        config = dict(header.get("config") or {})
+        expected = {
+            role: "all" if ranks == "all" else [int(rank) for rank in ranks]
+            for role, ranks in dict(header.get("expected") or {}).items()
+        }
+    except (FileNotFoundError, NotADirectoryError):
         raise RunError(_no_run(path)) from None
-    except (OSError, ValueError, KeyError, TypeError) as exc:
+    except _UNREADABLE as exc:
         raise RunError(f"{path / 'run.json'}: cannot be read: {exc!r}") from exc
     problems: list[str] = []
     processes: list[Process] = []
@@ -52,8 +63,9 @@ def read(path: str | Path) -> Run:
         story = Story(file.stem)
         for line in read_lines(file, problems):
             story.tell(line)
-        if story.target is None or not story.clocks:
-            problems.append(f"manifest/{file.name}: has no first line; left out")
+        lacking = "first line" if story.target is None else "clock" if not story.clocks else ""
+        if lacking:
+            problems.append(f"manifest/{file.name}: has no {lacking}; left out")
             continue
         process = story.process(age_s=time.time() - file.stat().st_mtime)
         processes.append(process)
@@ -63,7 +75,7 @@ def read(path: str | Path) -> Run:
         problems += [
             f"{artifact.path}: is in the manifest and not on disk"
             for artifact in capture.artifacts
-            if not (path / artifact.path).exists()
+            if not _is_there(path / artifact.path)
         ]
     first: dict[str, int] = {}
     for capture in captures:
@@ -79,12 +91,12 @@ def read(path: str | Path) -> Run:
         path=path,
         run_id=run_id,
         attempt=attempt,
-        config=header.get("config") or {},
+        config=config,
         opened_ns=opened_ns,
         processes=tuple(sorted(processes, key=lambda p: (p.target.role, p.target.rank, p.name))),
         captures=tuple(captures),
         skipped=tuple(skipped),
-        missing=tuple(_missing(header.get("expected") or {}, processes)),
+        missing=tuple(_missing(expected, processes)),
         problems=tuple(problems),
     )
 
@@ -94,6 +106,13 @@ def _no_run(path: Path) -> str:
     if runs:
         return f"{path}: holds runs and is none; name one of them, the youngest is {runs[-1]}"
     return f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:  # a name no file can have, a folder one may not look into
+        return False
 
 
 def _missing(expected: Mapping[str, Any], processes: list[Process]) -> Iterator[Target]:

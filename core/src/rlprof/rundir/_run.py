@@ -104,5 +104,5 @@ class Run:
                     yield _spans.span_from_record(
                         line, target=process.target, process=process.name, clocks=process.clocks
                     )
-                except (KeyError, TypeError, ValueError):
+                except (KeyError, TypeError, ValueError, OverflowError):
                     continue

@@ -66,7 +66,7 @@ def span_record(raw: RawSpan) -> dict[str, Any]:
 def span_from_record(
     record: Mapping[str, Any], *, target: Target, process: str, clocks: Sequence[Clock]
 ) -> Span:
-    """Rebuild a span; raise KeyError, TypeError or ValueError for what is not one."""
+    """Rebuild a span; raise ValueError or the like for what is not one."""
     from rlprof.rundir._clock import clock_at
 
     start, end = int(record["t0"]), int(record["t1"])
@@ -76,12 +76,16 @@ def span_from_record(
         name=str(record["name"]),
         start_ns=epoch,
         end_ns=epoch + max(0, end - start),
-        step=record.get("step"),
+        step=_number(record.get("step")),
         target=target,
         process=process,
         thread=int(record.get("thread", 0)),
         id=int(record["id"]),
-        parent=record.get("parent"),
+        parent=_number(record.get("parent")),
         occurrence=int(record.get("occurrence", 0)),
-        attributes=record.get("attributes") or {},
+        attributes=dict(record.get("attributes") or {}),
     )
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)

@@ -39,32 +39,40 @@ every ten seconds."""
 class _Draft:
     """One capture, while the lines about it come in."""
 
-    opened: Mapping[str, Any]
-    started: Mapping[str, Any] = attrs.field(factory=dict)
-    closed: Mapping[str, Any] | None = None
-    exported: Mapping[str, Any] | None = None
+    window: Window
+    tool: str
+    opened_ns: int
+    scratch: str
+    asked: Mapping[str, Any]
+    applied: Mapping[str, Any] = attrs.field(factory=dict)
+    unsupported: Mapping[str, str] = attrs.field(factory=dict)
+    closed_ns: int | None = None
+    start_s: float | None = None
+    stop_s: float | None = None
+    export_s: float | None = None
     artifacts: dict[str, Artifact] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
     failed: bool = False
+    exported: bool = False
 
     def result(self, process: Process) -> CaptureResult:
         return CaptureResult(
-            window=Window(**self.opened["window"]),
+            window=self.window,
             target=process.target,
-            tool=self.opened["tool"],
+            tool=self.tool,
             process=process.name,
             state=self._state(process),
-            scratch=str(self.opened.get("scratch", "")),
-            asked=self.opened.get("asked") or {},
-            applied=self.started.get("applied") or {},
-            unsupported=self.started.get("unsupported") or {},
+            scratch=self.scratch,
+            asked=self.asked,
+            applied=self.applied,
+            unsupported=self.unsupported,
             artifacts=tuple(self.artifacts.values()),
             notes=tuple(self.notes),
-            opened_ns=self.opened["mono"],
-            closed_ns=self.closed["mono"] if self.closed else None,
-            start_s=self.started.get("seconds"),
-            stop_s=self.closed.get("seconds") if self.closed else None,
-            export_s=self.exported.get("seconds") if self.exported else None,
+            opened_ns=self.opened_ns,
+            closed_ns=self.closed_ns,
+            start_s=self.start_s,
+            stop_s=self.stop_s,
+            export_s=self.export_s,
         )
 
     def _state(self, process: Process) -> CaptureState:
@@ -74,9 +82,9 @@ class _Draft:
             return "partial" if partial or self.failed else "whole"
         if self.failed:
             return "failed"
-        if self.exported is not None:
+        if self.exported:
             return "empty"
-        if self.closed is None:
+        if self.closed_ns is None:
             return "lost" if over else "recording"
         return "lost" if over else "exporting"
 
@@ -90,7 +98,7 @@ class Story:
         self.here: Here | None = None
         self.versions: Mapping[str, str] = {}
         self.clocks: list[Clock] = []
-        self.drafts: dict[tuple[str, str], _Draft] = {}
+        self.drafts: dict[tuple[Window, str], _Draft] = {}
         self.skipped: list[Skipped] = []
         self.ended = False
 
@@ -100,7 +108,7 @@ class Story:
             hear = getattr(self, f"_on_{line['event']}", None)
             if hear is not None:  # a later version may say more than we know
                 hear(line)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return
 
     def process(self, *, age_s: float) -> Process:
@@ -117,46 +125,81 @@ class Story:
         return Process(self.name, self.target, self.here, clocks, state, self.versions)
 
     def _draft(self, line: Mapping[str, Any]) -> _Draft:
-        return self.drafts[Window(**line["window"]).id, line["tool"]]
+        return self.drafts[_window(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
-        self.target = Target(**line["target"])
-        self.here = Here(**line["here"])
-        self.versions = line.get("versions") or {}
+        target, here = Target(**line["target"]), Here(**line["here"])
+        self.target = attrs.evolve(
+            target, role=str(target.role), rank=int(target.rank), world_size=int(target.world_size)
+        )
+        self.here = attrs.evolve(here, pid=int(here.pid))
+        self.versions = dict(line.get("versions") or {})
 
     def _on_clock(self, line: dict[str, Any]) -> None:
-        self.clocks.append(Clock(line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]))
+        times = line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]
+        self.clocks.append(Clock(*map(int, times)))
 
     def _on_opened(self, line: dict[str, Any]) -> None:
-        self.drafts[Window(**line["window"]).id, line["tool"]] = _Draft(line)
+        draft = _Draft(
+            _window(line),
+            str(line["tool"]),
+            int(line["mono"]),
+            str(line.get("scratch", "")),
+            dict(line.get("asked") or {}),
+        )
+        self.drafts.setdefault((draft.window, draft.tool), draft)  # said twice: nothing is unsaid
 
     def _on_started(self, line: dict[str, Any]) -> None:
-        self._draft(line).started = line
+        draft = self._draft(line)
+        draft.applied = dict(line.get("applied") or {})
+        draft.unsupported = dict(line.get("unsupported") or {})
+        draft.start_s = _seconds(line)
 
     def _on_closed(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
-        draft.closed = line
+        draft.closed_ns = int(line["mono"])
+        draft.stop_s = _seconds(line)
         if line.get("reason", "end") != "end":
             draft.notes.append(f"closed early: {line['reason']}")
 
     def _on_failed(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
+        note = f"{line['hook']}: {line['error']}"
         draft.failed = True
-        draft.notes.append(f"{line['hook']}: {line['error']}")
+        draft.notes.append(note)
 
     def _on_artifact(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
         artifact = Artifact(**line["artifact"])
+        artifact = attrs.evolve(artifact, path=str(artifact.path), size=int(artifact.size))
         draft.artifacts[artifact.path] = artifact
         if artifact.note:
-            draft.notes.append(artifact.note)
+            draft.notes.append(str(artifact.note))
 
     def _on_exported(self, line: dict[str, Any]) -> None:
-        self._draft(line).exported = line
+        draft = self._draft(line)
+        draft.exported = True
+        draft.export_s = _seconds(line)
 
     def _on_skipped(self, line: dict[str, Any]) -> None:
         if self.target is not None:
-            self.skipped.append(Skipped(line["step"], self.target, line["reason"]))
+            self.skipped.append(Skipped(int(line["step"]), self.target, str(line["reason"])))
 
     def _on_ended(self, line: dict[str, Any]) -> None:  # noqa: ARG002 -- all listeners are alike
         self.ended = True
+
+
+def _window(line: Mapping[str, Any]) -> Window:
+    window = Window(**line["window"])
+    return attrs.evolve(
+        window,
+        start_step=int(window.start_step),
+        end_step=int(window.end_step),
+        phase=None if window.phase is None else str(window.phase),
+        occurrence=int(window.occurrence),
+    )
+
+
+def _seconds(line: Mapping[str, Any]) -> float | None:
+    seconds = line.get("seconds")
+    return None if seconds is None else float(seconds)

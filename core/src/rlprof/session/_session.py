@@ -141,13 +141,16 @@ class Session:
         if _current.session is self:
             _current.session = None
         self._end_step()
-        with self._edge:
-            if self._open is not None:
-                self._open.stop("end" if self._open.owner is None else "the session was closed")
-                self._open = None
-        for recorder in self._recorders:
-            recorder.end()
-        self.scribe.close()
+        try:
+            with self._edge:
+                if self._open is not None:
+                    ends_here = self._open.owner is None
+                    self._open.stop("end" if ends_here else "the session was closed")
+                    self._open = None
+        finally:  # strict passes on what stop raises, and still loses nothing
+            for recorder in self._recorders:
+                recorder.end()
+            self.scribe.close()
 
     def __enter__(self) -> Session:
         return self

@@ -1,0 +1,61 @@
+"""Makes distributions as pip leaves them: a module beside a `*.dist-info` folder."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from textwrap import dedent
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pytest
+
+CORE = metadata.version("rlprof")
+
+GOOD = """
+    from rlprof import hookimpl
+
+    class Good:
+        "Record nothing, well."
+
+        @hookimpl
+        def start(self, folder):
+            return None
+"""
+"""A module with a tool that is right."""
+
+
+def install(
+    monkeypatch: pytest.MonkeyPatch,
+    site: Path,
+    name: str,
+    module: str,
+    offers: str,
+    *,
+    version: str = "1.0",
+    requires: Sequence[str] = (),
+) -> str:
+    """Install distribution *name* into *site*, for this test; return its module's name.
+
+    *offers* is the text of its `entry_points.txt`, where `{module}` stands for the module.
+    """
+    package = name.replace("-", "_")
+    (site / f"{package}.py").write_text(dedent(module))
+    info = site / f"{package}-{version}.dist-info"
+    info.mkdir()
+    head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    (info / "METADATA").write_text("\n".join([*head, *(f"Requires-Dist: {r}" for r in requires)]))
+    (info / "entry_points.txt").write_text(dedent(offers).replace("{module}", package))
+    monkeypatch.setitem(sys.modules, package, ModuleType(package))  # so that it is taken back
+    del sys.modules[package]
+    monkeypatch.syspath_prepend(str(site))
+    return package
+
+
+def tool(word: str, attribute: str) -> str:
+    """Write an `entry_points.txt` that offers one tool."""
+    return f"[rlprof.tools]\n{word} = {{module}}:{attribute}\n"

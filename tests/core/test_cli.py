@@ -1,0 +1,480 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rlprof import hookimpl, plugins
+from rlprof.cli import COMMANDS, main
+from rlprof.cli._table import seconds, size, table
+from rlprof.types import Launch
+from tests.core.distributions import CORE, GOOD, install, tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = """\
+    tool: torch
+    steps: 2-3
+    roles:
+      actor: {ranks: [0, 7], phases: [rollout, update]}
+      critic: {ranks: all}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_by_hand(monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "profile.yaml"
+    file.write_text(dedent(CONFIG))
+    return file
+
+
+@pytest.fixture
+def rlprof(capsys):
+    """Run the command; return exit code, stdout, stderr."""
+
+    def run(*argv: object) -> tuple[int, str, str]:
+        try:
+            code = main([str(arg) for arg in argv])
+        except SystemExit as exc:
+            code = exc.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def lines(text: str) -> str:
+    return dedent(text).removeprefix("\n")
+
+
+# The command
+
+
+def test_help_shows_a_first_run(rlprof):
+    """Who knows nothing yet is shown every command, and in which order to use them."""
+    code, out, err = rlprof("--help")
+
+    assert (code, err) == (0, "")
+    assert out.startswith("usage: rlprof [-h] COMMAND ...\n")
+    for command in COMMANDS:
+        assert f"    {command.__name__.rpartition('.')[2]} " in out
+    assert 'rlprof.open("profile.yaml")' in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("check", ["FILE", "--role ROLE", "Prints every fault with its line"]),
+        ("plan", ["FILE", "--steps A-B", "default: 0-100", "Needs none of the plugins"]),
+        ("plugins", ["List every plugin", "Exit code 1"]),
+        ("ls", ["RUN", "--files", "default: outputs/profile"]),
+        ("export", ["RUN", "--to NAME", "--out DIR", "default: timeline"]),
+    ],
+)
+def test_every_command_explains_itself(rlprof, command, words):
+    """The help of a command names its arguments, their defaults and what it does."""
+    code, out, err = rlprof(command, "--help")
+
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert f"usage: rlprof {command} [-h]" in text
+    assert [word for word in words if word not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "rlprof: error: the following arguments are required: COMMAND"),
+        (["chekc"], "rlprof: error: argument COMMAND: invalid choice: 'chekc'"),
+        (["check"], "rlprof check: error: the following arguments are required: FILE"),
+        (["plan", "p.yaml", "--steps", "x"],
+         "rlprof plan: error: argument --steps: expected a range like 0-20, got 'x'"),
+        (["plan", "p.yaml", "--steps", "9-3"],
+         "rlprof plan: error: argument --steps: expected a range like 0-20, got '9-3'"),
+        (["plan", "p.yaml", "--steps", "none"],
+         "rlprof plan: error: argument --steps: expected a range like 0-20, got 'none'"),
+    ],
+    ids=["nothing", "misspelt", "no file", "no range", "backwards", "none"],
+)  # fmt: skip
+def test_wrong_usage_is_2(rlprof, argv, message):
+    """Who calls it wrongly gets the usage and what was wrong, on stderr."""
+    code, out, err = rlprof(*argv)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: rlprof")
+    assert message in err
+
+
+def test_the_module_is_the_command(file):
+    """`python -m rlprof.cli` works where scripts are not on the PATH; torch is not imported."""
+    code = (
+        "import sys, runpy; sys.argv = ['rlprof', 'check', sys.argv[1]]\n"
+        "try: runpy.run_module('rlprof.cli', run_name='__main__')\n"
+        "finally: print('torch' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == f"{file}: fine"
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    """`rlprof plugins | head -1` ends quietly."""
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "rlprof.cli", "plugins"],
+        stdout=writer, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_no_terminal_can_show_is_shown_escaped(rlprof, file):
+    """A lone surrogate in a name is no reason to fail."""
+    file.write_text(dedent(CONFIG) + 'run_dir: "a\\ud800b"\n')
+
+    code, out, err = rlprof("plan", file)
+
+    assert (code, err) == (0, "")
+    assert "written to a\\ud800b/<run id>/" in out
+
+
+def test_what_the_system_refuses_is_told(rlprof, tmp_path):
+    """A folder that cannot be made is one line on stderr, no traceback."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "run").mkdir()
+    owner = {"attempt": 1, "opened_ns": 0}
+    (tmp_path / "run" / "run.json").write_text(json.dumps({"run_id": "r", "owner": owner}))
+
+    code, out, err = rlprof("export", tmp_path / "run", "--out", tmp_path / "file" / "below")
+
+    assert (code, out) == (1, "")
+    assert err == f"rlprof: [Errno 20] Not a directory: '{tmp_path}/file/below'\n"
+
+
+# check
+
+
+def test_check_says_what_each_role_records(rlprof, file):
+    """A config that is right: what was understood, and 0."""
+    code, out, err = rlprof("check", file)
+
+    assert (code, err) == (0, "")
+    assert out == f"{file}: fine\n  actor: torch\n  critic: torch\n"
+
+
+def test_check_prints_every_fault(rlprof, file):
+    """A config that is wrong: every fault with its line on stderr, nothing on stdout, and 1."""
+    file.write_text("tool: tocrh\nsteps: 4-2\nroles: {actor: {}}\n")
+
+    code, out, err = rlprof("check", file)
+
+    assert (code, out) == (1, "")
+    assert err == lines(f"""
+        rlprof: {file}: 2 faults
+          {file}:1: tool: tool 'tocrh' is not installed; did you mean 'torch'? (installed: torch, torch_memory)
+          {file}:2: steps: '4-2' ends before it begins; did you mean '2-4'?
+    """)  # noqa: E501
+
+
+def test_check_of_no_file(rlprof, tmp_path):
+    """A file that is not there is a fault like others."""
+    where = tmp_path / "nope.yaml"
+
+    assert rlprof("check", where) == (
+        1, "", f"rlprof: {where}: 1 fault\n  {where}: no such file; give the path of a YAML file\n"
+    )  # fmt: skip
+
+
+def test_check_says_what_processes_must_be_born_with(rlprof, file):
+    """Whoever writes a launcher is told what to put there."""
+
+    class Needy:
+        @hookimpl
+        def configure(self, place):
+            return Launch(
+                env={"B": "2", "A": "1"},
+                argv_prefix=("nsys", "launch"),
+                engine_args={"worker": "x"},
+                runtime_env={"nsight": {}},
+            )
+
+    class Motor:
+        @hookimpl
+        def start(self): ...
+
+    plugins.register("tool", "needy", Needy)
+    plugins.register("engine", "motor", Motor)
+    file.write_text("roles: {actor: {tool: needy}, rollout: {engine: motor, tool: []}}")
+
+    code, out, _ = rlprof("check", file)
+
+    assert code == 0
+    assert out == lines(f"""
+        {file}: fine
+          actor: needy; processes must be born with 'nsys launch' before its command, A=1 in its environment, B=2 in its environment, engine argument worker='x', nsight in Ray's runtime_env
+          rollout: engine motor
+          steps: none; nothing is recorded until it is asked for
+    """)  # noqa: E501
+
+
+def test_check_of_one_role_needs_its_plugins_only(rlprof, file):
+    """As a process of that role would check; a role that is not there is said to be so."""
+    file.write_text("steps: [2]\nroles: {actor: {tool: torch}, rollout: {tool: missing}}")
+
+    code, out, err = rlprof("check", file, "--role", "actor", "--role", "critic")
+
+    assert (code, err) == (0, "")
+    assert out == lines(f"""
+        {file}: fine
+          actor: torch
+          critic: not in the config, not recorded (roles: actor, rollout)
+    """)
+    assert rlprof("check", file)[0] == 1
+
+
+def test_check_of_what_is_off(rlprof, file):
+    """Off is fine, and said."""
+    file.write_text(dedent(CONFIG) + "enabled: false\n")
+
+    assert (0, f"{file}: fine, and off (enabled: false)\n", "") == rlprof("check", file)
+
+
+# plan
+
+
+def test_plan_shows_a_line_per_step_and_role(rlprof, file):
+    """Discrete mode: the phases that open windows."""
+    code, out, err = rlprof("plan", file)
+
+    assert (code, err) == (0, "")
+    assert out == lines("""
+        mode discrete, steps 2-3; looking at 0-100
+
+        STEP  ROLE    RANKS  TOOLS  WINDOWS
+           2  actor   0, 7   torch  2/rollout, 2/update
+           2  critic  all    torch  one per outermost phase
+           3  actor   0, 7   torch  3/rollout, 3/update
+           3  critic  all    torch  one per outermost phase
+
+        written to outputs/profile/<run id>/step_<step>/<phase>/<role>_<rank>_of_<world>/
+    """)
+
+
+@pytest.mark.parametrize(
+    ("join", "steps", "windows"),
+    [("false", "0-100", ["3", "4", "5", "9"]), ("true", "0-100", ["3-5", "9"]),
+     ("true", "4-9", ["9"]), ("false", "5-8", ["5"])],
+    ids=["single", "joined", "a stretch that began before", "some of them"],
+)  # fmt: skip
+def test_plan_shows_windows_of_steps(rlprof, file, join, steps, windows):
+    """Continuous mode: a window a step, or one a stretch; only those that open in the range."""
+    file.write_text(
+        f"tool: torch\nmode: continuous\njoin_steps: {join}\nsteps: [3-5, 9]\nroles: {{a: {{}}}}"
+    )
+
+    code, out, _ = rlprof("plan", file, "--steps", steps)
+
+    assert code == 0
+    rows = out.partition("WINDOWS\n")[2].partition("\n\n")[0].splitlines()
+    assert windows == [row.split()[-1] for row in rows]
+
+
+def test_plan_needs_no_plugin(rlprof, file):
+    """Tools and engines are shown as named, installed or not."""
+    file.write_text(
+        "tool: [one, two]\nsteps: [7]\nroles: {a: {engine: e}, b: {engine: e, tool: []}}"
+    )
+
+    code, out, err = rlprof("plan", file, "--steps", "7-7")
+
+    assert (code, err) == (0, "")
+    assert "   7  a     0      one, two, engine e  one per outermost phase\n" in out
+    assert "   7  b     0      engine e            one per outermost phase\n" in out
+
+
+def test_plan_of_nothing(rlprof, file):
+    """No step in the range, or off: said in a line, and 0."""
+    assert rlprof("plan", file, "--steps", "5-9") == (
+        0,
+        "mode discrete, steps 2-3; looking at 5-9\n\nnothing is recorded in these steps\n",
+        "",
+    )
+    file.write_text(dedent(CONFIG) + "enabled: false\n")
+    assert (0, f"{file}: off (enabled: false)\n", "") == rlprof("plan", file)
+
+
+def test_plan_of_a_wrong_config(rlprof, file):
+    """Faults are told as `check` tells them."""
+    file.write_text("tool: torch\nroles: {a: {rnks: 1}}")
+
+    code, out, err = rlprof("plan", file)
+
+    assert (code, out) == (1, "")
+    assert "roles.a.rnks: unknown key; did you mean 'ranks'?\n" in err
+
+
+# plugins
+
+
+def test_plugins_lists_what_is_installed(rlprof):
+    """Kind, name, distribution with version, whether it fits, what it does."""
+    code, out, err = rlprof("plugins")
+
+    assert (code, err) == (0, "")
+    rows = out.splitlines()
+    assert rows[0] == f"rlprof {CORE}"
+    assert rows[2].split() == ["KIND", "NAME", "FROM", "FITS", "WHAT"]
+    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:6]}
+    assert listed == {
+        ("tool", "torch", "rlprof-torch"): "yes",
+        ("tool", "torch_memory", "rlprof-torch"): "yes",
+        ("exporter", "timeline", "rlprof-timeline"): "yes",
+    }
+    assert "torch.profiler" in rows[3]
+    assert rows[-1].startswith("not installed: nsys (rlprof-nsys), ")
+
+
+def test_plugins_marks_what_does_not_fit(rlprof, monkeypatch, tmp_path):
+    """A broken one is a NO in its line and told below; the others are listed all the same; 1."""
+    install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"),
+            requires=["rlprof>=9"])  # fmt: skip
+    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
+
+    code, out, err = rlprof("plugins")
+
+    assert (code, err) == (1, "")
+    rows = out.splitlines()
+    assert "tool      bad           prof-bad 1.0           NO    see below" in rows
+    assert "tool      good          prof-good 1.0          yes   Record nothing, well." in rows
+    assert (
+        "tool 'bad' (prof-bad 1.0, which asks for rlprof>=9) does not load: RuntimeError: no; "
+        f"this is rlprof {CORE}; install versions that fit each other"
+    ) in rows
+
+
+def test_plugins_tells_once_what_two_offer(rlprof, monkeypatch, tmp_path):
+    """Two lines, one fault."""
+    install(monkeypatch, tmp_path, "prof-one", GOOD, tool("good", "Good"))
+    install(monkeypatch, tmp_path, "prof-two", GOOD, tool("good", "Good"))
+
+    code, out, _ = rlprof("plugins")
+
+    assert code == 1
+    assert out.count("NO    see below") == 2
+    assert out.count("is offered by") == 1
+
+
+def test_plugins_where_there_are_none(rlprof, monkeypatch):
+    """An empty environment is told what to install; that is no failure."""
+    monkeypatch.setattr(plugins, "_installed", lambda _: iter(()))
+
+    code, out, _ = rlprof("plugins")
+
+    assert code == 0
+    assert out == lines(f"""
+        rlprof {CORE}
+
+        no plugins are installed; install what you use, for example:
+          pip install rlprof-torch rlprof-timeline
+    """)
+
+
+def test_plugins_shows_what_was_registered_by_hand(rlprof):
+    """One without a distribution is listed as such."""
+
+    class Mine:
+        @hookimpl
+        def start(self): ...
+
+    plugins.register("tool", "mine", Mine)
+
+    assert "tool      mine          by hand                yes\n" in rlprof("plugins")[1]
+
+
+# ls
+
+
+def test_ls_of_no_folder(rlprof, tmp_path, monkeypatch):
+    """A path that is not there is told apart from a folder without a run."""
+    monkeypatch.chdir(tmp_path)
+    message = "no such folder; name a run folder, or a folder of runs"
+
+    assert rlprof("ls", "nope") == (1, "", f"rlprof: nope: {message}\n")
+    assert rlprof("ls") == (1, "", f"rlprof: outputs/profile: {message}\n")
+
+
+def test_ls_of_an_empty_folder(rlprof, tmp_path):
+    """A folder without runs says what a run is called."""
+    code, out, err = rlprof("ls", tmp_path)
+
+    assert (code, out) == (1, "")
+    assert err.startswith(f"rlprof: {tmp_path}: no run.json here; ")
+
+
+def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
+    """One damaged run does not hide the others; looked at by itself, it says what is wrong."""
+    owner = {"attempt": 1, "opened_ns": 0}
+    for name, text in (
+        ("good", json.dumps({"run_id": "good", "owner": owner, "config": {}, "expected": {}})),
+        ("bad", "{"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(text)
+
+    code, out, err = rlprof("ls", tmp_path)
+
+    assert (code, err) == (0, "")
+    head, *rows = [line.split() for line in out.splitlines()]
+    assert head == ["RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE"]
+    states = {row[0]: row[1:] for row in rows}
+    assert states[f"{tmp_path}/bad"] == ["-", "unreadable", "-", "-", "-"]
+    assert states[f"{tmp_path}/good"][2:] == ["empty", "0", "0", "0", "B"]
+    code, out, err = rlprof("ls", tmp_path / "bad")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"rlprof: {tmp_path}/bad/run.json: cannot be read: ")
+
+
+# Tables
+
+
+def test_tables_are_aligned():
+    """Columns are as wide as they must be, numbers to the right, no space at the end."""
+    made = table(("A", "N", "WHY"), [("x", "100", ""), ("xyz", "7", "so")], right=("N",))
+
+    assert made == "A      N  WHY\nx    100\nxyz    7  so"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (123_456, "123 kB"), (4_200_000, "4.2 MB"),
+     (5 * 10**12, "5000 GB")],
+)  # fmt: skip
+def test_sizes_are_short(number, text):
+    """A size has two or three digits and a unit."""
+    assert text == size(number)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (0.0, "0 ms"), (0.0124, "12 ms"), (1, "1.0 s"), (75, "75.0 s")]
+)
+def test_durations_are_short(value, text):
+    """Below a second in milliseconds; what was not measured is a dash."""
+    assert text == seconds(value)

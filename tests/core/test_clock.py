@@ -1,0 +1,166 @@
+"""Pairs of clocks, and what the wall clock said at a monotonic time."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlprof.rundir import _clock, clock_at, read_clock
+from rlprof.types import Clock
+
+EPOCH = 1_790_857_026_000_000_000
+SECOND = 1_000_000_000
+PROPERTY = settings(max_examples=200, deadline=None)
+
+AT_0 = Clock(EPOCH, 0, 10)
+DRIFTED = Clock(EPOCH + 10 * SECOND + 1000, 10 * SECOND, 30)
+STEPPED = Clock(EPOCH + 70 * SECOND, 10 * SECOND, 30)
+STEPPED_BACK = Clock(EPOCH - 50 * SECOND, 10 * SECOND, 30)
+
+
+@pytest.mark.parametrize("pairs", [[AT_0, DRIFTED], [AT_0, STEPPED], [AT_0, STEPPED_BACK]])
+def test_a_pair_is_taken_at_its_word(pairs):
+    """At the monotonic time of a pair the wall clock is the pair's."""
+    first, last = (clock_at(pairs, pair.monotonic_ns)[0] for pair in pairs)
+
+    assert [pair.realtime_ns for pair in pairs] == [first, last]
+
+
+def test_drift_is_interpolated():
+    """A clock that gained 1000 ns between two pairs had gained 250 after a quarter of it."""
+    found = clock_at([AT_0, DRIFTED], SECOND * 5 // 2)
+
+    assert found == (EPOCH + SECOND * 5 // 2 + 250, 30 + 1000)
+
+
+@pytest.mark.parametrize(("stepped", "gain_s"), [(STEPPED, 60), (STEPPED_BACK, -60)])
+def test_a_step_is_not_interpolated(stepped, gain_s):
+    """Where the wall clock was set the nearer pair counts, and the bound says how far off it is."""
+    before = clock_at([AT_0, stepped], 4 * SECOND)
+    after = clock_at([AT_0, stepped], 6 * SECOND)
+
+    assert before == (EPOCH + 4 * SECOND, 60 * SECOND + 30)
+    assert (EPOCH + (6 + gain_s) * SECOND, 60 * SECOND + 30) == after
+
+
+@pytest.mark.parametrize("age_s", [-1000, -2, 12, 1010])
+def test_outside_the_pairs_the_bound_grows(age_s):
+    """Beyond the first and the last pair the offset stays and the bound grows by 500 ppm."""
+    pair = AT_0 if age_s < 0 else DRIFTED
+    age_ns = age_s * SECOND - pair.monotonic_ns
+
+    found = clock_at([AT_0, DRIFTED], age_s * SECOND)
+
+    assert (pair.realtime_ns + age_ns, pair.bound_ns + abs(age_ns) // 2000) == found
+
+
+def test_one_pair_is_enough():
+    """A process that died young has one pair; it holds before and after."""
+    found = [clock_at([AT_0], at) for at in (-SECOND, 0, SECOND)]
+
+    assert found == [
+        (EPOCH - SECOND, 10 + 500_000),
+        (EPOCH, 10),
+        (EPOCH + SECOND, 10 + 500_000),
+    ]
+
+
+def test_of_equal_monotonic_times_the_last_counts():
+    """Two pairs read in one instant do not divide by the time between them."""
+    pairs = [AT_0, Clock(EPOCH + 5, 0, 10), DRIFTED]
+
+    found, _ = clock_at(pairs, 0)
+
+    assert found == EPOCH + 5
+
+
+@st.composite
+def drifting_clocks(draw):
+    """Draw pairs of clocks that drift, another way between any two pairs, and the true clock."""
+    spans = draw(st.lists(st.integers(10**6, 100 * SECOND), min_size=1, max_size=6))
+    rates = draw(st.lists(st.integers(-499, 499), min_size=len(spans), max_size=len(spans)))
+    start = draw(st.integers(0, 10**15))
+    knots, offsets = [start], [EPOCH]
+    for span, rate in zip(spans, rates, strict=True):
+        knots.append(knots[-1] + span)
+        offsets.append(offsets[-1] + span * rate // 1_000_000)
+
+    def truth(at: int) -> int:
+        index = max(0, sum(knot <= at for knot in knots[:-1]) - 1)
+        return at + offsets[index] + (at - knots[index]) * rates[index] // 1_000_000
+
+    return [misread(draw, knot, truth) for knot in knots], truth
+
+
+@st.composite
+def stepped_clocks(draw):
+    """Draw two pairs of clocks, one of which was set somewhere in between, and the true clock."""
+    at = draw(st.integers(10_000, 10 * SECOND - 10_000))  # not while a pair is read
+    by = draw(st.integers(-1000 * SECOND, 1000 * SECOND) | st.integers(-(10**7), 10**7))
+
+    def truth(now: int) -> int:
+        return now + EPOCH + (by if now >= at else 0)
+
+    return [misread(draw, knot, truth) for knot in (0, 10 * SECOND)], truth
+
+
+def misread(draw, at, truth):
+    """Read both clocks with a pause between them, as a thread put aside does."""
+    bound = draw(st.integers(10, 10_000))
+    return Clock(truth(at + draw(st.integers(-bound // 2, bound // 2))), at, bound)
+
+
+@given(drifting_clocks() | stepped_clocks(), st.data())
+@PROPERTY
+def test_the_truth_lies_within_the_bound(clocks, data):
+    """Whatever the drift below 500 ppm, whenever a step: the error is no larger than was said."""
+    pairs, truth = clocks
+    reach = 100 * SECOND if len(pairs) > 2 else 0
+    low, high = pairs[0].monotonic_ns - reach, pairs[-1].monotonic_ns + reach
+    at = data.draw(st.integers(low, high) | st.sampled_from([pair.monotonic_ns for pair in pairs]))
+
+    found, bound = clock_at(pairs, at)
+
+    assert bound >= abs(truth(at) - found)
+
+
+@given(drifting_clocks(), st.data())
+@PROPERTY
+def test_a_clock_that_only_drifts_keeps_the_order(clocks, data):
+    """What came later by the monotonic clock never comes earlier by the wall clock."""
+    pairs, _ = clocks
+    low, high = pairs[0].monotonic_ns - SECOND, pairs[-1].monotonic_ns + SECOND
+    times = sorted(data.draw(st.lists(st.integers(low, high), min_size=2)))
+    slack = max(pair.bound_ns for pair in pairs)  # where two pairs meet, their errors do
+
+    found = [clock_at(pairs, at)[0] for at in times]
+
+    assert all(earlier <= later + slack for earlier, later in pairwise(found))
+
+
+def test_both_clocks_are_read_at_one_instant():
+    """A pair lies between what the clocks say before and after it, and its bound is small."""
+    before = time.time_ns(), time.monotonic_ns()
+
+    pair = read_clock()
+
+    after = time.time_ns(), time.monotonic_ns()
+    assert before[0] <= pair.realtime_ns <= after[0]
+    assert before[1] <= pair.monotonic_ns <= after[1]
+    assert 0 <= pair.bound_ns <= after[1] - before[1]
+
+
+def test_the_tightest_of_three_readings_counts(monkeypatch):
+    """A thread put aside between the two clocks spoils one reading, not the pair."""
+    monotonic, realtime = iter([0, 900, 1000, 1010, 2000, 2300]), iter([1, 2, 3])
+    fake = SimpleNamespace(monotonic_ns=lambda: next(monotonic), time_ns=lambda: next(realtime))
+    monkeypatch.setattr(_clock, "time", fake)
+
+    pair = read_clock()
+
+    assert Clock(realtime_ns=2, monotonic_ns=1005, bound_ns=10) == pair

@@ -1,0 +1,859 @@
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlprof import hookimpl, plugins
+from rlprof.config import (
+    Config,
+    Limits,
+    Role,
+    check_config,
+    choose_tools,
+    load_config,
+    merge_launches,
+)
+from rlprof.errors import ConfigError, RlprofError
+from rlprof.schedule import Schedule, parse_steps
+from rlprof.types import Launch
+
+QUICK = settings(max_examples=150, deadline=None)
+ACTOR: dict[str, Any] = {"tool": "torch", "roles": {"actor": {}}}
+
+
+def faults_of(config: Any, *, check: bool = False, roles: list[str] | None = None) -> list[str]:
+    """Return the faults of *config*, without the word all of them begin with."""
+    with pytest.raises(ConfigError) as error:
+        if check:
+            check_config(config, roles=roles)
+        else:
+            load_config(config)
+    lines = str(error.value).splitlines()
+    assert len(lines) - 1 == len(error.value.faults)
+    assert lines[0] == f"config: {len(lines) - 1} fault{'s' if len(lines) != 2 else ''}"
+    return [line.removeprefix("  config: ") for line in lines[1:]]
+
+
+# Values
+
+
+def test_a_small_config_has_sound_defaults():
+    """What need not be said is not; the defaults are safe ones."""
+    expected = Config(
+        run_dir="outputs/profile",
+        scratch_dir=None,
+        enabled=True,
+        tool=("torch",),
+        steps=parse_steps("none"),
+        mode="discrete",
+        join_steps=False,
+        roles={"actor": Role(ranks=(0,), phases=None, tool=None, engine=None, options={})},
+        tools={},
+        engines={},
+        limits=Limits(
+            bytes=4_000_000_000,
+            window_s=300.0,
+            start_timeout_s=5.0,
+            stop_timeout_s=120.0,
+            export_timeout_s=600.0,
+        ),
+        strict=False,
+    )
+
+    assert expected == load_config(ACTOR)
+
+
+def test_a_whole_config_is_read():
+    """Every key there is, once."""
+    config = load_config(
+        {
+            "run_dir": "/shared/p",
+            "scratch_dir": "/local",
+            "enabled": True,
+            "tool": ["torch", "nsys"],
+            "steps": {"every": 100, "first": 2},
+            "mode": "continuous",
+            "join_steps": True,
+            "roles": {
+                "actor": {"ranks": [3, 0, 3], "options": {"nsys": {"trace": "cuda"}}},
+                "rollout": {"ranks": "all", "tool": [], "engine": "vllm"},
+            },
+            "tools": {"torch": {"contents": ["cpu"]}},
+            "engines": {"vllm": {"a": 1}},
+            "limits": {"bytes": "1.5 GiB", "window_s": 60, "stop_timeout_s": 0.5},
+            "strict": True,
+        }
+    )
+
+    assert config == Config(
+        run_dir="/shared/p",
+        scratch_dir="/local",
+        tool=("torch", "nsys"),
+        steps=parse_steps({"every": 100, "first": 2}),
+        mode="continuous",
+        join_steps=True,
+        roles={
+            "actor": Role(ranks=(0, 3), options={"nsys": {"trace": "cuda"}}),
+            "rollout": Role(ranks=None, tool=(), engine="vllm"),
+        },
+        tools={"torch": {"contents": ["cpu"]}},
+        engines={"vllm": {"a": 1}},
+        limits=Limits(bytes=1_610_612_736, window_s=60.0, stop_timeout_s=0.5),
+        strict=True,
+    )
+
+
+def test_the_values_are_frozen():
+    """Nothing that runs can change what was asked."""
+    config = load_config(ACTOR)
+
+    for value, name in ((config, "strict"), (config.roles["actor"], "ranks"),
+                        (config.limits, "bytes"), (config.steps, "ranges")):  # fmt: skip
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(value, name, None)
+
+
+def test_a_config_is_taken_as_it_is():
+    """What was loaded once is not read again."""
+    config = load_config(ACTOR)
+
+    assert load_config(config) is config
+
+
+def test_null_stands_for_the_default_none():
+    """Hydra configs unset a key with null; where None is the default, null is it."""
+    role = {"phases": None, "tool": None, "engine": None}
+
+    config = load_config({"tool": "t", "scratch_dir": None, "roles": {"a": role}})
+
+    assert Role() == config.roles["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1, 1), ("1", 1), (2**63 - 1, 2**63 - 1), ("1000", 1000), ("7 B", 7), ("4GB", 4 * 10**9),
+        ("4 gb", 4 * 10**9), ("512MiB", 512 * 2**20), ("1.5KB", 1500), ("2TiB", 2 * 2**40),
+        ("2MB", 2 * 10**6), ("3TB", 3 * 10**12), ("1KiB", 1024),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_sizes_are_read(value, expected):
+    """A number of bytes may carry a unit, decimal or binary."""
+    assert expected == load_config({**ACTOR, "limits": {"bytes": value}}).limits.bytes
+
+
+SIZE = "expected a size like 4GB, 512MiB or 1000000, got "
+NAMES = "expected a name or a list of names, got "
+RANKS = "expected 'all' or a list of ranks like [0, 7], got "
+SECONDS = "expected seconds, more than 0 and at most 1e9, got "
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("run_dir", None, "expected text, got None"),
+        ("run_dir", 7, "expected text, got 7"),
+        ("scratch_dir", True, "expected text, got True"),
+        ("enabled", 1, "expected true or false, got 1"),
+        ("strict", "yes", "expected true or false, got 'yes'"),
+        ("join_steps", None, "expected true or false, got None"),
+        ("mode", "continous",
+         "expected one of 'discrete', 'continuous', got 'continous'; did you mean 'continuous'?"),
+        ("mode", True, "expected one of 'discrete', 'continuous', got True"),
+        ("tool", 7, NAMES + "7"),
+        ("tool", [""], NAMES + "''"),
+        ("tool", {"torch": 1}, NAMES + "{'torch': 1}"),
+        ("tool", ["torch", "torch"], "names 'torch' twice; leave one out"),
+        ("steps", "4-2", "'4-2' ends before it begins; did you mean '2-4'?"),
+        ("steps", {"every": True}, "every: expected a whole number, got True"),
+        ("roles", ["actor"], "expected keys and values, got ['actor']"),
+        ("roles.actor", "all", "expected keys and values, got 'all'"),
+        ("roles.actor.ranks", True, RANKS + "True"),
+        ("roles.actor.ranks", 2.0, RANKS + "2.0"),
+        ("roles.actor.ranks", "7", RANKS + "'7'"),
+        ("roles.actor.ranks", [0, -1], RANKS + "-1"),
+        ("roles.actor.ranks", [2**31], RANKS + "2147483648"),
+        ("roles.actor.ranks", [], "names no rank; write 'all', name some, or leave the role out"),
+        ("roles.actor.phases", "", NAMES + "''"),
+        ("roles.actor.phases", [],
+         "names no phase; name some, or leave it out to record all"),
+        ("roles.actor.engine", 3, "expected text, got 3"),
+        ("roles.actor.options", {"torch": 3}, None),
+        ("tools", {"torch": [1]}, None),
+        ("limits.bytes", 0, SIZE + "0"),
+        ("limits.bytes", True, SIZE + "True"),
+        ("limits.bytes", 4e9, SIZE + "4000000000.0"),
+        ("limits.bytes", "4 parsec", SIZE + "'4 parsec'"),
+        ("limits.bytes", "0.5", SIZE + "'0.5'"),
+        ("limits.bytes", "0GB", SIZE + "'0GB'"),
+        ("limits.bytes", 2**63, SIZE + "9223372036854775808"),
+        ("limits.bytes", "9999999TiB", SIZE + "'9999999TiB'"),
+        ("limits.window_s", 0, SECONDS + "0"),
+        ("limits.window_s", -1.5, SECONDS + "-1.5"),
+        ("limits.window_s", 10**10, SECONDS + "1e+10"),
+        ("limits.window_s", float("inf"), "expected a finite number, got inf"),
+        ("limits.window_s", "60", "expected a number, got '60'"),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_a_wrong_value_is_told_with_path_and_what_was_expected(path, value, message):
+    """Nothing is coerced: what is of another type or out of bounds is one fault, where it is."""
+    data: dict[str, Any] = {"tool": "torch", "roles": {"actor": {}}, "limits": {}}
+    *around, key = path.split(".")
+    inner = data
+    for name in around:
+        inner = inner[name]
+    inner[key] = value
+
+    (fault,) = faults_of(data)
+
+    if message is None:
+        ((name, wrong),) = value.items()
+        path, message = f"{path}.{name}", f"expected keys and values, got {wrong}"
+    assert f"{path}: {message}" == fault
+
+
+def test_all_faults_come_at_once():
+    """One run of the checker is enough to repair a config, whatever is wrong with it."""
+    faults = faults_of({
+        "stpes": [2],
+        "mode": "discret",
+        "join_steps": True,
+        "strict": 1,
+        "roles": {
+            "actor": {"ranks": "7", "rnaks": [0]},
+            "critic": {"tool": ["nsys"], "options": {"torch": {}}},
+            "in/valid": {},
+        },
+        "limits": {"bytes": -1, "windows": 3},
+    })  # fmt: skip
+
+    assert faults == [
+        "stpes: unknown key; did you mean 'steps'?",
+        "mode: expected one of 'discrete', 'continuous', got 'discret'; did you mean 'discrete'?",
+        "strict: expected true or false, got 1",
+        f"roles.actor.ranks: {RANKS}'7'",
+        "roles.actor.rnaks: unknown key; did you mean 'ranks'?",
+        f"limits.bytes: {SIZE}-1",
+        "limits.windows: unknown key; did you mean 'window_s'?",
+        "join_steps: needs mode: continuous; discrete windows never span steps",
+        "roles.actor: has no tool; name one here or for the run: tool: torch",
+        "roles.critic.options.torch: this role does not use it (it uses: nsys)",
+        (
+            "roles.in/valid: is no role's name; use up to 63 letters, digits, '_' and '-', "
+            "a letter first"
+        ),
+        "roles.in/valid: has no tool; name one here or for the run: tool: torch",
+    ]
+
+
+# Values that do not go together
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        (
+            {"roles": {}},
+            ["roles: names no role, nothing would be recorded; add one, e.g. actor: {}"],
+        ),
+        ({"roles": {}, "enabled": False}, []),
+        ({"tool": []}, ["roles.actor: has no tool; name one here or for the run: tool: torch"]),
+        (
+            {"roles": {"actor": {"tool": []}}},
+            ["roles.actor: has no tool; name one here or for the run: tool: torch"],
+        ),
+        ({"roles": {"actor": {"tool": [], "engine": "vllm"}}}, []),
+        (
+            {"tool": 7, "roles": {"actor": {"options": {"torch": {}}}}},
+            ["tool: " + NAMES + "7"],
+        ),
+        ({"join_steps": True, "mode": "continuous"}, []),
+        (
+            {"join_steps": True},
+            ["join_steps: needs mode: continuous; discrete windows never span steps"],
+        ),
+        (
+            {"mode": "continuous", "roles": {"actor": {"phases": "gen"}}},
+            [
+                ("roles.actor.phases: only discrete mode records by phase; leave it out or set "
+                "mode: discrete")
+            ],
+        ),
+        (
+            {"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
+            ["roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"],
+        ),
+        ({"tools": {"tocrh": {}}}, ["tools.tocrh: no role uses it; did you mean 'torch'?"]),
+        ({"tools": {"tocrh": {}, "torch": {}}}, []),
+        ({"tools": {"nsys": {}}}, []),
+    ],
+    ids=[
+        "no role", "no role and off", "no tool", "no tool in a role", "an engine needs none",
+        "a bad tool is said once", "joined", "joined phases", "phases of steps", "unused options",
+        "misspelt options", "not misspelt", "options for another day",
+    ],
+)  # fmt: skip
+def test_values_are_checked_against_each_other(changes, faults):
+    """What is right by itself and wrong together is a fault that says how to resolve it."""
+    config = {**ACTOR, **changes}
+
+    if faults:
+        assert faults == faults_of(config)
+    else:
+        load_config(config)
+
+
+@pytest.mark.parametrize("name", ["actor", "Actor_2", "ref-policy", "a" * 63])
+def test_roles_are_named_freely(name):
+    """No list of roles is built in."""
+    assert name in load_config({"tool": "t", "roles": {name: {}}}).roles
+
+
+@pytest.mark.parametrize("name", ["", "2nd", "a b", "a/b", "../x", "é", "a" * 64, "a\n"], ids=repr)
+def test_a_roles_name_is_a_plain_word(name):
+    """Roles become folders and files on every host."""
+    message = "is no role's name; use up to 63 letters, digits, '_' and '-', a letter first"
+
+    with pytest.raises(ConfigError) as error:
+        load_config({"tool": "t", "roles": {name: {}}})
+
+    assert (f"config: roles.{name}: {message}",) == error.value.faults
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ({"save_path": "x"}, "save_path: is another profiler's word; here: run_dir: FOLDER"),
+        (
+            {"profile_continuous_steps": True},
+            ("profile_continuous_steps: is another profiler's word; here: mode: continuous with "
+            "join_steps: true"),
+        ),
+        ({"all_ranks": True}, ("all_ranks: is another profiler's word; here: roles.<role>.ranks: "
+                              "all")),
+        ({"global_tool_config": {}}, "global_tool_config: is another profiler's word; here: tools"),
+        (
+            {"roles": {"actor": {"all_ranks": True}}},
+            "roles.actor.all_ranks: is another profiler's word; here: ranks: all",
+        ),
+        (
+            {"roles": {"actor": {"tool_config": {}}}},
+            ("roles.actor.tool_config: is another profiler's word; here: options, or tools for the "
+            "whole run"),
+        ),
+        (
+            {"roles": {"actor": {"enable": True}}},
+            ("roles.actor.enable: is another profiler's word; here: leave the role out, or "
+            "enabled: false for the whole run"),
+        ),
+    ],
+    ids=["save_path", "continuous", "all_ranks", "tools", "role all_ranks", "role tools", "enable"],
+)  # fmt: skip
+def test_verls_words_are_translated(data, fault):
+    """Who comes from verl is told what to write, for the run and in a role."""
+    assert [fault] == faults_of({**ACTOR, **data})
+
+
+# What the other rooms ask of it
+
+
+def test_a_config_tells_its_schedule_by_role():
+    """A role has the run's steps and its own phases; one left out is never recorded."""
+    config = load_config({"tool": "t", "steps": [2], "roles": {"actor": {"phases": ["gen"]}}})
+
+    assert Schedule(parse_steps([2]), "discrete", ("gen",)) == config.schedule("actor")
+    assert Schedule() == config.schedule("critic")
+
+
+def test_a_config_tells_whom_it_expects():
+    """Ranks that should write something, by role; engines are processes of others."""
+    roles = {"actor": {"ranks": "all"}, "critic": {"ranks": [1, 0]}, "gen": {"engine": "vllm"}}
+
+    config = load_config({"tool": "t", "steps": [2], "roles": roles})
+
+    assert config.expected() == {"actor": "all", "critic": [0, 1]}
+    assert attrs.evolve(config, steps=parse_steps(None)).expected() == {}
+
+
+def test_a_role_includes_its_ranks():
+    """`all` is every rank there is."""
+    assert Role(ranks=None).includes(7)
+    assert Role(ranks=(0, 7)).includes(7)
+    assert not Role(ranks=(0,)).includes(7)
+
+
+def test_a_config_can_be_written_down():
+    """As plain data it goes through JSON, written as a user would."""
+    roles = {"actor": {"ranks": "all"}, "critic": {"ranks": 3}}
+
+    config = load_config({"tool": "t", "steps": [2, "4-6"], "roles": roles})
+    data = json.loads(json.dumps(config.as_data()))
+
+    assert data["steps"] == "2, 4-6"
+    assert data["roles"]["actor"]["ranks"] == "all"
+    assert data["roles"]["critic"]["ranks"] == [3]
+
+
+# Tools
+
+
+@attrs.frozen
+class Depth:
+    levels: int = 1
+    shape: str = "flat"
+
+
+@attrs.frozen
+class SamplerOptions:
+    hz: int = 99
+    out: str = "x"
+    depth: Depth = Depth()
+    must_be_odd: int = 1
+    events: tuple[str, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if self.must_be_odd % 2 == 0:
+            raise ValueError("must_be_odd is even")
+
+
+class Sampler:
+    Options = SamplerOptions
+    claims: ClassVar = {"timer": "process"}
+
+    @hookimpl
+    def configure(self, place, target, options):
+        if options.hz > 1000:
+            raise RlprofError(f"{target.role}: {options.hz} Hz is too fast; take 1000")
+        if options.out == "boom":
+            raise KeyError(options.out)
+        if options.out == "odd":
+            return {"env": {}}
+        return Launch(env={"SAMPLER_OUT": options.out}, argv_prefix=("sample",))
+
+    @hookimpl
+    def start(self):
+        return None
+
+
+class Counter:
+    @hookimpl
+    def start(self):
+        return None
+
+
+class Rival:
+    claims: ClassVar = {"timer": "process", "gpu": "device"}
+
+    @hookimpl
+    def configure(self):
+        return Launch(env={"SAMPLER_OUT": "rival"}, argv_prefix=("rival", "-x"))
+
+
+class Engine:
+    @hookimpl
+    def start(self, handle):
+        return None
+
+
+@pytest.fixture
+def hand(monkeypatch):
+    """Offer the plugins above, by hand."""
+    monkeypatch.setattr(plugins, "_registered", {})
+    for word, cls in (("sampler", Sampler), ("counter", Counter), ("rival", Rival)):
+        plugins.register("tool", word, cls)
+    plugins.register("engine", "engine", Engine)
+
+
+@pytest.mark.usefixtures("hand")
+def test_options_of_a_role_go_over_those_of_the_run():
+    """A tool's options are the run's, key by key replaced by the role's, as the plugin's class."""
+    config = {
+        "tool": "sampler",
+        "tools": {"sampler": {"hz": 10, "depth": {"levels": 3, "shape": "deep"}}},
+        "roles": {"actor": {"options": {"sampler": {"depth": {"levels": 4}}}}, "critic": {}},
+    }
+
+    _, tools = check_config(config)
+
+    (actor,), (critic,) = tools["actor"], tools["critic"]
+    assert SamplerOptions(hz=10, depth=Depth(4)) == actor.options
+    assert SamplerOptions(hz=10, depth=Depth(3, "deep")) == critic.options
+    assert actor.asked == {"hz": 10, "depth": {"levels": 4}}
+    assert ("sampler", Sampler, {"timer": "process"}) == (actor.name, actor.plugin, actor.claims)
+    assert Launch(env={"SAMPLER_OUT": "x"}, argv_prefix=("sample",)) == actor.launch
+
+
+@pytest.mark.usefixtures("hand")
+def test_a_role_may_have_several_tools_and_its_own():
+    """Tools are named for the run or for the role, one or many, in their order."""
+    roles = {"a": {}, "b": {"tool": "counter"}, "c": {"tool": [], "engine": "engine"}}
+
+    _, tools = check_config({"tool": ["counter", "sampler"], "roles": roles})
+
+    names = {role: [use.name for use in uses] for role, uses in tools.items()}
+    assert names == {"a": ["counter", "sampler"], "b": ["counter"], "c": []}
+
+
+@pytest.mark.usefixtures("hand")
+def test_faults_of_config_and_options_come_in_one_error():
+    """Options are told under the key that holds them: the run's or the role's."""
+    faults = faults_of(
+        {
+            "tool": ["sampler", "counter"],
+            "stpes": 1,
+            "tools": {
+                "sampler": {"hz": "99", "dpeth": {}, "depth": {"levels": 2.9}},
+                "counter": {"x": 1},
+            },
+            "roles": {
+                "actor": {"rnaks": 0},
+                "critic": {"options": {"sampler": {"out": 3, "depth": {"level": 1}}}},
+            },
+        },
+        check=True,
+    )
+
+    assert faults == [
+        "stpes: unknown key; did you mean 'steps'?",
+        "roles.actor.rnaks: unknown key; did you mean 'ranks'?",
+        "tools.sampler.hz: expected a whole number, got '99'",
+        "tools.sampler.dpeth: unknown key; did you mean 'depth'?",
+        "tools.sampler.depth.levels: expected a whole number, got 2.9",
+        "tools.counter.x: unknown key; there are: none",
+        "roles.critic.options.sampler.depth.level: unknown key; did you mean 'levels'?",
+        "roles.critic.options.sampler.out: expected text, got 3",
+    ]
+
+
+def test_faults_of_options_have_their_line(tmp_path, hand):
+    """In a YAML file a plugin's faults stand among the others, by line."""
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        dedent("""\
+            tool: [sampler, missing]
+            tools:
+              sampler:
+                depth:
+                  levels: no
+                events:
+                  - cycles
+                  - 7
+            roles: {actor: {}}
+            strict: 1
+        """)
+    )
+
+    with pytest.raises(ConfigError) as error:
+        check_config(file)
+
+    assert error.value.faults == (
+        (
+            f"{file}:1: tool: tool 'missing' is not installed (installed: counter, rival, sampler, "
+            "torch, torch_memory)"
+        ),
+        f"{file}:5: tools.sampler.depth.levels: expected a whole number, got False",
+        f"{file}:8: tools.sampler.events[1]: expected text, got 7",
+        f"{file}:10: strict: expected true or false, got 1",
+    )
+
+
+@pytest.mark.usefixtures("hand")
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"must_be_odd": 2}, ": must_be_odd is even"),
+        ({"hz": 2000}, ": actor: 2000 Hz is too fast; take 1000"),
+        ({"out": "boom"}, ": configure raised KeyError: 'boom'"),
+        ({"out": "odd"}, ": configure returned {'env': {}}, not a Launch or nothing"),
+    ],
+    ids=["the options refuse", "the plugin refuses", "the plugin breaks", "no launch"],
+)
+def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, fault):
+    """Before the run a plugin may refuse, break or answer nonsense; its path names it."""
+    general = {**ACTOR, "tool": "sampler", "tools": {"sampler": options}}
+    special = {"tool": "sampler", "roles": {"actor": {"options": {"sampler": options}}}}
+
+    assert [f"tools.sampler{fault}"] == faults_of(general, check=True)
+    assert [f"roles.actor.options.sampler{fault}"] == faults_of(special, check=True)
+
+
+def test_options_that_cannot_be_read_are_a_fault(hand):
+    """A plugin whose options break on some value is named, not passed on."""
+
+    def broken(value: Any) -> Any:
+        raise LookupError(value)
+
+    @attrs.frozen
+    class BrokenOptions:
+        x: Any = attrs.field(default=0, metadata={"parse": broken})
+
+    class Broken(Counter):
+        Options = BrokenOptions
+
+    plugins.register("tool", "broken", Broken)
+
+    assert faults_of({**ACTOR, "tool": "broken", "tools": {"broken": {"x": 1}}}, check=True) == [
+        "tools.broken: the plugin cannot read its options: LookupError: 1"
+    ]
+
+
+@pytest.mark.usefixtures("hand")
+def test_a_fault_of_shared_options_is_told_once():
+    """Two roles that use the same wrong options do not double the fault."""
+    config = {"tool": "sampler", "tools": {"sampler": {"hz": "1"}}, "roles": {"a": {}, "b": {}}}
+
+    assert faults_of(config, check=True) == ["tools.sampler.hz: expected a whole number, got '1'"]
+
+
+@pytest.mark.usefixtures("hand")
+def test_one_roles_faults_hide_no_others():
+    """Options that are wrong for the run leave the role's own to be checked, in every role."""
+    own = {"options": {"sampler": {"out": 1}}}
+    config = {
+        "tool": "sampler", "tools": {"sampler": {"hz": "1"}}, "roles": {"a": own, "b": own},
+    }  # fmt: skip
+
+    assert faults_of(config, check=True) == [
+        "tools.sampler.hz: expected a whole number, got '1'",
+        "roles.a.options.sampler.out: expected text, got 1",
+        "roles.b.options.sampler.out: expected text, got 1",
+    ]
+
+
+def test_options_that_are_no_mapping_are_told_once(hand):
+    """What is wrong before any plugin is asked is not asked of the plugin again."""
+
+    @attrs.frozen
+    class Must:
+        have: int
+
+    class Strict(Counter):
+        Options = Must
+
+    plugins.register("tool", "sampler", Strict)
+    config = {**ACTOR, "tool": "sampler", "tools": {"sampler": 3}}
+
+    assert faults_of(config, check=True) == ["tools.sampler: expected keys and values, got 3"]
+
+
+@pytest.mark.usefixtures("hand")
+def test_tools_with_an_equal_claim_are_refused():
+    """What only one can have is not given to two, whatever else is wrong with them."""
+    config = {**ACTOR, "tool": ["sampler", "counter", "rival"], "tools": {"rival": {"x": 1}}}
+
+    assert faults_of(config, check=True) == [
+        (
+            "roles.actor: tools 'sampler' and 'rival' both need timer (one per process); "
+            "give them to different runs or roles"
+        ),
+        "tools.rival.x: unknown key; there are: none",
+    ]
+
+
+@pytest.mark.usefixtures("hand")
+def test_tools_with_an_equal_claim_may_serve_different_roles():
+    """Claims are compared within a role."""
+    roles = {"a": {"tool": "sampler"}, "b": {"tool": "rival"}}
+
+    _, tools = check_config({"roles": roles})
+
+    assert set(roles) == set(tools)
+
+
+def test_tools_that_want_different_launches_are_refused(hand, monkeypatch):
+    """Two tools that set one variable differently cannot share a process."""
+    monkeypatch.setattr(Rival, "claims", {})
+
+    assert faults_of({**ACTOR, "tool": ["sampler", "rival"]}, check=True) == [
+        (
+            "roles.actor: tools 'sampler' and 'rival' want env 'SAMPLER_OUT' to be 'x' and "
+            "'rival'; use one of them"
+        )
+    ]
+
+
+@pytest.mark.usefixtures("hand")
+def test_only_the_plugins_of_the_roles_asked_for_are_needed():
+    """A training node has no rollout engine installed, and need not."""
+    config = {
+        "roles": {
+            "actor": {"tool": "counter"},
+            "rollout": {"tool": "missing", "engine": "absent"},
+        }
+    }
+
+    _, tools = check_config(config, roles=["actor", "stranger"])
+
+    assert list(tools) == ["actor"]
+    assert faults_of(config, check=True) == [
+        (
+            "roles.rollout.tool: tool 'missing' is not installed (installed: counter, rival, "
+            "sampler, torch, torch_memory)"
+        ),
+        "roles.rollout.engine: engine 'absent' is not installed (installed: engine)",
+    ]
+
+
+@pytest.mark.usefixtures("hand")
+def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
+    """The run's tool is one mistake, a role's own is that role's."""
+    roles = {"a": {}, "b": {}, "c": {"tool": "smapler"}}
+    message = (
+        "tool 'smapler' is not installed; did you mean 'sampler'? (installed: counter, rival, "
+        "sampler, torch, torch_memory)"
+    )
+
+    assert [f"tool: {message}", f"roles.c.tool: {message}"] == faults_of(
+        {"tool": "smapler", "roles": roles}, check=True
+    )
+
+
+def test_off_asks_for_no_plugin():
+    """`enabled: false` is as if there were no config, also for one that was loaded before."""
+    data = {**ACTOR, "tool": "missing", "enabled": False}
+
+    assert (load_config(data), {}) == check_config(data)
+    assert (load_config(data), {}) == check_config(load_config(data))
+
+
+@pytest.mark.usefixtures("hand")
+def test_tools_of_a_loaded_config_are_checked_too():
+    """A Config made by hand meets the same checks of its plugins."""
+    config = load_config({**ACTOR, "tool": "sampler", "tools": {"sampler": {"hz": "1"}}})
+
+    with pytest.raises(ConfigError) as error:
+        choose_tools(config)
+
+    fault = "config: tools.sampler.hz: expected a whole number, got '1'"
+    assert (fault,) == error.value.faults
+    with pytest.raises(ConfigError):
+        check_config(config)
+
+
+# Launches
+
+
+def test_launches_are_merged():
+    """One process is born with what all its tools need; the prefixes stand one after another."""
+    launches = {
+        "a": Launch(env={"A": "1"}, argv_prefix=("a",), engine_args={"x": 1}),
+        "b": Launch(env={"A": "1", "B": "2"}, argv_prefix=("b", "-v"), runtime_env={"r": [1]}),
+    }
+
+    assert Launch(
+        env={"A": "1", "B": "2"},
+        argv_prefix=("a", "b", "-v"),
+        engine_args={"x": 1},
+        runtime_env={"r": [1]},
+    ) == merge_launches(launches)
+    assert Launch() == merge_launches({})
+
+
+@pytest.mark.parametrize("field", ["env", "engine_args", "runtime_env"])
+def test_launches_that_clash_are_refused(field):
+    """Who wants what is named; equal wishes are none."""
+    one, other, third = (Launch(**{field: {"K": value}}) for value in "112")
+
+    with pytest.raises(ValueError) as error:
+        merge_launches({"one": one, "other": other, "third": third})
+
+    expected = f"tools 'other' and 'third' want {field} 'K' to be '1' and '2'; use one of them"
+    assert expected == str(error.value)
+
+
+# Anything at all
+
+SCALAR = (
+    st.none() | st.booleans() | st.integers() | st.builds(lambda: 16**5000) | st.floats()
+    | st.text(st.characters(exclude_categories=[]), max_size=4) | st.binary(max_size=2)
+    | st.sampled_from(["all", "none", "2-4", "4GB", "discrete", "continuous", "sampler", "rival"])
+)  # fmt: skip
+KEY = st.sampled_from([
+    *(field.name for cls in (Config, Role, Limits, SamplerOptions, Depth)
+      for field in attrs.fields(cls)),
+    "sampler", "counter", "rival", "actor", "every", "first", "last", "save_path",
+])  # fmt: skip
+ANY_KEY = KEY | st.text(max_size=3) | st.integers() | st.none() | st.booleans()
+DATA = st.recursive(
+    SCALAR,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner)
+        | st.dictionaries(KEY, inner, max_size=4)
+        | st.dictionaries(ANY_KEY, inner, max_size=2)
+    ),
+    max_leaves=12,
+)
+
+
+def _maybe(**fields: Any) -> Any:
+    return st.fixed_dictionaries({}, optional={key: value | DATA for key, value in fields.items()})
+
+
+TOOLS = st.sampled_from(["sampler", "counter", "rival", ["sampler", "counter"], []])
+OPTIONS = _maybe(
+    sampler=_maybe(hz=st.integers(0, 2000), out=st.sampled_from(["boom", "odd", "x"])),
+    counter=st.just({}),
+)
+NEARLY = _maybe(
+    run_dir=st.text(max_size=3),
+    tool=TOOLS,
+    steps=st.sampled_from([[2], "2-4", {"every": 2}, None]),
+    mode=st.sampled_from(["discrete", "continuous"]),
+    join_steps=st.booleans(),
+    enabled=st.booleans(),
+    roles=st.dictionaries(
+        st.sampled_from(["actor", "critic"]),
+        _maybe(ranks=st.just("all"), tool=TOOLS, options=OPTIONS, engine=st.just("engine")),
+        max_size=2,
+    ),
+    tools=OPTIONS,
+    limits=_maybe(bytes=st.integers(1, 9), window_s=st.integers(1, 9)),
+)
+
+
+@QUICK
+@given(DATA | NEARLY)
+def test_any_data_are_a_config_or_a_config_error(data):
+    """Whatever is given, wild or nearly right, there is no traceback of another kind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugins, "_installed", lambda _: iter(()))
+        patch.setattr(plugins, "_registered", {
+            ("tool", "sampler"): Sampler, ("tool", "counter"): Counter,
+            ("tool", "rival"): Rival, ("engine", "engine"): Engine,
+        })  # fmt: skip
+        try:
+            config, tools = check_config(data)
+        except ConfigError as exc:
+            faults, where = exc.faults, exc.source
+            assert faults
+            assert isinstance(data, str) or all(f.startswith(f"{where}: ") for f in faults)
+            return
+
+    assert isinstance(config, Config)
+    assert set(tools) == (set(config.roles) if config.enabled else set())
+    assert isinstance(config.as_data(), dict)
+
+
+@QUICK
+@given(NEARLY)
+def test_without_an_error_nothing_was_changed(data):
+    """What is taken is taken as written: every plain value of the config is the one given."""
+    try:
+        config = load_config(data)
+    except ConfigError:
+        return
+
+    for key in ("run_dir", "mode", "join_steps", "enabled"):
+        if key in data:
+            assert repr(data[key]) == repr(getattr(config, key))
+    for key, options in data.get("tools", {}).items():
+        assert options == config.tools[key]

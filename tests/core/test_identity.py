@@ -1,0 +1,724 @@
+"""Which run folder a process belongs to: all of a run agree, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from rlprof import RunError
+from rlprof.rundir import Here, RunFolder, join
+from rlprof.types import Target
+
+LEADER = Target("actor", 0, 8)
+FOLLOWER = Target("actor", 3, 8)
+CRITIC = Target("critic", 0, 2)
+NAMED = {"RLPROF_RUN_ID": "a-run"}
+HEADER = {"rlprof": "0.1", "config": {"steps": "all"}, "expected": {"actor": "all"}}
+MEETING = {"MASTER_ADDR": "node-a", "MASTER_PORT": "29500", "WORLD_SIZE": "8"}
+
+
+@pytest.fixture(name="runs")
+def _runs(tmp_path):
+    """The folder of runs, which nobody has made yet."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture(name="at_once")
+def _at_once(runs):
+    """Return a function that joins, or fails without waiting."""
+
+    def at_once(target, env=NAMED):
+        return join(runs, target, HEADER, env=env, wait_s=0, sleep=never)
+
+    return at_once
+
+
+def never(seconds):
+    """Stand in for `sleep` where nobody may wait."""
+    raise AssertionError(seconds)
+
+
+def owner_of(folder):
+    return json.loads((folder.path / "run.json").read_bytes())["owner"]
+
+
+def change(folder, **changes):
+    """Say something else of the owner; fields of its process after `process_`."""
+    header = json.loads((folder.path / "run.json").read_bytes())
+    for key, value in changes.items():
+        of_process = key.startswith("process_")
+        place = header["owner"]["process"] if of_process else header["owner"]
+        place[key.removeprefix("process_")] = value
+    (folder.path / "run.json").write_text(json.dumps(header))
+    return folder
+
+
+def die(folder):
+    """Make the owner one that is seen to be dead."""
+    return change(folder, process_started="1")
+
+
+def move(folder, *, age_s=0.0):
+    """Make the owner one of another host, which opened the run so long ago."""
+    opened_ns = time.time_ns() + int((1 - age_s) * 1e9)
+    return change(folder, process_host="another-host", opened_ns=opened_ns)
+
+
+def contents(path):
+    """Return all below *path*, with what is in it and when it was written."""
+    return {
+        file: (file.stat().st_mtime_ns, file.read_bytes() if file.is_file() else None)
+        for file in path.rglob("*")
+        if not any(part.startswith("attempt_") for part in file.relative_to(path).parts)
+    }
+
+
+@contextmanager
+def within(seconds):
+    """Fail instead of hanging."""
+
+    def late(number, frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# Where the id comes from
+
+
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        ({"RLPROF_RUN_ID": "mine"}, "mine"),
+        ({"RLPROF_RUN_ID": "mine", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "mine"),
+        ({"RLPROF_RUN_ID": "", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "t"),
+        ({"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "7"}, "slurm-7-0"),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2"}, "slurm-7-2"),
+        ({"RLPROF_RUN_ID": "A.b_c-9" + "x" * 121}, "A.b_c-9" + "x" * 121),
+        ({"RLPROF_RUN": "", "RLPROF_RUN_ID": "mine"}, "mine"),
+    ],
+)
+def test_the_launcher_names_the_run(at_once, runs, env, name):
+    """The id comes from RLPROF_RUN_ID, else torchrun, else Slurm; what says nothing is ignored."""
+    assert RunFolder(runs / name, name, 1) == at_once(LEADER, env)
+
+
+@pytest.mark.parametrize("env", [{}, {"TORCHELASTIC_RUN_ID": "none"}, MEETING])
+def test_without_a_name_one_is_made_up(at_once, runs, env):
+    """Two runs that nobody named are two, named by the time they were opened."""
+    first, second = at_once(LEADER, env), at_once(LEADER, env)
+
+    assert first.path != second.path
+    for found in (first, second):
+        assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", found.run_id)
+        assert RunFolder(runs / found.run_id, found.run_id, 1) == found
+
+
+@pytest.mark.parametrize(
+    "run_id",
+    ["..", ".", "../up", "a/b", "/abs", ".hidden", "-x", "a b", "a\n", "a\0", "ä", "x" * 129],
+)
+@pytest.mark.parametrize("target", [LEADER, FOLLOWER])
+@pytest.mark.parametrize("variable", ["RLPROF_RUN_ID", "TORCHELASTIC_RUN_ID"])
+def test_an_id_that_cannot_name_a_folder_is_refused(at_once, tmp_path, run_id, target, variable):
+    """An id is one component of a path and stays where it is put, or the message says why not."""
+    with pytest.raises(RunError) as caught:
+        at_once(target, {variable: run_id})
+
+    expected = f"run id: {run_id!r} cannot name a folder; use letters, digits, '.', '_', '-'"
+    assert expected == str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_environment_is_the_process_own(runs, monkeypatch):
+    """Without being given one, the environment of the process counts."""
+    monkeypatch.setenv("RLPROF_RUN_ID", "from-env")
+
+    assert runs / "from-env" == join(runs, LEADER, HEADER).path
+
+
+# Who makes it and who finds it
+
+
+def test_the_leader_writes_the_header(at_once):
+    """run.json holds the header and who opened the run; nothing else is left in the folder."""
+    before = time.time_ns()
+
+    found = at_once(LEADER, NAMED | MEETING)
+
+    header = json.loads((found.path / "run.json").read_bytes())
+    owner = header.pop("owner")
+    opened_ns = owner.pop("opened_ns")
+    expected = {
+        "run_id": "a-run", "attempt": 1, "key": "a-run", "restart": "0.0", "role": "actor",
+        "rank": 0, "process": attrs.asdict(Here.now()),
+    }  # fmt: skip
+    assert header == {"run_id": "a-run", **HEADER}
+    assert expected == owner
+    assert before <= opened_ns <= time.time_ns()
+    assert [found.path / "run.json"] == list(found.path.iterdir())
+
+
+def test_the_header_is_strict_json(runs):
+    """A config that holds what JSON cannot is written as text, not refused."""
+    header = {"config": {"x": float("nan"), ("a", 1): "half \ud800", "path": Path("/a")}}
+
+    found = join(runs, LEADER, header, env=NAMED)
+
+    text = (found.path / "run.json").read_text("utf-8")
+    config = json.loads(text, parse_constant=pytest.fail)["config"]
+    assert config == {"x": "nan", "('a', 1)": "half \\ud800", "path": "/a"}
+
+
+def test_others_may_read_the_header(at_once):
+    """Whatever the umask, run.json can be read by whoever the folder lets in."""
+    umask = os.umask(0o077)
+
+    try:
+        found = at_once(LEADER)
+    finally:
+        os.umask(umask)
+
+    assert (found.path / "run.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_header_is_whole_or_not_there(at_once, monkeypatch):
+    """run.json comes into being in one move, when all of it is written and may be read."""
+    seen = []
+    link = os.link
+
+    def look(draft, path):
+        seen.append((path.exists(), json.loads(Path(draft).read_bytes())["config"]))
+        seen.append(oct(Path(draft).stat().st_mode & 0o777))
+        link(draft, path)
+
+    monkeypatch.setattr(os, "link", look)
+
+    at_once(LEADER)
+
+    assert seen == [(False, HEADER["config"]), "0o644"]
+
+
+def test_a_leader_that_is_overtaken_joins_the_faster_one(at_once, monkeypatch):
+    """Of two leaders that both see no run, the second to write finds the first one's."""
+    led = []
+    link = os.link
+
+    def be_late(draft, path):
+        monkeypatch.setattr(os, "link", link)
+        led.append(at_once(CRITIC))
+        link(draft, path)
+
+    monkeypatch.setattr(os, "link", be_late)
+
+    found = at_once(LEADER)
+
+    assert led == [found]
+    assert (found.attempt, owner_of(found)["role"]) == (1, "critic")
+
+
+def test_a_full_disk_leaves_no_header(at_once, runs, monkeypatch):
+    """Where run.json cannot be written whole, nothing is left of it."""
+
+    def refuse(*paths):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(os, "link", refuse)
+        at_once(LEADER)
+
+    assert list((runs / "a-run").iterdir()) == []
+    assert at_once(LEADER).attempt == 1
+
+
+@pytest.mark.parametrize("env", [NAMED, {"SLURM_JOB_ID": "7"}, MEETING, {}])
+def test_followers_find_the_leaders_run(at_once, env):
+    """By the id, or without one by what the launcher told all, another rank finds the run."""
+    led = at_once(LEADER, env)
+
+    assert [led, led] == [at_once(Target("actor", rank, 8), env) for rank in (1, 7)]
+
+
+@pytest.mark.parametrize("env", [NAMED, MEETING])
+def test_followers_wait_for_the_leader(runs, env):
+    """A rank that comes first looks again until rank 0 has opened the run."""
+    led, pauses = [], []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            led.append(join(runs, LEADER, HEADER, env=env))
+
+    found = join(runs, FOLLOWER, HEADER, env=env, wait_s=5, sleep=sleep)
+
+    assert led == [found]
+    assert len(pauses) == 3
+
+
+def test_without_a_leader_the_message_helps(runs):
+    """A rank that finds no run says what was missing and what to do; it makes none itself."""
+    pauses = []
+
+    with pytest.raises(RunError) as caught:
+        join(runs, FOLLOWER, HEADER, env=NAMED, wait_s=0.02, sleep=pauses.append)
+
+    expected = (
+        f"{runs}: rank 0 has opened no run that actor 3/8 could join within 0.02 s; "
+        "open the session on rank 0 too, share the folder between hosts, or set RLPROF_RUN_ID"
+    )
+    assert expected == str(caught.value)
+    assert pauses
+    assert all(0.05 <= pause <= 1 for pause in pauses)
+    assert not runs.exists()
+
+
+@pytest.mark.parametrize("other", [{"MASTER_PORT": "29501"}, {"WORLD_SIZE": "2"}, {}])
+def test_followers_of_another_launch_stay_away(at_once, other):
+    """A run of another address, port or size is not joined, nor one that was named."""
+    at_once(LEADER, MEETING if other else NAMED)
+
+    with pytest.raises(RunError):
+        at_once(FOLLOWER, MEETING | other)
+
+
+def test_localhost_is_another_on_every_host(at_once, monkeypatch):
+    """Two hosts that share a folder and both meet at localhost do not share a run."""
+    local = MEETING | {"MASTER_ADDR": "localhost"}
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "another-host")
+        at_once(LEADER, local)
+        shared = at_once(LEADER, MEETING)
+
+    with pytest.raises(RunError):
+        at_once(FOLLOWER, local)
+    assert shared == at_once(FOLLOWER, MEETING)
+
+
+# Lives and attempts
+
+
+def test_another_role_joins_the_living_run(at_once):
+    """The leader of another role of the same run writes to the same folder, and overwrites none."""
+    led = at_once(LEADER)
+    before = contents(led.path)
+
+    joined = at_once(CRITIC)
+
+    assert led == joined
+    assert before == contents(led.path)
+
+
+def test_a_resumed_run_is_another_attempt(at_once, runs):
+    """A run whose owner is dead is continued beside what it wrote, which nobody touches."""
+    first = die(at_once(LEADER))
+    (first.path / "manifest").mkdir()
+    (first.path / "manifest" / "actor-0.jsonl").write_text("lines\n")
+    before = contents(first.path)
+
+    second = die(at_once(CRITIC))
+    third = at_once(CRITIC)
+    followers = [at_once(target) for target in (LEADER, FOLLOWER)]
+
+    assert RunFolder(runs / "a-run" / "attempt_2", "a-run", 2) == second
+    assert RunFolder(runs / "a-run" / "attempt_3", "a-run", 3) == third
+    assert [owner_of(folder)["attempt"] for folder in (second, third)] == [2, 3]
+    assert [third, third] == followers
+    assert before == contents(first.path)
+
+
+def test_followers_never_join_the_dead(at_once):
+    """The run of an owner that was killed is none to a rank that comes back before its leader."""
+    die(at_once(LEADER))
+
+    with pytest.raises(RunError):
+        at_once(FOLLOWER)
+    second = at_once(LEADER)
+
+    assert second == at_once(FOLLOWER)
+    assert second.attempt == 2
+
+
+@pytest.mark.parametrize("variable", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
+def test_a_restart_is_another_attempt(at_once, variable):
+    """A launcher that starts all workers again separates them from the last ones, dead or not."""
+    again = NAMED | {"TORCHELASTIC_RESTART_COUNT": "0"} | {variable: "1"}
+    first = at_once(LEADER, NAMED | {"TORCHELASTIC_RESTART_COUNT": "0"})
+
+    with pytest.raises(RunError):
+        at_once(FOLLOWER, again)
+    second = at_once(CRITIC, again)
+
+    assert [first.attempt, second.attempt] == [1, 2]
+    assert [second, second] == [at_once(target, again) for target in (FOLLOWER, LEADER)]
+    assert first == at_once(FOLLOWER)
+
+
+@pytest.mark.parametrize("env", [NAMED, MEETING])
+def test_a_second_session_is_another_attempt(at_once, runs, env):
+    """A process that opens once more writes nowhere it has written, and waits for its leader."""
+    first = [at_once(target, env) for target in (LEADER, FOLLOWER)]
+
+    with pytest.raises(RunError):
+        at_once(FOLLOWER, env)
+    second = [at_once(target, env) for target in (LEADER, FOLLOWER)]
+
+    assert first == [first[0]] * 2
+    assert second == [second[0]] * 2
+    assert first[0].path != second[0].path
+
+
+@pytest.mark.parametrize("order", [[LEADER, CRITIC], [CRITIC, LEADER]])
+def test_second_sessions_of_two_roles_meet(at_once, order):
+    """Whichever role opens once more first, the other finds it there."""
+    first = [at_once(target) for target in (LEADER, CRITIC)]
+    second = [at_once(target) for target in order]
+
+    assert [folder.attempt for folder in first + second] == [1, 1, 2, 2]
+
+
+def test_a_late_role_joins_the_youngest_attempt(at_once):
+    """Leader and followers of a role that comes late agree, and join where the others are now."""
+    at_once(LEADER)
+    second = at_once(LEADER)
+
+    late = [at_once(Target("critic", rank, 2)) for rank in (0, 1)]
+
+    assert [second, second] == late
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"[" * 100_000, b"\xff",
+        b'{"owner": {"role": "critic"}}', b'{"owner": 5}',
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
+    """A leader goes on to the next attempt and a follower past it; neither hangs or writes."""
+    file = runs / "a-run" / "run.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+
+    with within(5):
+        found = at_once(LEADER)
+
+    assert found.attempt == 2
+    assert found == at_once(FOLLOWER)
+    assert content == file.read_bytes()
+
+
+def test_followers_pass_over_whatever_lies_around(at_once, runs):
+    """Files and folders that are no runs do not stop a rank that must look everywhere."""
+    (runs / "broken").mkdir(parents=True)
+    (runs / "broken" / "run.json").write_text('{"owner": {"key": 5}}')
+    (runs / "notes.txt").write_text("hello")
+    led = at_once(LEADER, MEETING)
+
+    assert led == at_once(FOLLOWER, MEETING)
+
+
+# Other hosts
+
+
+@pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
+def test_a_run_just_opened_on_another_host_is_joined(at_once, target):
+    """What was opened since this process began was opened by the same launch."""
+    led = move(at_once(LEADER))
+
+    assert led == at_once(target)
+
+
+@pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
+def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, target):
+    """An older run may have crashed a moment ago; it lives if its manifests are seen to grow."""
+    led = move(at_once(LEADER), age_s=3600)
+    manifest = led.path / "manifest" / "actor-0.jsonl"
+    manifest.parent.mkdir()
+    manifest.write_text("line\n")
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 5:
+            manifest.write_text("line\nline\n")
+
+    found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
+
+    assert led == found
+    assert len(pauses) == 5
+
+
+@pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
+def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, target):
+    """Who is back before the crashed leader waits for it, and joins what it opens then."""
+    first = move(at_once(LEADER), age_s=3600)
+    before, pauses, second = contents(first.path), [], []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 5:
+            second.append(move(at_once(LEADER)))
+
+    found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
+
+    assert second == [found]
+    assert found.attempt == 2
+    assert before == contents(first.path)
+
+
+def test_a_leader_waits_no_longer_than_it_may(at_once, runs):
+    """Where the crashed leader does not come back, another role's leader opens the attempt."""
+    move(at_once(LEADER), age_s=3600)
+
+    found = join(runs, CRITIC, HEADER, env=NAMED, wait_s=0.02, sleep=lambda seconds: None)
+
+    assert found.attempt == 2
+
+
+def test_a_run_of_another_host_that_is_silent_is_dead(at_once, runs):
+    """A run nobody has written to for two minutes is not waited for."""
+    first = move(at_once(LEADER), age_s=3600)
+    silent = time.time() - 121
+    os.utime(first.path / "run.json", (silent, silent))
+
+    found = join(runs, CRITIC, HEADER, env=NAMED, wait_s=5, sleep=never)
+
+    assert found.attempt == 2
+
+
+# A folder named outright
+
+
+@pytest.mark.parametrize("target", [LEADER, FOLLOWER])
+def test_a_folder_named_outright_is_joined(at_once, tmp_path, target):
+    """RLPROF_RUN goes before everything else, also for a rank that comes before all others."""
+    path = tmp_path / "elsewhere" / "x"
+
+    found = at_once(target, {"RLPROF_RUN": str(path), "RLPROF_RUN_ID": "not/this"})
+
+    assert RunFolder(path, "x", 1) == found
+    assert (target.role, target.rank) == (owner_of(found)["role"], owner_of(found)["rank"])
+
+
+def test_a_named_folder_keeps_its_header(at_once, tmp_path):
+    """Whoever joins a folder that is there overwrites nothing, also if its owner is dead."""
+    env = {"RLPROF_RUN": str(tmp_path / "x")}
+    led = die(at_once(LEADER, env))
+    before = contents(led.path)
+
+    joined = [at_once(target, env) for target in (CRITIC, FOLLOWER)]
+
+    assert [led, led] == joined
+    assert before == contents(led.path)
+
+
+def test_a_named_attempt_says_which_it_is(at_once, tmp_path):
+    """A folder named attempt_3 is the third attempt of the run above it."""
+    path = tmp_path / "x" / "attempt_3"
+
+    assert RunFolder(path, "x", 3) == at_once(LEADER, {"RLPROF_RUN": str(path)})
+
+
+def test_a_named_folder_does_not_move_with_the_process(at_once, tmp_path, monkeypatch):
+    """A relative name counts from where the process was when it joined."""
+    monkeypatch.chdir(tmp_path)
+
+    assert tmp_path / "x" == at_once(LEADER, {"RLPROF_RUN": "x"}).path
+
+
+def test_second_sessions_in_a_named_folder_have_attempts(at_once, tmp_path):
+    """A process that opens once more in a named folder writes beside what it wrote."""
+    env = {"RLPROF_RUN": str(tmp_path / "x")}
+    targets = (LEADER, FOLLOWER)
+
+    sessions = [[at_once(target, env) for target in targets] for _ in range(3)]
+
+    assert [[f.attempt for f in folders] for folders in sessions] == [[1, 1], [2, 2], [3, 3]]
+    assert tmp_path / "x" / "attempt_3" == sessions[2][0].path
+
+
+# Real processes, all at once
+
+WORK = """
+import json, sys, time
+from pathlib import Path
+from rlprof.errors import RunError
+from rlprof.rundir import join
+from rlprof.types import Target
+print(flush=True)
+for line in sys.stdin:
+    job = json.loads(line)
+    while time.monotonic() < job["at"]:
+        pass
+    try:
+        target = Target(job["role"], job["rank"], 8)
+        found = join(Path(job["runs"]), target, {}, env=job["env"], wait_s=job["wait_s"])
+        answer = [str(found.path), found.run_id, found.attempt]
+    except RunError as exc:
+        answer = str(exc)
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Worker:
+    """A process that joins when it is told to."""
+
+    def __init__(self):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([sys.executable, "-c", WORK], text=True, **pipes)
+
+    def tell(self, runs, place, env, *, at=0.0, wait_s=20):
+        job = {"runs": str(runs), "role": place[0], "rank": place[1], "env": env}
+        self.process.stdin.write(json.dumps(job | {"at": at, "wait_s": wait_s}) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return json.loads(self.process.stdout.readline())
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def start(count):
+    workers = [Worker() for _ in range(count)]
+    for worker in workers:
+        worker.process.stdout.readline()
+    return workers
+
+
+@pytest.fixture(name="workers", scope="module")
+def _workers():
+    """Eight processes, ready."""
+    workers = start(8)
+    yield workers
+    for worker in workers:
+        worker.kill()
+
+
+def race(workers, runs, places, env):
+    """Let each of *workers* join in its place, all at the same moment; return where they are."""
+    at = time.monotonic() + 0.02
+    for worker, place in zip(workers, places, strict=True):
+        worker.tell(runs, place, env, at=at)
+    return [worker.answer() for worker in workers]
+
+
+RANKS = [("actor", rank) for rank in (3, 1, 7, 0, 2, 6, 4, 5)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", [NAMED, MEETING, {"TORCHELASTIC_RUN_ID": "none"} | MEETING])
+def test_eight_processes_agree(workers, runs, env):
+    """All ranks of a run started at once write to one folder, whether it has a name or not."""
+    places = race(workers, runs, RANKS, env)
+
+    assert places == [places[0]] * 8
+    assert [Path(places[0][0])] == [file.parent for file in runs.rglob("run.json")]
+
+
+@pytest.mark.slow
+def test_two_launches_at_once_do_not_mix(workers, runs):
+    """Two unnamed runs of one host that share a folder are told apart by their port."""
+    at = time.monotonic() + 0.02
+    for number, worker in enumerate(workers):
+        env = MEETING | {"MASTER_PORT": str(29500 + number % 2)}
+        worker.tell(runs, ("actor", number // 2), env, at=at)
+
+    places = [worker.answer() for worker in workers]
+
+    assert places[0::2] == [places[0]] * 4
+    assert places[1::2] == [places[1]] * 4
+    assert places[0] != places[1]
+
+
+@pytest.mark.slow
+def test_two_leaders_at_once_share_one_folder(workers, runs):
+    """Two roles that open the same run at the same moment meet, every time of twenty."""
+    roles = [("actor", 0), ("critic", 0)]
+    envs = [{"RLPROF_RUN_ID": f"run-{number}"} for number in range(20)]
+
+    found = [race(workers[:2], runs, roles, env) for env in envs]
+
+    expected = [[[str(runs / f"run-{number}"), f"run-{number}", 1]] * 2 for number in range(20)]
+    assert expected == found
+    assert len(list(runs.rglob("run.json"))) == 20
+
+
+@pytest.mark.slow
+def test_processes_in_one_place_have_an_attempt_each(workers, runs):
+    """Four servers that all say they are rank 0 of a role never share a folder."""
+    found = race(workers[:4], runs, [("rollout", 0)] * 4, NAMED)
+
+    assert sorted(attempt for _, _, attempt in found) == [1, 2, 3, 4]
+
+
+@pytest.mark.slow
+def test_two_leaders_of_a_resumed_run_share_its_next_attempt(workers, runs, at_once):
+    """Two roles that come back at the same moment meet in one new attempt, every time."""
+    roles = [("actor", 0), ("critic", 0), ("critic", 1), ("actor", 1)]
+    envs = [{"RLPROF_RUN_ID": f"run-{number}"} for number in range(10)]
+    for env in envs:
+        die(at_once(LEADER, env))
+
+    found = [race(workers[:4], runs, roles, env) for env in envs]
+
+    names = [env["RLPROF_RUN_ID"] for env in envs]
+    assert [[[str(runs / name / "attempt_2"), name, 2]] * 4 for name in names] == found
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_resumed_beside_itself(workers, runs):
+    """After SIGKILL a rank waits until its new leader has opened the next attempt."""
+    (killed,) = start(1)
+    killed.tell(runs, ("actor", 0), NAMED)
+    first = killed.answer()
+    killed.kill()
+    before = contents(Path(first[0]))
+    follower, leader = workers[:2]
+
+    follower.tell(runs, ("actor", 1), NAMED, wait_s=0.1)
+    refused = follower.answer()
+    follower.tell(runs, ("actor", 1), NAMED)
+    leader.tell(runs, ("actor", 0), NAMED)
+    found = [worker.answer() for worker in (follower, leader)]
+
+    assert "rank 0 has opened no run that actor 1/8 could join within 0.1 s" in refused
+    assert [first[2], *(place[2] for place in found)] == [1, 2, 2]
+    assert before == contents(Path(first[0]))
+
+
+def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
+    """Where links are refused run.json is made exclusively, and only once."""
+    import errno
+
+    def refuse(source, target):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+    folders = {
+        join(tmp_path, Target(role), {}, env={"RLPROF_RUN_ID": "x"}).path
+        for role in ("actor", "critic")
+    }
+
+    assert folders == {tmp_path / "x"}
+    assert json.loads((tmp_path / "x/run.json").read_text())["run_id"] == "x"

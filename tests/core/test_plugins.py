@@ -1,0 +1,453 @@
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from typing import ClassVar
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof import PluginError, hookimpl, plugins
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+from rlprof.hookspecs import Tool
+from tests.core.distributions import CORE, GOOD, install, tool
+
+FITS = f"; this is rlprof {CORE}; install versions that fit each other"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_by_hand(monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+
+
+def refusal(kind: plugins.Kind, name: str) -> str:
+    """Return why plugin *name* is refused."""
+    with pytest.raises(PluginError) as error:
+        plugins.load(kind, name)
+    return str(error.value)
+
+
+def by_hand(cls: object, kind: plugins.Kind = "tool") -> str:
+    """Return why *cls* is refused, without the words all of those begin with."""
+    plugins.register(kind, "x", cls)
+    return refusal(kind, "x").removeprefix(f"{kind} 'x' (registered by hand) ")
+
+
+# Found
+
+
+def test_an_installed_plugin_is_found(monkeypatch, tmp_path):
+    """A distribution's entry point is a word of the config, and is known without its import."""
+    module = install(
+        monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"),
+        version="3.1", requires=["attrs>=22", "rlprof >=0.1, <0.2"],
+    )  # fmt: skip
+
+    (offer,) = [offer for offer in plugins.offers() if offer.name == "good"]
+
+    assert (offer.kind, offer.distribution, offer.version) == ("tool", "prof-good", "3.1")
+    assert str(offer) == "tool 'good' (prof-good 3.1, which asks for rlprof>=0.1,<0.2)"
+    assert module not in sys.modules
+    assert plugins.load("tool", "good").__name__ == "Good"
+    assert module in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("requires", "asks"),
+    [
+        (["rlprof"], ", which asks for rlprof"),
+        (["RLPROF[torch] (>=0.1)"], ", which asks for RLPROF[torch](>=0.1)"),
+        (["rlprof~=0.1; python_version > '3'"],
+         ", which asks for rlprof~=0.1;python_version>'3'"),
+        (["rlprof-torch>=1", "rlprofiler"], ""),
+        ([], ""),
+    ],
+    ids=["bare", "extra", "marker", "others", "none"],
+)  # fmt: skip
+def test_what_a_distribution_asks_of_core_is_read(monkeypatch, tmp_path, requires, asks):
+    """However the requirement is written, it is told as it stands."""
+    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"), requires=requires)
+
+    (offer,) = [offer for offer in plugins.offers() if offer.name == "good"]
+
+    assert f"tool 'good' (prof-good 1.0{asks})" == str(offer)
+
+
+def test_offers_come_by_kind_and_name(monkeypatch, tmp_path):
+    """Tools, engines, exporters; each by name; those made by hand among them."""
+    text = "[rlprof.exporters]\na={module}:A\n[rlprof.engines]\nb={module}:B\n[rlprof.tools]\n"
+    install(monkeypatch, tmp_path, "prof-many", "", text + "z={module}:Z\nc={module}:C\n")
+    plugins.register("tool", "d", Tool)
+
+    offers = [(offer.kind, offer.name) for offer in plugins.offers()]
+
+    ours = [offer for offer in offers if len(offer[1]) == 1]
+    assert ours == [("tool", "c"), ("tool", "d"), ("tool", "z"), ("engine", "b"), ("exporter", "a")]
+    assert offers == sorted(offers, key=lambda o: (list(plugins.GROUPS).index(o[0]), o[1]))
+
+
+# Not found
+
+
+@pytest.fixture
+def three(monkeypatch):
+    """Only these are installed: tools good and better, engine motor."""
+    offers = {"tool": ["good", "better"], "engine": ["motor"], "exporter": []}
+    monkeypatch.setattr(
+        plugins, "_installed",
+        lambda kind: iter([plugins.Offer(kind, name, "d", "1", "") for name in offers[kind]]),
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("tool", "nsys",
+         "tool 'nsys' is not installed; pip install rlprof-nsys (installed: better, good)"),
+        ("engine", "vllm",
+         "engine 'vllm' is not installed; pip install rlprof-vllm (installed: motor)"),
+        ("exporter", "timeline",
+         "exporter 'timeline' is not installed; pip install rlprof-timeline (installed: none)"),
+        ("tool", "goood",
+         "tool 'goood' is not installed; did you mean 'good'? (installed: better, good)"),
+        ("tool", "nsis",
+         ("tool 'nsis' is not installed; did you mean 'nsys' (pip install rlprof-nsys)? "
+         "(installed: better, good)")),
+        ("tool", "motor", "'motor' is an engine, not a tool (installed: better, good)"),
+        ("engine", "good", "'good' is a tool, not an engine (installed: motor)"),
+        ("tool", "timeline", "'timeline' is an exporter, not a tool (installed: better, good)"),
+        ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
+        ("tool", "", "tool '' is not installed (installed: better, good)"),
+    ],
+    ids=["known", "known engine", "none installed", "misspelt", "misspelt and not installed",
+         "an engine", "a tool", "an exporter not installed", "stranger", "empty"],
+)  # fmt: skip
+def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
+    """Install it, spell it, or take it for what it is."""
+    assert message == refusal(kind, name)
+
+
+# Does not fit
+
+
+BROKEN = [
+    ("import", "import rlprof_no_such_thing", "X",
+     "does not load: ModuleNotFoundError: No module named 'rlprof_no_such_thing'"),
+    ("raise", "raise RuntimeError('made for another core')", "X",
+     "does not load: RuntimeError: made for another core"),
+    ("exit", "raise SystemExit(3)", "X", "does not load: SystemExit: 3"),
+    ("attribute", "", "X", "does not load: AttributeError: module 'prof_bad' has no attribute 'X'"),
+    ("no class", "X = 3", "X", "is 3 where a class is needed"),
+    ("function", "X = print", "X", "is <built-in function print> where a class is needed"),
+    ("arguments", "class X:\n    def __init__(self, a): ...", "X",
+     "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
+    ("no hook", "class X:\n    def begin(self): ...", "X",
+     ("implements no hook; mark its methods with @rlprof.hookimpl "
+     "(a tool has configure, start, stop, export)")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "attribute", "what"), [b[1:] for b in BROKEN], ids=[b[0] for b in BROKEN]
+)
+def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(
+    monkeypatch, tmp_path, code, attribute, what
+):
+    """The plugin, its distribution and version, what it asks of core, what is wrong."""
+    install(
+        monkeypatch, tmp_path, "prof-bad", code, tool("bad", attribute),
+        version="0.9", requires=["rlprof<0.1"],
+    )  # fmt: skip
+
+    assert f"tool 'bad' (prof-bad 0.9, which asks for rlprof<0.1) {what}{FITS}" == refusal(
+        "tool", "bad"
+    )
+
+
+def test_who_asks_nothing_of_core_is_to_be_repaired(monkeypatch, tmp_path):
+    """Without a requirement no version of core is to blame."""
+    install(monkeypatch, tmp_path, "prof-bad", "X = 3", tool("bad", "X"))
+
+    assert refusal("tool", "bad") == (
+        "tool 'bad' (prof-bad 1.0) is 3 where a class is needed; repair or uninstall prof-bad"
+    )
+
+
+def test_an_entry_that_points_nowhere_is_named(monkeypatch, tmp_path):
+    """An entry point that is no `module:attribute` is its distribution's mistake."""
+    install(monkeypatch, tmp_path, "prof-bad", "", "[rlprof.tools]\nbad = not a module!\n")
+
+    assert refusal("tool", "bad").startswith("tool 'bad' (prof-bad 1.0) does not load: ")
+
+
+def test_a_distribution_without_a_name_is_shown_as_one(monkeypatch, tmp_path):
+    """A folder that lost its METADATA neither hides its plugin nor breaks the list."""
+    install(monkeypatch, tmp_path, "prof-bad", GOOD, tool("good", "Good"))
+    (tmp_path / "prof_bad-1.0.dist-info" / "METADATA").unlink()
+
+    (offer,) = [offer for offer in plugins.offers() if offer.name == "good"]
+
+    assert str(offer) == "tool 'good' (? ?)"
+    assert plugins.load("tool", "good").__name__ == "Good"
+
+
+def test_an_entry_of_no_distribution_is_listed(monkeypatch):
+    """Import hooks may offer what no distribution stands behind; it is shown, once."""
+    entry = metadata.EntryPoint("odd", "prof_odd:X", "rlprof.tools")
+    monkeypatch.setattr(
+        metadata, "entry_points", lambda group: [entry] if group == entry.group else []
+    )
+
+    (offer,) = plugins.offers()
+
+    assert str(offer) == "tool 'odd' (? ?)"
+
+
+def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
+    """Nobody is chosen by chance: both are named, and neither is imported."""
+    one = install(monkeypatch, tmp_path, "prof-one", GOOD, tool("good", "Good"))
+    two = install(monkeypatch, tmp_path, "prof-two", GOOD, tool("good", "Good"), version="2.0")
+
+    message = refusal("tool", "good")
+
+    ends = ("prof-one 1.0 and prof-two 2.0", "prof-two 2.0 and prof-one 1.0")
+    assert message in [f"tool 'good' is offered by {who}; uninstall one" for who in ends]
+    assert not {one, two} & set(sys.modules)
+
+
+# One broken stranger breaks nothing else
+
+
+def test_a_good_plugin_neither_imports_nor_minds_a_broken_one(monkeypatch, tmp_path):
+    """Only what the config names is imported, so what is not named cannot fail."""
+    bad = install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError", tool("bad", "X"))
+    good = install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
+
+    _, tools = check_config({"tool": "good", "roles": {"actor": {}}})
+
+    assert [use.name for use in tools["actor"]] == ["good"]
+    assert good in sys.modules
+    assert bad not in sys.modules
+
+
+def test_a_broken_plugin_is_one_fault_among_others(monkeypatch, tmp_path):
+    """A config that names it is told so under `tool`, and of the rest as well."""
+    install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"))
+    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
+
+    with pytest.raises(ConfigError) as error:
+        check_config({"tool": ["bad", "good"], "roles": {"a": {}}, "tools": {"good": {"x": 1}}})
+
+    assert error.value.faults == (
+        (
+            "config: tool: tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; "
+            "repair or uninstall prof-bad"
+        ),
+        "config: tools.good.x: unknown key; there are: none",
+    )
+
+
+def test_a_damaged_list_of_entry_points_hides_only_itself(monkeypatch, tmp_path):
+    """Importlib gives up on all distributions where one file is no list; rlprof does not."""
+    install(monkeypatch, tmp_path, "prof-bad", "", "[rlprof.tools]\njust a line\n")
+    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
+
+    assert plugins.load("tool", "good").__name__ == "Good"
+    assert ("tool", "torch") in [(offer.kind, offer.name) for offer in plugins.offers()]
+
+
+# Registered by hand
+
+
+def test_a_class_registered_by_hand_works(monkeypatch, tmp_path):
+    """A script offers a plugin without packaging it; it goes before an installed one."""
+    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
+
+    class Mine:
+        @hookimpl
+        def start(self, window):
+            return window
+
+    rlprof.register("tool", "good", Mine)
+
+    assert plugins.load("tool", "good") is Mine
+    assert plugins.hooks("tool", Mine()).start(window=7, target=None, folder=None) == 7
+    assert str(plugins.offers()[0]) == "tool 'good' (registered by hand)"
+
+
+def test_an_unknown_kind_is_refused():
+    """There are three kinds of plugins, and they are named."""
+    with pytest.raises(PluginError) as error:
+        rlprof.register("tol", "x", Tool)
+
+    assert str(error.value) == "register: no kind 'tol'; choose one of tool, engine, exporter"
+
+
+# Hooks
+
+
+class Misspelt:
+    @hookimpl
+    def strat(self): ...
+
+
+class FarOff:
+    @hookimpl
+    def begin(self): ...
+
+
+class WrongArgument:
+    @hookimpl
+    def start(self, windw): ...
+
+
+class AnotherKinds:
+    @hookimpl
+    def export(self, run): ...
+
+
+class Defaulted:
+    @hookimpl
+    def start(self, folder=None): ...
+
+
+class Unmarked:
+    @hookimpl
+    def start(self): ...
+
+    def stop(self): ...
+
+
+class NoOptions:
+    Options = dict
+
+    @hookimpl
+    def start(self): ...
+
+
+class NoClaims:
+    claims = "gpu"
+
+    @hookimpl
+    def start(self): ...
+
+
+@pytest.mark.parametrize(
+    ("cls", "what"),
+    [
+        (Misspelt, ("marks 'strat', which is no hook; did you mean 'start'? "
+                   "(a tool has configure, start, stop, export)")),
+        (FarOff, "marks 'begin', which is no hook (a tool has configure, start, stop, export)"),
+        (WrongArgument, ("takes 'windw' in start, which is not given; did you mean 'window'? "
+                        "(there are: window, target, folder)")),
+        (AnotherKinds, ("takes 'run' in export, which is not given "
+                       "(there are: capture, folder, out)")),
+        (Defaulted, ("has a default for 'folder' in start, which then is never given; "
+                    "take the default away")),
+        (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
+        (NoOptions, "has Options <class 'dict'> that are no attrs class"),
+        (NoClaims, "has claims 'gpu' that are no mapping"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)  # fmt: skip
+def test_hooks_that_would_not_be_called_are_refused(cls, what):
+    """What a plugin's author got wrong is told before a run, in the words of the contract."""
+    assert what == by_hand(cls)
+
+
+def test_an_exporter_is_held_to_its_own_contract():
+    """Each kind has its hooks: an exporter does not start."""
+    assert by_hand(Unmarked, "exporter") == (
+        "marks 'start', which is no hook (an exporter has export)"
+    )
+
+
+def test_a_property_is_not_asked_before_configure():
+    """`runs_on` may need the options; looking for hooks must not call it."""
+
+    class Late:
+        @property
+        def runs_on(self):
+            raise AttributeError("not configured yet")
+
+        @hookimpl
+        def start(self): ...
+
+    plugins.register("tool", "late", Late)
+
+    assert plugins.load("tool", "late") is Late
+
+
+def test_hooks_may_be_inherited_and_renamed():
+    """What Python calls a method of the class is one: static, of a base, under another name."""
+
+    class Base:
+        @staticmethod
+        @hookimpl
+        def start(folder):
+            return folder
+
+    class Mine(Base, Tool):
+        @hookimpl(specname="stop")
+        def halt(self, window, unit="s"):
+            return f"{window} {unit}"
+
+    hooks = plugins.hooks("tool", Mine())
+
+    assert hooks.start(window=1, target=2, folder=3) == 3
+    assert hooks.stop(window=1, folder=3) == "1 s"
+    assert hooks.export(capture=1, folder=2, out=3) is None
+
+
+def test_instances_are_called_alone():
+    """The hooks of one instance never reach another, of the same class or not."""
+
+    @attrs.define(eq=False)
+    class Mine:
+        told: list[int] = attrs.field(factory=list)
+
+        @hookimpl
+        def stop(self, window):
+            self.told.append(window)
+
+    one, other = Mine(), Mine()
+    plugins.hooks("tool", one).stop(window=1, folder=None)
+
+    assert (one.told, other.told) == ([1], [])
+
+
+def test_a_hook_that_raises_raises_to_its_caller():
+    """Core's boundary, not the plugin manager, decides what becomes of an error."""
+
+    class Mine:
+        claims: ClassVar = {}
+
+        @hookimpl
+        def start(self):
+            raise rlprof.CaptureError("no")
+
+    with pytest.raises(rlprof.CaptureError) as error:
+        plugins.hooks("tool", Mine()).start(window=1, target=None, folder=None)
+
+    assert str(error.value) == "no"
+
+
+def test_every_known_word_is_of_a_kind_there_is():
+    """What to install is known by kind and name."""
+    assert {kind for kind, _ in plugins.KNOWN} <= set(plugins.GROUPS)
+    assert plugins.KNOWN["tool", "torch"] == "rlprof-torch"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("tool", "torch"), ("tool", "torch_memory"), ("exporter", "timeline")]
+)
+def test_the_plugins_of_this_checkout_fit(kind, name):
+    """What is developed together works together, and comes from whom core says."""
+    plugin = plugins.load(kind, name)
+
+    (offer,) = [offer for offer in plugins.offers() if (offer.kind, offer.name) == (kind, name)]
+    assert plugins.KNOWN[kind, name] == offer.distribution
+    assert plugin.__doc__

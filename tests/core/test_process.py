@@ -1,0 +1,121 @@
+"""Who a process is, and whether it still lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import attrs
+import pytest
+
+from rlprof.rundir import Here, _process, is_alive
+
+SAY = """
+import attrs, json, sys
+from rlprof.rundir import Here, _process
+print(json.dumps([attrs.asdict(Here.now()), _process.born_ns()]), flush=True)
+sys.stdin.read()
+"""
+
+
+def start():
+    """Start a process that says who it is, and lives until its stdin is closed."""
+    import json
+
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", SAY], **pipes)
+    here, born_ns = json.loads(process.stdout.readline())
+    return process, Here(**here), born_ns
+
+
+def test_a_process_knows_itself():
+    """The calling process names its host and pid, and lives."""
+    here = Here.now()
+
+    assert (socket.gethostname(), os.getpid()) == (here.host, here.pid)
+    assert all([here.boot_id, here.pid_namespace, here.started])
+    assert Here.now() == here
+    assert is_alive(here) is True
+
+
+@pytest.mark.slow
+def test_another_process_is_alive_until_it_is_killed():
+    """A process of the same machine is seen to live and to die, also while nobody collects it."""
+    process, here, _ = start()
+
+    before = is_alive(here)
+    process.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    as_zombie = is_alive(here)
+    process.communicate()
+    after = is_alive(here)
+
+    assert (before, as_zombie, after) == (True, False, False)
+
+
+def test_a_later_process_with_the_same_pid_is_another():
+    """A pid that was given away again does not bring its former owner to life."""
+    former = attrs.evolve(Here.now(), started="1")
+
+    assert is_alive(former) is False
+
+
+@pytest.mark.parametrize("field", ["host", "boot_id", "pid_namespace"])
+def test_what_cannot_be_seen_is_not_guessed(field):
+    """Whether a process of another host, boot or container lives is unknown, whatever its pid."""
+    elsewhere = attrs.evolve(Here.now(), **{field: "another"})
+
+    assert is_alive(elsewhere) is None
+
+
+def test_somebody_elses_process_is_alive(monkeypatch):
+    """A process one may not send a signal to is there all the same."""
+
+    def refuse(pid, number):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+
+    assert is_alive(Here.now()) is True
+
+
+def test_a_name_like_the_files_own_syntax_confuses_nobody():
+    """A command named with brackets and spaces does not shift the fields of /proc/PID/stat."""
+    before, comm = Here.now(), Path("/proc/self/comm")
+    name = comm.read_text()
+    comm.write_text("a) R (1 2) Z")
+
+    try:
+        named = Here.now()
+    finally:
+        comm.write_text(name)
+
+    assert before == named
+
+
+@pytest.mark.slow
+def test_a_process_knows_when_it_began():
+    """The time a process began lies between our calling it and its answer."""
+    before = time.time_ns()
+
+    process, _, born_ns = start()
+
+    after = time.time_ns()
+    process.communicate()
+    tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
+    assert before - 2 * tick_ns < born_ns < after
+
+
+def test_without_proc_a_process_began_just_now(monkeypatch):
+    """Where the system does not say when a process began, it is taken for young."""
+    monkeypatch.setattr(_process, "_started", lambda pid: "")
+    before = time.time_ns()
+
+    born_ns = _process.born_ns()
+
+    assert before <= born_ns <= time.time_ns()

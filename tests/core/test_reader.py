@@ -1,0 +1,642 @@
+"""Reading a run folder: everything said is told, and no remains of a crash are too odd to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rlprof
+from rlprof.rundir import Here, Skipped, as_line, find_runs, read_clock
+from rlprof.types import Artifact, Clock, Target, Window
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EPOCH = 1_790_857_026_000_000_000
+PROPERTY = settings(max_examples=250, deadline=None)
+
+ACTOR = Target("actor", 0, 2, coordinates={"tp": 0})
+ROLLOUT = Window(7, 8, "rollout")
+UPDATE = Window(7, 8, "update_actor")
+ELSEWHERE = Here("another-host", "boot", "pid:[1]", 4000, "1")
+KEY = {"window": attrs.asdict(ROLLOUT), "tool": "fake"}
+TRACE = Artifact("step_000007/rollout/actor_0_of_2/fake/a.json", "trace", "chrome-trace", size=9)
+
+
+def event(name: str, /, mono: int = 500, **fields: Any) -> dict[str, Any]:
+    """Make a line of a manifest."""
+    return {"event": name, "mono": mono, **fields}
+
+
+def beginning(target: Target = ACTOR, here: Here | None = None) -> list[dict[str, Any]]:
+    """Make the lines every manifest begins with; the process is the calling one."""
+    here = Here.now() if here is None else here
+    who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
+    return [
+        event("process", **who, versions={"torch": "2.9"}),
+        event("clock", realtime_ns=EPOCH, monotonic_ns=100, bound_ns=40),
+    ]
+
+
+def artifact(**changes: Any) -> dict[str, Any]:
+    """Make the line about the trace."""
+    return event("artifact", **KEY, artifact=attrs.asdict(attrs.evolve(TRACE, **changes)))
+
+
+OPENED = event("opened", 1000, **KEY, scratch="/tmp/s", asked={"memory": True})
+STARTED = event("started", 1100, **KEY, seconds=0.5, applied={"memory": False}, unsupported={})
+CLOSED = event("closed", 2000, **KEY, reason="end", seconds=0.25)
+FAILED = event("failed", **KEY, hook="export", error="RuntimeError: no")
+EXPORTED = event("exported", 3000, **KEY, seconds=1.5)
+ENDED = event("ended")
+
+
+class Folder:
+    """A run folder whose files are written as the tests say."""
+
+    def __init__(self, path: Path, **header: Any) -> None:
+        self.path = path
+        self.manifest = path / "manifest"
+        self.manifest.mkdir(parents=True)
+        owner = {"attempt": 1, "opened_ns": EPOCH}
+        self.header = {"run_id": "a-run", "owner": owner, **header}
+        (path / "run.json").write_text(json.dumps(self.header))
+
+    def write(self, *lines: dict[str, Any] | bytes, name: str = "actor-0") -> Path:
+        """Write a whole manifest."""
+        file = self.manifest / f"{name}.jsonl"
+        file.write_bytes(
+            b"".join(line if isinstance(line, bytes) else as_line(line) for line in lines)
+        )
+        return file
+
+    def read(self) -> rlprof.Run:
+        return rlprof.read(self.path)
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path):
+    """An empty run folder that holds the trace the lines name."""
+    folder = Folder(tmp_path / "runs" / "a-run")
+    file = folder.path / TRACE.path
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    return folder
+
+
+# What a manifest says
+
+
+def test_a_capture_is_told_with_all_that_was_said(folder):
+    """Window, tool, options, times, artifacts and notes come out of their lines."""
+    unsupported = {"stack": "not on this GPU"}
+    started = STARTED | {"unsupported": unsupported}
+    closed = CLOSED | {"reason": "limits.window_s 9 was reached"}
+    whole = artifact(note="flows left out", events=3)
+    folder.write(*beginning(), OPENED, started, closed, whole, EXPORTED, ENDED)
+
+    (capture,) = folder.read().captures
+
+    assert (capture.window, capture.target) == (ROLLOUT, ACTOR)
+    assert (capture.tool, capture.process, capture.scratch) == ("fake", "actor-0", "/tmp/s")
+    assert (capture.asked, capture.applied) == ({"memory": True}, {"memory": False})
+    assert unsupported == capture.unsupported
+    assert (attrs.evolve(TRACE, note="flows left out", events=3),) == capture.artifacts
+    assert capture.notes == ("closed early: limits.window_s 9 was reached", "flows left out")
+    assert (capture.opened_ns, capture.closed_ns) == (1000, 2000)
+    assert (capture.start_s, capture.stop_s, capture.export_s) == (0.5, 0.25, 1.5)
+
+
+def test_a_process_is_told_with_all_that_was_said(folder):
+    """Target, host, versions and clocks come out of their lines, clocks in their order."""
+    late = event("clock", realtime_ns=EPOCH + 9, monotonic_ns=109, bound_ns=20)
+    process, early = beginning()
+    folder.write(process, late, early, event("skipped", step=3, reason="too late"), ENDED)
+
+    run = folder.read()
+
+    (found,) = run.processes
+    assert {"actor-0": found} == run.by_name
+    assert (ACTOR, Here.now()) == (found.target, found.here)
+    assert (found.state, found.versions) == ("ended", {"torch": "2.9"})
+    assert (Clock(EPOCH, 100, 40), Clock(EPOCH + 9, 109, 20)) == found.clocks
+    assert (Skipped(3, ACTOR, "too late"),) == run.skipped
+    assert run.problems == ()
+
+
+def test_the_header_is_told_as_it_stands(tmp_path):
+    """Id, attempt, config and the time it was opened come from run.json."""
+    owner = {"attempt": 2, "opened_ns": EPOCH}
+    folder = Folder(tmp_path / "run", owner=owner, config={"steps": "all"})
+
+    run = folder.read()
+
+    assert (folder.path, "a-run", 2) == (run.path, run.run_id, run.attempt)
+    assert (run.config, run.opened_ns) == ({"steps": "all"}, EPOCH)
+    assert (run.processes, run.captures, run.is_running) == ((), (), False)
+
+
+STATES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "recording": ("recording", [OPENED, STARTED]),
+    "not started yet": ("recording", [OPENED]),
+    "exporting": ("exporting", [OPENED, STARTED, CLOSED]),
+    "whole": ("whole", [OPENED, STARTED, CLOSED, artifact(), EXPORTED]),
+    "partial by the tool": (
+        "partial",
+        [OPENED, STARTED, CLOSED, artifact(status="partial", note="cut"), EXPORTED],
+    ),
+    "partial by a failure": ("partial", [OPENED, STARTED, FAILED, CLOSED, artifact(), EXPORTED]),
+    "failed": ("failed", [OPENED, STARTED, CLOSED, FAILED, EXPORTED]),
+    "never started": ("failed", [OPENED, FAILED, CLOSED]),
+    "empty": ("empty", [OPENED, STARTED, CLOSED, EXPORTED]),
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_a_capture_has_its_state_while_the_process_lives(folder, case):
+    """While the process lives a capture is recording, exporting, or what has become of it."""
+    state, lines = STATES[case]
+    folder.write(*beginning(), *lines)
+
+    run = folder.read()
+
+    assert run.is_running
+    assert [state] == [capture.state for capture in run.captures]
+
+
+@pytest.mark.parametrize("case", STATES)
+@pytest.mark.parametrize("end", ["ended", "died"])
+def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
+    """A process that has gone records and exports nothing any more; what is there stays."""
+    state, lines = STATES[case]
+    expected = "lost" if state in ("recording", "exporting") else state
+    died = attrs.evolve(Here.now(), started="1")
+    folder.write(*beginning(here=died), *lines, *([ENDED] if end == "ended" else []))
+
+    run = folder.read()
+
+    assert [end] == [process.state for process in run.processes]
+    assert [expected] == [capture.state for capture in run.captures]
+
+
+def test_captures_stand_in_the_order_of_their_windows(folder):
+    """By step, then by when the window was first opened, then by role and rank."""
+    keys = [KEY, {"window": attrs.asdict(UPDATE), "tool": "fake"}, KEY | {"tool": "other"},
+            {"window": attrs.asdict(Window(6, 7)), "tool": "fake"}]  # fmt: skip
+    lines = [event("opened", 1000 + at, **key) for at, key in enumerate(keys)]
+    folder.write(*beginning(Target("actor", 1, 2)), *lines, name="a")
+    folder.write(*beginning(Target("actor", 0, 2)), *lines, name="z")
+
+    run = folder.read()
+
+    told = [(c.window.id, c.target.rank, c.tool) for c in run.captures]
+    expected = [
+        ("6", 0, "fake"), ("6", 1, "fake"),
+        ("7/rollout", 0, "fake"), ("7/rollout", 0, "other"),
+        ("7/rollout", 1, "fake"), ("7/rollout", 1, "other"),
+        ("7/update_actor", 0, "fake"), ("7/update_actor", 1, "fake"),
+    ]  # fmt: skip
+    assert expected == told
+    assert [process.name for process in run.processes] == ["z", "a"]
+
+
+def test_windows_that_are_called_alike_are_two(folder):
+    """A phase whose name looks like an occurrence is not taken for one."""
+    windows = [Window(7, 8, "a", 1), Window(7, 8, "a.1")]
+    keys = [{"window": attrs.asdict(window), "tool": "fake"} for window in windows]
+    folder.write(*beginning(), *(event("opened", **key) for key in keys))
+
+    assert windows == [capture.window for capture in folder.read().captures]
+
+
+# What a crash leaves
+
+
+def test_a_cut_last_line_is_skipped_and_counted(folder):
+    """A process killed while it wrote loses the line it was writing."""
+    folder.write(*beginning(), OPENED, as_line(STARTED)[:-20])
+
+    run = folder.read()
+
+    assert [(c.state, c.start_s) for c in run.captures] == [("recording", None)]
+    assert run.problems == ("manifest/actor-0.jsonl: 1 cut line skipped",)
+
+
+def test_a_cut_line_in_the_middle_is_skipped_and_counted(folder):
+    """A line that a full disk cut and a second writer ran into takes nothing else with it."""
+    folder.write(*beginning(), OPENED, as_line(STARTED)[:-20], CLOSED, artifact(), EXPORTED, ENDED)
+
+    run = folder.read()
+
+    assert [(c.state, c.closed_ns) for c in run.captures] == [("whole", None)]
+    assert run.problems == ("manifest/actor-0.jsonl: 1 cut line skipped",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lacking"),
+    [
+        ([], "first line"),
+        ([OPENED, CLOSED, ENDED], "first line"),
+        ([*beginning()[1:], OPENED], "first line"),
+        ([beginning()[0]], "clock"),
+    ],
+)
+def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
+    """A manifest that does not say whose it is, or when, is named; the others are told."""
+    folder.write(*beginning(), OPENED, ENDED, name="good")
+    folder.write(*lines, name="bad")
+
+    run = folder.read()
+
+    assert ([process.name for process in run.processes], len(run.captures)) == (["good"], 1)
+    assert (f"manifest/bad.jsonl: has no {lacking}; left out",) == run.problems
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        event("invented", **KEY, something="new"),
+        {"mono": 5},
+        event(["opened"]),
+        event("tell"),
+        event("started", **(KEY | {"tool": "another"}), seconds=1),
+        event("closed", window=attrs.asdict(UPDATE), tool="fake", reason="end"),
+        event("artifact", **KEY, artifact={"path": "x"}),
+        event("failed", **KEY),
+        event("clock", realtime_ns=1),
+        event("skipped", step="third", reason="?"),
+        {"event": "opened", "window": attrs.asdict(UPDATE), "tool": "fake"},
+        event("opened", tool="fake"),
+        event("opened", window=attrs.asdict(UPDATE) | {"start_step": "seventh"}, tool="fake"),
+        b'{"event":"closed","mono":Infinity}\n',
+        b'{"event":"clock","realtime_ns":Infinity,"monotonic_ns":1,"bound_ns":1}\n',
+    ],
+)
+def test_a_line_that_does_not_fit_is_passed_over(folder, line):
+    """What a later version says, or says about windows that were never opened, changes nothing."""
+    folder.write(*beginning(), OPENED, STARTED, ENDED)
+    before = folder.read()
+    folder.write(*beginning(), OPENED, line, STARTED, ENDED)
+
+    assert before == folder.read()
+
+
+def test_lines_said_twice_unsay_nothing(folder):
+    """A window opened once more by a repeated line keeps what has become of it."""
+    lines = [OPENED, STARTED, CLOSED, artifact(), EXPORTED]
+    folder.write(*beginning(), *lines, OPENED, ENDED)
+
+    assert [capture.state for capture in folder.read().captures] == ["whole"]
+
+
+@pytest.mark.parametrize("path", ["gone.json", "x" * 5000, "nul\0", "\udcff"])
+def test_an_artifact_that_is_not_there_is_a_problem(folder, path):
+    """A file the manifest names and nobody finds is named, also if none can have that name."""
+    lines = (json.dumps(line).encode() + b"\n" for line in [artifact(path=path), EXPORTED])
+    folder.write(*beginning(), OPENED, artifact(), *lines, ENDED)
+
+    run = folder.read()
+
+    assert [capture.state for capture in run.captures] == ["whole"]
+    assert (f"{path}: is in the manifest and not on disk",) == run.problems
+
+
+def test_other_files_among_the_manifests_are_none(folder):
+    """What lies in the folder and is not a manifest is not read; a folder there is a problem."""
+    folder.write(*beginning(), ENDED)
+    (folder.manifest / "notes.txt").write_text("hello")
+    (folder.manifest / "odd.jsonl").mkdir()
+
+    run = folder.read()
+
+    unreadable = f"[Errno 21] Is a directory: {str(folder.manifest / 'odd.jsonl')!r}"
+    expected = (
+        f"manifest/odd.jsonl: cannot be read: {unreadable}",
+        "manifest/odd.jsonl: has no first line; left out",
+    )
+    assert [process.name for process in run.processes] == ["actor-0"]
+    assert expected == run.problems
+
+
+# Who is there
+
+
+@pytest.mark.parametrize(
+    ("expected", "missing"),
+    [
+        ({}, []),
+        ({"actor": "all"}, [Target("actor", 1, 4), Target("actor", 2, 4)]),
+        ({"actor": [0, 2]}, [Target("actor", 2, 4)]),
+        ({"actor": [0, 9]}, [Target("actor", 9, 10)]),
+        ({"critic": "all"}, [Target("critic", 0, 1)]),
+        ({"critic": [1, 3]}, [Target("critic", 1, 2), Target("critic", 3, 4)]),
+    ],
+)
+def test_who_wrote_nothing_is_missing(tmp_path, expected, missing):
+    """Ranks the config asks for of which there is no manifest are named."""
+    folder = Folder(tmp_path / "run", expected=expected)
+    for rank in (0, 3):
+        folder.write(*beginning(Target("actor", rank, 4)), ENDED, name=f"actor-{rank}")
+
+    assert missing == list(folder.read().missing)
+
+
+@pytest.mark.parametrize(("quiet_s", "state"), [(0, "running"), (30, "running"), (90, "died")])
+def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
+    """A process nobody here can see is taken for dead when it has written nothing for a minute."""
+    file = folder.write(*beginning(here=ELSEWHERE), OPENED)
+    wrote = time.time() - quiet_s
+    os.utime(file, (wrote, wrote))
+
+    run = folder.read()
+
+    assert ([state], state == "running") == ([p.state for p in run.processes], run.is_running)
+
+
+DIE = """
+import attrs, sys, time
+from pathlib import Path
+from rlprof.rundir import Here, Journal, as_line
+lines = sys.stdin.buffer.read().splitlines(keepends=True)
+here = attrs.asdict(Here.now())
+Journal(Path(sys.argv[1])).write([lines[0].replace(b'"HERE"', as_line(here)[:-1]), *lines[1:]])
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_has_died_and_its_window_is_lost(folder):
+    """A process is seen running while it lives, and after SIGKILL as dead with what it lost."""
+    first, *more = [*beginning(), OPENED, STARTED]
+    content = b"".join(map(as_line, [first | {"here": "HERE"}, *more]))
+    argv = [sys.executable, "-c", DIE, str(folder.manifest / "actor-0.jsonl")]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(content)
+    process.stdin.close()
+    process.stdout.readline()
+
+    before = folder.read()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    after = folder.read()
+
+    assert before.is_running
+    assert not after.is_running
+    assert [run.captures[0].state for run in (before, after)] == ["recording", "lost"]
+    assert [run.processes[0].state for run in (before, after)] == ["running", "died"]
+
+
+# Which folder
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty", "file"])
+def test_a_folder_that_is_no_run_is_refused(tmp_path, name):
+    """The message says what is not there and how to name a run."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("{}")
+    path = tmp_path / name
+
+    with pytest.raises(rlprof.RunError) as caught:
+        rlprof.read(str(path))
+
+    expected = f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
+    assert expected == str(caught.value)
+
+
+def test_a_folder_of_runs_names_the_youngest(tmp_path):
+    """Who names the folder of runs is told which to name; attempts are runs, oldest first."""
+    names = ["c", "a", "a/attempt_2", "b"]
+    paths = [Folder(tmp_path / "runs" / name).path for name in names]
+    for at, path in enumerate(paths):
+        os.utime(path / "run.json", (at, at))
+    (tmp_path / "runs" / "no-run").mkdir()
+
+    with pytest.raises(rlprof.RunError) as caught:
+        rlprof.read(tmp_path / "runs")
+
+    runs = tmp_path / "runs"
+    expected = f"{runs}: holds runs and is none; name one of them, the youngest is {runs / 'b'}"
+    assert expected == str(caught.value)
+    assert paths == find_runs(runs)
+
+
+def test_a_folder_that_is_not_there_holds_no_runs(tmp_path):
+    """Listing a folder that nobody has made yet is no error."""
+    assert find_runs(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b'{"run_id": "a-run", "own',
+        b"\xff\xfe\xfd",
+        b"[" * 100_000,
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"run_id": "a-run"}',
+        b'{"run_id": "a-run", "owner": null}',
+        b'{"run_id": "a-run", "owner": {"attempt": "x", "opened_ns": 1}}',
+        b'{"run_id": "a-run", "owner": {"attempt": Infinity, "opened_ns": 1}}',
+        b'{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": null}}',
+        b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "expected": {"actor": 5}}',
+        b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "expected": [[1]]}',
+        b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "config": 5}',
+    ],
+)
+def test_a_header_that_is_none_is_refused(folder, content):
+    """A run.json that says nothing usable is a RunError that names the file."""
+    file = folder.path / "run.json"
+    file.write_bytes(content)
+
+    with pytest.raises(rlprof.RunError) as caught:
+        folder.read()
+
+    assert str(caught.value).startswith(f"{file}: cannot be read: ")
+
+
+# Whatever a crash leaves
+
+
+def story(window: Window, tool: str, *, status: str = "whole") -> list[dict[str, Any]]:
+    """Make all the lines about one capture."""
+    key = {"window": attrs.asdict(window), "tool": tool}
+    path = f"{window.folder}/{tool}.json"
+    made = Artifact(path, "trace", "chrome-trace", status, "as it is")
+    return [
+        event("opened", 1000, **key, scratch="/tmp/s", asked={"memory": True}),
+        event("started", 1100, **key, seconds=0.5, applied={"memory": False}, unsupported={}),
+        event("closed", 2000, **key, reason="the session was closed", seconds=0.25),
+        event("failed", 2100, **key, hook="stop", error=f"RuntimeError: {tool}"),
+        event("artifact", **key, artifact=attrs.asdict(made)),
+        event("exported", 3000, **key, seconds=1.5),
+    ]
+
+
+LINES = [
+    as_line(line)
+    for line in [
+        *beginning(),
+        *story(ROLLOUT, "fake"),
+        event("skipped", step=8, reason="nothing was entered"),
+        *story(ROLLOUT, "other"),
+        event("clock", **attrs.asdict(read_clock())),
+        *story(attrs.evolve(ROLLOUT, occurrence=1), "fake", status="partial"),
+        event("dropped", spans=3),
+        *story(Window(9, 12), "fake")[:2],
+        ENDED,
+    ]
+]
+WHOLE = b"".join(LINES)
+
+
+def facts(run: rlprof.Run) -> set[tuple[Any, ...]]:
+    """Say what *run* tells, fact by fact."""
+    told: set[tuple[Any, ...]] = {("skipped", item.step, item.reason) for item in run.skipped}
+    for process in run.processes:
+        told |= {("clock", clock) for clock in process.clocks}
+        told |= {("process", process.name, process.target.role, process.target.rank)}
+        told |= {("ended",)} if process.state == "ended" else set()
+    for item in run.captures:
+        key = (item.window, item.tool)
+        told |= {("opened", key, item.opened_ns, item.scratch, str(item.asked))}
+        told |= {("started", key, item.start_s, str(item.applied))} if item.applied else set()
+        told |= {("closed", key, item.closed_ns, item.stop_s)} if item.closed_ns else set()
+        told |= {("exported", key, item.export_s)} if item.export_s else set()
+        told |= {("artifact", key, artifact) for artifact in item.artifacts}
+        told |= {("note", key, note) for note in item.notes}
+    return told
+
+
+def said(lines: list[bytes]) -> set[tuple[Any, ...]]:
+    """Say what *lines* say, in the words of `facts`."""
+    told: set[tuple[Any, ...]] = set()
+    for line in map(json.loads, lines):
+        key = (Window(**line["window"]), line["tool"]) if "window" in line else ()
+        name, seconds = line["event"], line.get("seconds")
+        if name == "process":
+            told |= {("process", "actor-0", line["target"]["role"], line["target"]["rank"])}
+        elif name == "clock":
+            told |= {(name, Clock(line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]))}
+        elif name == "skipped":
+            told |= {(name, line["step"], line["reason"])}
+        elif name == "opened":
+            told |= {(name, key, line["mono"], line["scratch"], str(line["asked"]))}
+        elif name == "started":
+            told |= {(name, key, seconds, str(line["applied"]))}
+        elif name == "closed":
+            told |= {(name, key, line["mono"], seconds)}
+            told |= {("note", key, f"closed early: {line['reason']}")}
+        elif name == "failed":
+            told |= {("note", key, f"{line['hook']}: {line['error']}")}
+        elif name == "artifact":
+            told |= {(name, key, Artifact(**line["artifact"])), ("note", key, "as it is")}
+        elif name == "exported":
+            told |= {(name, key, seconds)}
+        elif name == "ended":
+            told |= {(name,)}
+    return told
+
+
+@pytest.fixture(name="wreck", scope="module")
+def _wreck(tmp_path_factory):
+    """A run folder that is overwritten again and again."""
+    return Folder(tmp_path_factory.mktemp("wreck") / "run")
+
+
+@given(st.integers(0, len(WHOLE)))
+@PROPERTY
+def test_all_that_was_said_before_a_cut_is_told(wreck, cut):
+    """Wherever a manifest ends, the lines before are told, and nothing else."""
+    *whole, last = WHOLE[:cut].split(b"\n")
+    is_whole = last + b"\n" in LINES
+    lines = [*whole, last] if is_whole else whole
+    wreck.write(WHOLE[:cut])
+
+    run = wreck.read()
+
+    assert facts(run) == (said(lines) if len(lines) > 1 else set())
+    cuts = [problem for problem in run.problems if problem.endswith("skipped")]
+    expected = ["manifest/actor-0.jsonl: 1 cut line skipped"] if last and not is_whole else []
+    assert expected == cuts
+
+
+@given(st.integers(len(b"".join(LINES[:2])), len(WHOLE)), st.integers(1, len(WHOLE)))
+@PROPERTY
+def test_a_hole_takes_nothing_with_it_but_its_lines(wreck, start, length):
+    """Where a crashed file system left zeros, the lines before and after are told."""
+    content = WHOLE[:start] + b"\0" * length + WHOLE[start + length :]
+    wreck.write(content)
+
+    told = facts(wreck.read())
+
+    before = [line for line in LINES if line in WHOLE[:start]]
+    assert said(before) <= told <= said([line for line in LINES if line in content])
+
+
+@given(st.permutations(LINES), st.lists(st.sampled_from(LINES), max_size=20))
+@PROPERTY
+def test_lines_in_any_order_are_read(wreck, lines, again):
+    """Shuffled and repeated lines raise nothing; no process and no capture is lost."""
+    wreck.write(*lines, *again)
+
+    run = wreck.read()
+
+    captures = {fact for fact in said(LINES) if fact[0] in ("process", "clock", "opened", "ended")}
+    assert captures <= facts(run) <= said(LINES)
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=30))
+@PROPERTY
+def test_any_choice_of_lines_is_read(wreck, lines):
+    """With any lines gone, only what they would have said is missing."""
+    wreck.write(*lines)
+
+    assert facts(wreck.read()) <= said(lines)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@st.composite
+def mutants(draw):
+    """Draw a line of which one field, or one below it, is something else or gone."""
+    line = json.loads(draw(st.sampled_from(LINES)))
+    place = line
+    while True:
+        key = draw(st.sampled_from(sorted(place)))
+        if not (isinstance(place[key], dict) and place[key] and draw(st.booleans())):
+            break
+        place = place[key]
+    place[key] = draw(JSON)
+    if draw(st.booleans()):
+        del place[key]
+    return json.dumps(line).encode() + b"\n"
+
+
+@given(st.lists(st.sampled_from(LINES) | mutants() | st.binary(max_size=20), max_size=12))
+@PROPERTY
+def test_whatever_stands_in_a_manifest_is_read(wreck, lines):
+    """Bytes from anywhere and lines that say anything raise nothing and hide no good beginning."""
+    wreck.write(*LINES[:3], *lines, b"\n", LINES[3])
+
+    (capture, *_) = [c for c in wreck.read().captures if (c.window, c.tool) == (ROLLOUT, "fake")]
+
+    assert (capture.opened_ns, capture.start_s) == (1000, 0.5)

@@ -1,0 +1,404 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from textwrap import dedent
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import DictConfig, OmegaConf
+
+from rlprof.config import Config, load_config
+from rlprof.errors import ConfigError
+
+QUICK = settings(max_examples=150, deadline=None)
+RIGHT = "tool: torch\nsteps: 2-4\nroles: {actor: {ranks: [0, 7]}}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "profile.yaml"
+
+
+def faults_of(file: Path, text: str) -> str:
+    """Return the whole error that *text* makes, the file's name cut short."""
+    file.write_text(dedent(text), encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_config(file)
+    return str(error.value).replace(str(file), "FILE")
+
+
+def faults_in(config: object) -> str:
+    with pytest.raises(ConfigError) as error:
+        load_config(config)
+    return str(error.value)
+
+
+# A mapping, a path, a node
+
+
+@pytest.mark.parametrize(
+    "kind", ["mapping", "proxy", "Path", "str", "PathLike", "omegaconf", "structured", "Config"]
+)
+def test_every_source_gives_the_same_values(kind, file):
+    """Where a config comes from makes no difference to what it is."""
+    data = {"tool": "torch", "steps": "2-4", "roles": {"actor": {"ranks": [0, 7]}}}
+    file.write_text(RIGHT)
+
+    class Somewhere(os.PathLike):
+        def __fspath__(self) -> str:
+            return str(file)
+
+    sources = {
+        "mapping": data,
+        "proxy": MappingProxyType(data),
+        "Path": file,
+        "str": str(file),
+        "PathLike": Somewhere(),
+        "omegaconf": OmegaConf.create(RIGHT),
+        "structured": OmegaConf.create({"profile": data}).profile,
+        "Config": load_config(data),
+    }
+
+    assert load_config(data) == load_config(sources[kind])
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(3, "int"), ([], "list"), (b"x.yaml", "bytes"), (object(), "object")]
+)
+def test_what_is_no_source_is_refused(value, what):
+    """Anything else is told what a config may be."""
+    message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
+
+    assert f"config: 1 fault\n  config: {message}" == faults_in(value)
+
+
+# YAML
+
+
+def test_each_fault_has_its_line(file):
+    """The faults come in the order of the file, each with the line of its key."""
+    text = """\
+        tool: torch
+        stpes: [1]
+        roles:
+          actor:
+            ranks: -1
+            phases:
+              - gen
+              - 3
+          critic: {tool: x, rnks: [0]}
+
+        limits:
+          bytes: 4 GBB
+          window_s: 0
+        strict: 1
+    """
+
+    expected = """\
+        FILE: 7 faults
+          FILE:2: stpes: unknown key; did you mean 'steps'?
+          FILE:5: roles.actor.ranks: expected 'all' or a list of ranks like [0, 7], got -1
+          FILE:6: roles.actor.phases: expected a name or a list of names, got 3
+          FILE:9: roles.critic.rnks: unknown key; did you mean 'ranks'?
+          FILE:12: limits.bytes: expected a size like 4GB, 512MiB or 1000000, got '4 GBB'
+          FILE:13: limits.window_s: expected seconds, more than 0 and at most 1e9, got 0
+          FILE:14: strict: expected true or false, got 1"""
+    assert dedent(expected) == faults_of(file, text)
+
+
+def test_what_is_missing_has_no_line(file):
+    """A fault about what is not in the file names the file."""
+    expected = "FILE: roles: names no role, nothing would be recorded; add one, e.g. actor: {}"
+
+    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "tool: torch\n")
+    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "")
+
+
+def test_what_is_missing_inside_has_the_line_around_it(file):
+    """A fault about what a role lacks stands at the role."""
+    expected = "FILE:2: roles.actor: has no tool; name one here or for the run: tool: torch"
+
+    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "roles:\n  actor: {}\n")
+
+
+def test_a_key_with_nothing_under_it_is_told_what_to_write(file):
+    """`actor:` alone is null to YAML; the message says what was meant."""
+    expected = "FILE:3: roles.actor: expected keys and values, got None; write {} for the defaults"
+
+    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "tool: torch\nroles:\n  actor:\n")
+
+
+def test_keys_given_twice_are_faults(file):
+    """YAML readers silently take the last of two; here both lines are named, at every depth."""
+    text = """\
+        tool: torch
+        roles:
+          actor: {ranks: all, ranks: [0]}
+          critic: {}
+          actor: {}
+        tool: nsys
+    """
+
+    expected = """\
+        FILE: 3 faults
+          FILE:3: roles.actor.ranks: is given twice, on lines 3 and 3; keep one
+          FILE:5: roles.actor: is given twice, on lines 3 and 5; keep one
+          FILE:6: tool: is given twice, on lines 1 and 6; keep one"""
+    assert dedent(expected) == faults_of(file, text)
+
+
+def test_keys_that_only_look_alike_are_not_given_twice(file):
+    """1 and "1" are two keys; the one that is no text is told so."""
+    expected = "FILE:1: tools.1: expected text as key, got 1"
+
+    assert f"FILE: 1 fault\n  {expected}" == faults_of(
+        file, 'tools: {1: {}, "1": {}}\ntool: t\nroles: {a: {}}'
+    )
+
+
+def test_anchors_and_merges_are_followed(file):
+    """What YAML offers for not repeating oneself works, for one key over another too."""
+    file.write_text(
+        dedent("""\
+            tool: torch
+            roles:
+              actor: &all {ranks: all, phases: [gen]}
+              critic: {<<: *all, phases: [update]}
+              judge: *all
+        """)
+    )
+
+    config = load_config(file)
+
+    assert config.roles["critic"].ranks is None
+    assert config.roles["critic"].phases == ("update",)
+    assert config.roles["actor"] == config.roles["judge"]
+
+
+def test_a_fault_in_an_anchor_stands_where_it_is_written_and_where_it_is_used(file):
+    """Both roles that share a mistake are named; the second at the line that takes it over."""
+    expected = """\
+        FILE: 2 faults
+          FILE:3: roles.actor.rnks: unknown key; did you mean 'ranks'?
+          FILE:4: roles.critic.rnks: unknown key; did you mean 'ranks'?"""
+
+    assert dedent(expected) == faults_of(
+        file, "tool: torch\nroles:\n  actor: &all {rnks: all}\n  critic: *all\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: b: c", "FILE:1:5: is no YAML: mapping values are not allowed here"),
+        (
+            "a: 1\nb: [1",
+            ("FILE:2:6: is no YAML: while parsing a flow sequence expected ',' or ']', but got "
+            "'<stream end>'"),
+        ),
+        (
+            "a: 1\n---\nb: 1",
+            ("FILE:2:1: is no YAML: expected a single document in the stream but found another "
+            "document"),
+        ),
+        (
+            "? [a]\n: 1",
+            "FILE:1:3: is no YAML: while constructing a mapping found unhashable key",
+        ),
+        (
+            "a: !!python/name:os.system ''",
+            ("FILE:1:4: is no YAML: could not determine a constructor for the tag "
+            "'tag:yaml.org,2002:python/name:os.system'"),
+        ),
+        ("a: *nope", "FILE:1:4: is no YAML: found undefined alias 'nope'"),
+        (
+            "a: \x00",
+            ("FILE: is no YAML: unacceptable character #x0000: special characters are not "
+            'allowed in "<unicode string>", position 3'),
+        ),
+        ("a: !!bool maybe", "FILE: is no YAML: KeyError: 'maybe'"),
+        ("a: !!int ''", "FILE: is no YAML: IndexError: string index out of range"),
+        (
+            "a: !!timestamp x",
+            "FILE: is no YAML: AttributeError: 'NoneType' object has no attribute 'groupdict'",
+        ),
+        ("a: 2024-13-45", "FILE: is no YAML: ValueError: month must be in 1..12"),
+        ("- 1", "FILE: expected keys and values, got [1]"),
+        ("3", "FILE: expected keys and values, got 3"),
+    ],
+    ids=["colon", "bracket", "documents", "key", "python", "alias", "null", "bool", "int", "time",
+         "date", "list", "number"],
+)  # fmt: skip
+def test_broken_yaml_is_one_fault(text, message, file):
+    """Whatever PyYAML raises becomes a fault with its line and column, if it has them."""
+    assert f"FILE: 1 fault\n  {message}" == faults_of(file, text)
+
+
+def test_deep_yaml_is_one_fault(file):
+    """Brackets without end exhaust the reader, not the user."""
+    assert "FILE: is no YAML: RecursionError" in faults_of(file, "a: " + "[" * 600)
+
+
+def test_a_billion_laughs_are_one_line(file):
+    """Aliases that multiply cost neither memory nor a screenful."""
+    layers = ["x0: &x0 [lol, lol]"]
+    layers += [f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}, *x{n - 1}, *x{n - 1}]" for n in range(1, 40)]
+
+    text = faults_of(file, "\n".join([*layers, "strict: *x39"]))
+
+    assert "strict: expected true or false, got [[[[...], " in text
+    assert len(text) < 10_000
+
+
+def test_yaml_that_contains_itself_is_refused(file):
+    """An anchor inside itself is a fault like any other."""
+    text = faults_of(file, "limits: &l {bytes: *l}\ntool: &t [*t]\nroles: {a: {}}")
+
+    assert "FILE:1: limits.bytes: expected a size like 4GB, 512MiB or 1000000, got {" in text
+    assert "FILE:2: tool: expected a name or a list of names, got [[[[...]]]]" in text
+
+
+def test_a_file_that_cannot_be_read_is_one_fault(file, tmp_path):
+    """No file, a folder, and what is no text are told apart."""
+    where = str(file)
+    assert f"{where}: 1 fault\n  {where}: no such file; give the path of a YAML file" == faults_in(
+        file
+    )
+    assert f"{tmp_path}: 1 fault\n  {tmp_path}: cannot be read: Is a directory" == faults_in(
+        tmp_path
+    )
+    file.write_bytes(b"tool: \xff")
+    assert f"{where}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
+    assert "cannot be read: embedded null byte" in faults_in("a\0b")
+
+
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("yaml") / "any.yaml"
+
+
+FRAGMENT = st.sampled_from([
+    "a", "tool", "roles", "steps", "limits", "tools", "ranks", ": ", ":\n  ", "- ", "\n", "\n  ",
+    "[", "]", "{", "}", ", ", "'", '"', "&a ", "*a", "<<: ", "!!int ", "!!bool ", "!!timestamp ",
+    "!!float ", "!!binary ", "!!set ", "!!omap ", "? ", "| ", "> ", "---\n", "...\n", "%YAML 1.1\n",
+    "1", "0x1F", "1e400", ".inf", "2001-02-30", "~", "null", "yes", "#", "\t", "\\ud800", "=",
+])  # fmt: skip
+
+
+@QUICK
+@given(st.lists(FRAGMENT, max_size=16).map("".join) | st.text(max_size=30))
+def test_any_text_is_a_config_or_a_config_error(one_file, text):
+    """Whatever stands in the file, there is no traceback of another kind."""
+    one_file.write_text(text, encoding="utf-8", errors="surrogatepass")
+
+    try:
+        config = load_config(one_file)
+    except ConfigError as exc:
+        faults, message = exc.faults, str(exc)
+        assert all(fault.startswith(str(one_file)) for fault in faults)
+        assert message.startswith(f"{one_file}: {len(faults)} fault")
+    else:
+        assert isinstance(config, Config)
+
+
+# OmegaConf
+
+
+def test_interpolations_are_resolved(monkeypatch):
+    """A node of a bigger Hydra config sees all of it, and the environment."""
+    monkeypatch.setenv("SCRATCH", "/local")
+    whole = OmegaConf.create(
+        {
+            "trainer": {"dir": "/shared", "last": 7},
+            "profile": {
+                "run_dir": "${trainer.dir}/profile",
+                "scratch_dir": "${oc.env:SCRATCH}",
+                "tool": "torch",
+                "steps": [2, "${trainer.last}"],
+                "roles": {"actor": {"ranks": "all"}, "critic": "${.actor}"},
+            },
+        }
+    )
+
+    config = load_config(whole.profile)
+
+    assert config.run_dir == "/shared/profile"
+    assert config.scratch_dir == "/local"
+    assert str(config.steps) == "2, 7"
+    assert config.roles["critic"].ranks is None
+
+
+def test_all_that_is_missing_or_points_nowhere_is_told_at_once():
+    """OmegaConf stops at the first; here each is a fault beside all others, and told once."""
+    config = OmegaConf.create(
+        {
+            "run_dir": "${nope}",
+            "scratch_dir": "${oc.env:RLPROF_NO_SUCH_VARIABLE}",
+            "tool": "???",
+            "strict": "???",
+            "mode": "${mode}",
+            "stpes": 3,
+            "roles": {"actor": {"ranks": [0, "???"], "phases": "${nope.more}"}},
+            "limits": {"window_s": "${limits.bytes}", "bytes": "???"},
+        }
+    )
+
+    expected = """\
+        config: 10 faults
+          config: run_dir: Interpolation key 'nope' not found
+          config: scratch_dir: KeyError raised while resolving interpolation: "Environment variable 'RLPROF_NO_SUCH_VARIABLE' not found"
+          config: tool: is missing (???); give it a value
+          config: strict: is missing (???); give it a value
+          config: mode: Recursive interpolation detected
+          config: roles.actor.ranks[1]: is missing (???); give it a value
+          config: roles.actor.phases: Interpolation key 'nope.more' not found
+          config: limits.window_s: MissingMandatoryValue while resolving interpolation: Missing mandatory value: limits.bytes
+          config: limits.bytes: is missing (???); give it a value
+          config: stpes: unknown key; did you mean 'steps'?"""  # noqa: E501
+    assert dedent(expected) == faults_in(config)
+
+
+def test_a_node_that_contains_itself_is_a_fault():
+    """An interpolation to what is around it would go on for ever, by one step or by two."""
+    direct = OmegaConf.create({"tool": "torch", "roles": {"a": {}}, "tools": {"t": "${tools}"}})
+    around = OmegaConf.create(
+        {
+            "other": {"back": "${profile.tools}"},
+            "profile": {"tool": "torch", "roles": {"a": {}}, "tools": {"t": "${other}"}},
+        }
+    )
+
+    assert faults_in(direct) == (
+        "config: 1 fault\n  config: tools.t: Interpolation to parent node detected"
+    )
+    fault = faults_in(around.profile)
+    assert fault.startswith("config: 1 fault\n  config: tools.t.back.t.back.")
+    assert fault.endswith(".t: is nested too deep; does it contain itself?")
+
+
+@pytest.mark.parametrize(
+    ("node", "got"),
+    [
+        (OmegaConf.create([1]), "got [1]"),
+        (DictConfig("???"), "got '???'"),
+        (DictConfig(None), "got None; write {} for the defaults"),
+    ],
+    ids=["list", "missing", "none"],
+)
+def test_a_node_without_keys_is_refused(node, got):
+    """A node must be a mapping that is there."""
+    assert f"config: 1 fault\n  config: expected keys and values, {got}" == faults_in(node)
+
+
+def test_nodes_are_not_coerced_either():
+    """What Hydra's command line reads as text stays text."""
+    config = OmegaConf.create({"tool": "torch", "strict": "True", "roles": {"a": {"ranks": "0"}}})
+
+    expected = """\
+        config: 2 faults
+          config: strict: expected true or false, got 'True'
+          config: roles.a.ranks: expected 'all' or a list of ranks like [0, 7], got '0'"""
+    assert dedent(expected) == faults_in(config)
