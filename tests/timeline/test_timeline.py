@@ -700,3 +700,15 @@ def test_an_empty_run_opens_as_an_empty_timeline(run, tmp_path) -> None:
 
     assert (found.slices, found.processes, found.errors) == (0, 0, {})
     assert Written(file).events == []
+
+
+def test_cut_span_lines_are_said(run, write) -> None:
+    """What a crash cut from the spans is missing from the timeline, and listed there."""
+    actor = run.process()
+    actor.span("phase", "rollout", NOW, NOW + 1000)
+    (file,) = (run.path / "spans").iterdir()
+    file.write_bytes(file.read_bytes() + b'{"kind":"pha')
+
+    about = write().about
+
+    assert about["left_out"] == [{"file": f"spans/{file.name}", "reason": "1 cut line skipped"}]

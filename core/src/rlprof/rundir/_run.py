@@ -96,10 +96,14 @@ class Run:
         """The processes by the stem of their files."""
         return {process.name: process for process in self.processes}
 
-    def spans(self) -> Iterator[Span]:
-        """Read all spans, process by process, in the order they ended."""
+    def spans(self, problems: list[str] | None = None) -> Iterator[Span]:
+        """Read all spans, process by process, in the order they ended.
+
+        What cannot be read is passed over and told to *problems*.
+        """
+        problems = [] if problems is None else problems
         for process in self.processes:
-            for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", []):
+            for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", problems):
                 try:
                     yield _spans.span_from_record(
                         line, target=process.target, process=process.name, clocks=process.clocks

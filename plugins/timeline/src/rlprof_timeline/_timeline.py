@@ -82,16 +82,18 @@ class _Source:
                     log.warning("%s; left out of the timeline", exc)
         self.windows = list(of_windows(captures, self.process, left_out))
         first = None
-        for span in self.read_spans():
+        problems: list[str] = []
+        for span in self.read_spans(problems):
             self.spans += 1
             first = span.start_ns if first is None else min(first, span.start_ns)
+        left_out.update(problem.split(": ", 1) for problem in problems)
         traced = [trace.earliest_ns for trace in self.all_traces()]
         begun = [first, *traced, *(window.start_ns for window in self.windows)]
         self.starts = [start for start in begun if start is not None]
 
-    def read_spans(self) -> Iterator[Span]:
+    def read_spans(self, problems: list[str] | None = None) -> Iterator[Span]:
         """Read the spans of this process alone."""
-        return attrs.evolve(self.run, processes=(self.process,)).spans()
+        return attrs.evolve(self.run, processes=(self.process,)).spans(problems)
 
     def all_traces(self) -> Iterator[Trace]:
         """Go through the traces, window by window of each tool."""
