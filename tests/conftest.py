@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from rlprof import plugins
 from rlprof.session import _current
 from tests.fakes import tools
 
@@ -14,9 +15,10 @@ _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE
 
 @pytest.fixture(autouse=True)
 def _no_launcher(monkeypatch):
-    """Take away what a launcher may have set, and whatever session a test left open."""
+    """Take away what launchers and other tests have left, and close what this one left open."""
     for name in [name for name in os.environ if name.startswith(_LAUNCHERS)]:
         monkeypatch.delenv(name)
+    monkeypatch.setattr(plugins, "_registered", {})
     yield
     if _current.session is not None:
         _current.session.close()

@@ -116,6 +116,7 @@ def test_core_catches_everything_only_at_its_boundaries():
     }
 
     assert places == {
+        "cli/export.py",  # an exporter, after the run
         "config/_tools.py",  # configure at launch: before the run, told as a fault
         "plugins.py",  # importing and making a plugin
         "rundir/_journal.py",  # the text of a user's own objects

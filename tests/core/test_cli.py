@@ -349,7 +349,16 @@ def test_plugins_lists_what_is_installed(rlprof):
         ("exporter", "timeline", "rlprof-timeline"): "yes",
     }
     assert "torch.profiler" in rows[3]
-    assert rows[-1].startswith("not installed: nsys (rlprof-nsys), ")
+    assert "not installed" not in out
+
+
+def test_plugins_names_what_could_be_installed(rlprof, monkeypatch):
+    """A known plugin that is not here is listed with its distribution."""
+    monkeypatch.setitem(plugins.KNOWN, ("tool", "later"), "rlprof-later")
+
+    _, out, _ = rlprof("plugins")
+
+    assert out.splitlines()[-1] == "not installed: later (rlprof-later)"
 
 
 def test_plugins_marks_what_does_not_fit(rlprof, monkeypatch, tmp_path):
@@ -478,3 +487,34 @@ def test_sizes_are_short(number, text):
 def test_durations_are_short(value, text):
     """Below a second in milliseconds; what was not measured is a dash."""
     assert text == seconds(value)
+
+
+def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
+    """Its error is one line on stderr, the exporters after it write, the exit code is 1."""
+    import rlprof as package
+
+    class Failing:
+        @package.hookimpl
+        def export(self, run):
+            raise KeyError("mine")
+
+    package.register("exporter", "failing", Failing)
+    with package.open({"run_dir": str(tmp_path), "tool": "torch", "roles": {"actor": {}}}) as prof:
+        prof.step(1)
+
+    code, out, err = rlprof("export", str(prof.run_dir), "--to", "failing,timeline")
+
+    assert (code, err) == (1, "rlprof: failing: KeyError: 'mine'\n")
+    assert "timeline.json.gz" in out
+
+
+def test_plan_shows_no_endless_table(rlprof, tmp_path):
+    """A range nobody can read is cut, at once."""
+    file = tmp_path / "profile.yaml"
+    file.write_text("{tool: torch, steps: {every: 1}, roles: {actor: {}}}")
+
+    code, out, _ = rlprof("plan", str(file), "--steps", "5-1000000000000")
+
+    assert code == 0
+    assert "and more; narrow --steps" in out
+    assert out.splitlines()[3].split()[0] == "5"

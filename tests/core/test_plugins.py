@@ -105,16 +105,14 @@ def three(monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
-        ("tool", "nsys",
-         "tool 'nsys' is not installed; pip install rlprof-nsys (installed: better, good)"),
-        ("engine", "vllm",
-         "engine 'vllm' is not installed; pip install rlprof-vllm (installed: motor)"),
+        ("tool", "torch",
+         "tool 'torch' is not installed; pip install rlprof-torch (installed: better, good)"),
         ("exporter", "timeline",
          "exporter 'timeline' is not installed; pip install rlprof-timeline (installed: none)"),
         ("tool", "goood",
          "tool 'goood' is not installed; did you mean 'good'? (installed: better, good)"),
-        ("tool", "nsis",
-         ("tool 'nsis' is not installed; did you mean 'nsys' (pip install rlprof-nsys)? "
+        ("tool", "trch",
+         ("tool 'trch' is not installed; did you mean 'torch' (pip install rlprof-torch)? "
          "(installed: better, good)")),
         ("tool", "motor", "'motor' is an engine, not a tool (installed: better, good)"),
         ("engine", "good", "'good' is a tool, not an engine (installed: motor)"),
@@ -122,7 +120,7 @@ def three(monkeypatch):
         ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
         ("tool", "", "tool '' is not installed (installed: better, good)"),
     ],
-    ids=["known", "known engine", "none installed", "misspelt", "misspelt and not installed",
+    ids=["known", "none installed", "misspelt", "misspelt and not installed",
          "an engine", "a tool", "an exporter not installed", "stranger", "empty"],
 )  # fmt: skip
 def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):

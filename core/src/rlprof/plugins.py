@@ -33,12 +33,7 @@ GROUPS: dict[Kind, str] = {
 KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
     ("tool", "torch_memory"): "rlprof-torch",
-    ("tool", "nsys"): "rlprof-nsys",
-    ("tool", "npu"): "rlprof-npu",
-    ("engine", "vllm"): "rlprof-vllm",
-    ("engine", "sglang"): "rlprof-sglang",
     ("exporter", "timeline"): "rlprof-timeline",
-    ("exporter", "report"): "rlprof-timeline",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from heapq import merge
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -39,7 +41,12 @@ class Steps:
 
     def between(self, first: int, last: int) -> Iterator[int]:
         """List the chosen steps from *first* to *last*, both included."""
-        return (step for step in range(first, last + 1) if step in self)
+        parts = []
+        for chosen in self.ranges:
+            skipped = max(0, -(-(first - chosen.start) // chosen.step))
+            start = chosen.start + skipped * chosen.step
+            parts.append(range(start, min(chosen.stop, last + 1), chosen.step))
+        return (step for step, _ in groupby(merge(*parts)))
 
     def stretch_end(self, step: int) -> int:
         """Return the first step after *step* that is not chosen."""

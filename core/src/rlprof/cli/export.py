@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,18 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     if recorded.is_running:
         print("the run is still going on; this shows what is there now")
+    failed = False
     for name, plugin in chosen:
         began = time.monotonic()
-        written = plugins.hooks("exporter", plugin()).export(run=recorded, out=out) or []
+        try:
+            written = plugins.hooks("exporter", plugin()).export(run=recorded, out=out) or []
+        except Exception as exc:  # a stranger's code; the exporters after it still run
+            print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
+            failed = True
+            continue
         took = time.monotonic() - began
         for file in written:
             print(f"{name}: {file} ({size(Path(file).stat().st_size)}, {took:.1f} s)")
         if not written:
             print(f"{name}: wrote nothing")
-    return 0
+    return 1 if failed else 0

@@ -12,6 +12,9 @@ from rlprof.schedule import parse_steps
 if TYPE_CHECKING:
     from rlprof.config import Config
 
+_MOST = 200
+"""Lines shown."""
+
 
 def add(subparsers: Any) -> None:
     """Describe the command."""
@@ -63,6 +66,9 @@ def _range(text: str) -> range:
 def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for step in config.steps.between(first, last):
+        if len(rows) >= _MOST:
+            rows.append(("...", "", "", "", "and more; narrow --steps"))
+            break
         for name, role in config.roles.items():
             ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
             tools = [*config.tools_of(name), *([f"engine {role.engine}"] if role.engine else [])]

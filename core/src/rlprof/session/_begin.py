@@ -79,10 +79,9 @@ def _target(
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
 ) -> Target:
-    env = os.environ
-    by_rank, by_size = next((pair for pair in _RANK if pair[0] in env), _RANK[0])
-    rank = int(env.get(by_rank, 0)) if rank is None else rank
-    world_size = int(env.get(by_size, rank + 1)) if world_size is None else world_size
+    by_rank, by_size = next((pair for pair in _RANK if pair[0] in os.environ), _RANK[0])
+    rank = _number(by_rank, 0) if rank is None else rank
+    world_size = _number(by_size, rank + 1) if world_size is None else world_size
     if not 0 <= rank < world_size:
         raise ConfigError([f"rank {rank} does not exist in a world of {world_size}"])
     chosen = config.roles[role].ranks if role in config.roles else None
@@ -92,6 +91,13 @@ def _target(
             [f"roles.{role}.ranks: rank {beyond[0]} does not exist in a world of {world_size}"]
         )
     return Target(role, rank, world_size, coordinates=dict(coordinates or {}))
+
+
+def _number(variable: str, default: int) -> int:
+    text = os.environ.get(variable)
+    if text is not None and not text.strip().isdecimal():
+        raise ConfigError([f"environment variable {variable}: expected a number, got {text!r}"])
+    return default if text is None else int(text)
 
 
 def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: Boundary) -> Session:

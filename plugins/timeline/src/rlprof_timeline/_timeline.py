@@ -86,7 +86,9 @@ class _Source:
         for span in self.read_spans(problems):
             self.spans += 1
             first = span.start_ns if first is None else min(first, span.start_ns)
-        left_out.update(problem.split(": ", 1) for problem in problems)
+        for problem in problems:
+            file, _, reason = problem.partition(": ")
+            left_out[file] = reason
         traced = [trace.earliest_ns for trace in self.all_traces()]
         begun = [first, *traced, *(window.start_ns for window in self.windows)]
         self.starts = [start for start in begun if start is not None]

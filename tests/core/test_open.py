@@ -1,0 +1,126 @@
+"""What `rlprof.open` takes from its arguments and from the environment, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+
+
+def test_without_a_config_rlprof_is_off():
+    """No config, no session: the same object of empty methods each time it is asked."""
+    prof = rlprof.open()
+
+    with prof:
+        assert list(prof.steps(range(3))) == [0, 1, 2]
+        assert prof.step(1) is None
+        assert prof.phase("a") is prof.span("b", {"c": 1})
+        with prof.phase("a") as phase:
+            phase.note("tokens", 1)
+        prof.minibatch()
+    assert isinstance(prof, rlprof.Off)
+    assert (prof.is_recording, prof.run_dir) == (False, None)
+
+
+def test_off_offers_all_that_a_session_does():
+    """Code written for a session works when rlprof is off."""
+    session = {name for name in vars(rlprof.Session) if not name.startswith("_")}
+    internal = {"adopt", "forget", "enter_phase", "leave"}
+
+    assert session - internal <= {name for name in dir(rlprof.Off) if not name.startswith("_")}
+
+
+def test_the_environment_names_the_config(config, monkeypatch, tmp_path):
+    """RLPROF_CONFIG switches rlprof on without a change in the code."""
+    file = tmp_path / "profile.yaml"
+    file.write_text(f"{{run_dir: {tmp_path}/runs, tool: fake, roles: {{actor: {{}}}}}}")
+    monkeypatch.setenv("RLPROF_CONFIG", str(file))
+
+    with rlprof.open() as prof:
+        assert isinstance(prof, rlprof.Session)
+
+
+def test_enabled_false_is_off(config):
+    """A config may say that nothing is to happen."""
+    assert isinstance(rlprof.open(config(enabled=False)), rlprof.Off)
+
+
+def test_the_only_role_need_not_be_named(config):
+    """With one role in the config it is this process'; with more it must be said which."""
+    with rlprof.open(config(roles={"critic": {}})) as prof:
+        pass
+
+    (process,) = rlprof.read(prof.run_dir).processes
+    assert process.target.role == "critic"
+    with pytest.raises(rlprof.ConfigError, match="roles actor, critic; say which this process is"):
+        rlprof.open(config(roles={"actor": {}, "critic": {}}))
+
+
+@pytest.mark.parametrize(
+    ("rank", "size"),
+    [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")],
+    ids=["torchrun", "slurm", "mpirun"],
+)  # fmt: skip
+def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, size):
+    """Each launcher's variables are known."""
+    monkeypatch.setenv(rank, "0")
+    monkeypatch.setenv(size, "4")
+
+    with rlprof.open(config(), coordinates={"tp": 0}) as prof:
+        pass
+
+    (process,) = rlprof.read(prof.run_dir).processes
+    assert str(process.target) == "actor 0/4"
+    assert process.target.coordinates == {"tp": 0}
+
+
+@pytest.mark.parametrize(
+    ("env", "roles", "message"),
+    [
+        ({"RANK": "abc"}, {}, "environment variable RANK: expected a number, got 'abc'"),
+        ({"RANK": "4", "WORLD_SIZE": "4"}, {}, "rank 4 does not exist in a world of 4"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, {"ranks": [0, 7]},
+         "roles.actor.ranks: rank 7 does not exist in a world of 2"),
+    ],
+    ids=["no number", "no such rank", "chosen rank beyond the world"],
+)  # fmt: skip
+def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, message):
+    """Before the run, loudly."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(rlprof.ConfigError) as raised:
+        rlprof.open(config(roles={"actor": roles}))
+
+    assert message in str(raised.value)
+
+
+def test_a_process_has_one_session(config):
+    """Opening a second one is an error that says what to do; the first goes on."""
+    with rlprof.open(config()) as prof:
+        with pytest.raises(rlprof.RlprofError, match="close it first"):
+            rlprof.open(config())
+        prof.step(1)
+
+    with rlprof.open(config()) as again:
+        assert again.run_dir != prof.run_dir
+
+
+def test_a_config_with_faults_never_opens(config):
+    """All faults, of the config and of the plugins, are one error."""
+    with pytest.raises(rlprof.ConfigError) as raised:
+        rlprof.open(config(tool=["fake", "fkae"], mode="discret", options={"levl": 1}))
+
+    faults = "\n".join(raised.value.faults)
+    assert "did you mean 'fake'" in faults
+    assert "did you mean 'discrete'" in faults
+    assert "tools.fake.levl: unknown key; did you mean 'level'?" in faults
+
+
+def test_only_the_plugins_of_the_own_role_are_needed(config):
+    """A training process opens a config whose other roles use what is not installed here."""
+    roles = {"actor": {}, "rollout": {"engine": "not-here", "tool": "neither"}}
+
+    with rlprof.open(config(roles=roles), role="actor") as prof:
+        assert isinstance(prof, rlprof.Session)
