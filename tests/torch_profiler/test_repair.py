@@ -1,3 +1,5 @@
+"""What is no JSON is repaired event by event, and nothing else is touched."""
+
 from __future__ import annotations
 
 import json
