@@ -261,3 +261,102 @@ class _Done:
 
     def poll(self):
         return 0
+
+
+@pytest.mark.parametrize("tool", ["fake", "anywhere"])
+@pytest.mark.parametrize("hook", ["configure", "start", "stop", "push"])
+def test_a_plugin_that_calls_exit_does_not_end_training(config, hook, tool):
+    """SystemExit from a hook is the plugin's, on whatever thread it is called."""
+    options = {tool: {"raises_in": f"{hook}:exit"}}
+
+    with rlprof.open(config(tool=tool, tools=options)) as prof:
+        done = train(prof)
+
+    assert done == [1, 2]
+    notes = " ".join(note for capture in captures(prof).values() for note in capture.notes)
+    assert "SystemExit: 9" in notes
+
+
+def test_what_the_users_signal_handler_raises_passes_through_a_hook(config, monkeypatch):
+    """A handler that calls sys.exit while a hook runs ends the process as the user wants."""
+    import os
+    import signal
+    import sys
+
+    def handler(number, frame):
+        sys.exit(42)
+
+    def start(self, window):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(1)
+
+    monkeypatch.setattr(tools.Bare, "start", rlprof.hookimpl(start))
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(SystemExit) as raised, rlprof.open(config(tool="bare")) as prof:
+            train(prof)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert raised.value.code == 42
+
+
+def test_a_failed_export_is_logged(config, caplog):
+    """It happens in another process, and is told in this one."""
+    with rlprof.open(config(options={"raises_in": "export"})) as prof:
+        train(prof)
+
+    told = [r for r in caplog.records if "fake.export: CaptureError: export says no" in r.message]
+    assert len(told) == 1
+
+
+def test_a_step_that_is_refused_ends_the_one_before(config):
+    """What follows a step number that is none belongs to no step, and is not recorded as one."""
+    with rlprof.open(config()) as prof:
+        for step in (1, 2.0):
+            prof.step(step)
+            with prof.phase("rollout"):
+                pass
+
+    assert list(captures(prof)) == [("1/rollout", "fake")]
+    phases = [s.step for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"]
+    assert phases == [1, None]
+
+
+def test_spans_a_full_disk_refused_are_counted(config, caplog, monkeypatch):
+    """At close what could not be written is said, in the log and in the manifest."""
+    from rlprof.rundir import Journal
+
+    write = Journal.write
+
+    def full(self, lines):
+        if self._path.parent.name == "spans":
+            self._waiting += b"".join(lines)
+            raise OSError(28, "No space left on device")
+        write(self, lines)
+
+    monkeypatch.setattr(Journal, "write", full)
+
+    with rlprof.open(config(steps="none")) as prof:
+        for _ in range(5):
+            with prof.span("work"):
+                pass
+
+    assert "5 could not be written and are lost" in caplog.text
+    assert any("5 spans could not be written" in p for p in rlprof.read(prof.run_dir).problems)
+
+
+def test_ls_keeps_hostile_names_on_their_lines(config, capsys):
+    """Line breaks, escape sequences and endless names do not break the table."""
+    from rlprof.cli import main
+
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        with prof.phase("a\nb\x1b[31m" + "x" * 500):
+            pass
+
+    assert main(["ls", str(prof.run_dir)]) == 0
+    out = capsys.readouterr().out
+    (row,) = [line for line in out.splitlines() if line.startswith("1/a")]
+    assert row.startswith("1/a\\nb\\x1b[31mxxx")
+    assert len(row) < 250

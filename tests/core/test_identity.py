@@ -722,3 +722,36 @@ def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
 
     assert folders == {tmp_path / "x"}
     assert json.loads((tmp_path / "x/run.json").read_text())["run_id"] == "x"
+
+
+@pytest.mark.slow
+def test_jobs_without_a_launchers_name_are_told_apart_by_their_parent(tmp_path):
+    """Two jobs on one host, started by two shells with RANK alone, never mix in one folder."""
+    script = (
+        "import sys, time; from pathlib import Path; from rlprof.rundir import join\n"
+        "from rlprof.types import Target\n"
+        "rank = int(sys.argv[1])\n"
+        "found = join(Path(sys.argv[2]), Target('actor', rank, 2), {}, env={'WORLD_SIZE': '2'})\n"
+        "print(found.path, flush=True)\n"
+        "time.sleep(2)\n"
+    )
+    shell = "{py} -c '{code}' 0 {dir} & {py} -c '{code}' 1 {dir} & wait"
+    command = shell.format(py=sys.executable, code=script.replace("'", '"'), dir=tmp_path)
+    jobs = [
+        subprocess.Popen(["bash", "-c", command], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]  # fmt: skip
+
+    folders = [set(job.communicate(timeout=60)[0].split()) for job in jobs]
+
+    assert [len(folder) for folder in folders] == [1, 1]
+    assert folders[0] != folders[1]
+
+
+def test_mpirun_names_the_job(tmp_path):
+    """Ranks of one mpirun on two hosts share its namespace, and so the run."""
+    leader = join(tmp_path, Target("actor", 0, 2), {}, env={"PMIX_NAMESPACE": "prterun-1@1"})
+
+    follower = join(tmp_path, Target("actor", 1, 2), {}, env={"PMIX_NAMESPACE": "prterun-1@1"})
+
+    assert leader == follower

@@ -55,7 +55,17 @@ def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path):
 
 def test_uv_syncs_the_workspace(checkout, tmp_path):
     """Uv sync makes an environment with everything of this repository in it."""
-    run(sys.executable, "-m", "uv", "sync", "-q", "--python", sys.executable, cwd=checkout)
+    run(
+        sys.executable,
+        "-m",
+        "uv",
+        "sync",
+        "-q",
+        "--system-certs",
+        "--python",
+        sys.executable,
+        cwd=checkout,
+    )
 
     assert plugins(checkout / ".venv/bin") == ["torch", "torch_memory", "timeline"]
 

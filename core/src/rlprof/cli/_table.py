@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> str:
     """Lay out *rows* under *head*; the columns named in *right* hold numbers."""
-    lines = [list(head), *(list(row) for row in rows)]
+    lines = [list(head), *([plain(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     laid = []
     for line in lines:
@@ -20,6 +20,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence
         ]
         laid.append("  ".join(cells).rstrip())
     return "\n".join(laid)
+
+
+def plain(text: str, longest: int = 160) -> str:
+    """Keep *text* on its line and in its column, whatever is in it."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def size(number: int) -> str:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof.cli._table import seconds, size, table
+from rlprof.cli._table import plain, seconds, size, table
 from rlprof.errors import RunError
 from rlprof.rundir import find_runs, read
 
@@ -102,19 +102,23 @@ def _row(capture: CaptureResult) -> tuple[str, ...]:
 
 def _notes(run: Run) -> list[str]:
     """What each capture has to say, captures that say the same taken together."""
-    said: dict[str, list[str]] = {}
+    said: dict[str, dict[str, None]] = {}
     for capture in run.captures:
         unsupported = [f"{key} was not recorded: {why}" for key, why in capture.unsupported.items()]
-        for note in [*capture.notes, *unsupported]:
-            said.setdefault(note, []).append(f"{capture.window.id} {capture.target} {capture.tool}")
+        host = run.by_name[capture.process].here.host
+        lost = [f"what was recorded may lie in {capture.scratch} on {host}"]
+        for note in [*capture.notes, *unsupported, *(lost if capture.state == "lost" else [])]:
+            who = f"{capture.window.id} {capture.target} {capture.tool}"
+            said.setdefault(note, {})[who] = None
     return [
-        f"{who[0]}{f' and {len(who) - 1} more' if len(who) > 1 else ''}: {note}"
+        f"{next(iter(who))}{f' and {len(who) - 1} more' if len(who) > 1 else ''}: {note}"
         for note, who in said.items()
     ]
 
 
 def _listed(title: str, items: list[str]) -> list[str]:
-    return ["\n".join([f"{title}:", *(f"  {item}" for item in items)])] if items else []
+    lines = [f"  {plain(item, 1000)}" for item in items]
+    return ["\n".join([f"{title}:", *lines])] if items else []
 
 
 def _state(run: Run) -> str:

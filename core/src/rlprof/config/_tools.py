@@ -139,7 +139,7 @@ def _launch(plugin: type[Any], target: Target, options: Any, faults: Faults) -> 
         launch = hook.configure(place="launch", target=target, options=options)
     except RlprofError as exc:
         faults.add("", str(exc))
-    except Exception as exc:  # a stranger's code, before the run: told, not passed on
+    except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on
         faults.add("", f"configure raised {type(exc).__name__}: {exc}")
     else:
         if isinstance(launch, Launch):

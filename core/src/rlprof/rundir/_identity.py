@@ -79,7 +79,9 @@ def _launch(env: Mapping[str, str]) -> _Launch:
     if not run_id and "SLURM_JOB_ID" in env:
         run_id = "slurm-" + env["SLURM_JOB_ID"] + "-" + env.get("SLURM_STEP_ID", "0")
     meeting = [env.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")]
-    if meeting[0] in ("", "localhost", "127.0.0.1", "::1"):  # every host has one
+    if not meeting[0]:  # mpirun's name for the job, else the parent that started all ranks here
+        meeting[0] = env.get("PMIX_NAMESPACE") or f"{socket.gethostname()}:{os.getppid()}"
+    elif meeting[0] in ("localhost", "127.0.0.1", "::1"):  # every host has one
         meeting[0] = socket.gethostname()
     return _Launch(run_id, run_id or ":".join(meeting), ".".join(restarts))
 

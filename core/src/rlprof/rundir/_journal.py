@@ -69,6 +69,10 @@ class Journal:
         """How many bytes wait to be written."""
         return len(self._waiting)
 
+    def lines_waiting(self) -> int:
+        """How many lines could not be written yet, or not whole."""
+        return self._waiting.count(b"\n")
+
     def write(self, lines: Iterable[bytes]) -> None:
         """Append *lines*; raise OSError if not all of them could be written yet."""
         for line in lines:

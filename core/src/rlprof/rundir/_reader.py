@@ -71,6 +71,8 @@ def read(path: str | Path) -> Run:
         processes.append(process)
         captures += [draft.result(process) for draft in story.drafts.values()]
         skipped += story.skipped
+        if story.dropped:
+            problems.append(f"spans/{file.name}: {story.dropped} spans could not be written")
     for capture in captures:
         problems += [
             f"{artifact.path}: is in the manifest and not on disk"

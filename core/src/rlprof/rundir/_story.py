@@ -56,12 +56,13 @@ class _Draft:
     exported: bool = False
 
     def result(self, process: Process) -> CaptureResult:
+        state = self._state(process)
         return CaptureResult(
             window=self.window,
             target=process.target,
             tool=self.tool,
             process=process.name,
-            state=self._state(process),
+            state=state,
             scratch=self.scratch,
             asked=self.asked,
             applied=self.applied,
@@ -101,6 +102,7 @@ class Story:
         self.drafts: dict[tuple[Window, str], _Draft] = {}
         self.skipped: list[Skipped] = []
         self.ended = False
+        self.dropped = 0
 
     def tell(self, line: dict[str, Any]) -> None:
         """Take one line."""
@@ -180,6 +182,9 @@ class Story:
         draft = self._draft(line)
         draft.exported = True
         draft.export_s = _seconds(line)
+
+    def _on_dropped(self, line: dict[str, Any]) -> None:
+        self.dropped += int(line["spans"])
 
     def _on_skipped(self, line: dict[str, Any]) -> None:
         if self.target is not None:

@@ -79,11 +79,20 @@ def _target(
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
 ) -> Target:
+    for name, value in (("rank", rank), ("world_size", world_size)):
+        if value is not None and type(value) is not int:
+            raise ConfigError([f"{name}: expected a whole number, got {value!r}"])
+    if type(role) is not str:
+        raise ConfigError([f"role: expected a name, got {role!r}"])
+    if role not in config.roles:
+        names = ", ".join(config.roles)
+        log.warning("role %r is not in the config (there: %s): it writes spans only", role, names)
     by_rank, by_size = next((pair for pair in _RANK if pair[0] in os.environ), _RANK[0])
     rank = _number(by_rank, 0) if rank is None else rank
     world_size = _number(by_size, rank + 1) if world_size is None else world_size
     if not 0 <= rank < world_size:
-        raise ConfigError([f"rank {rank} does not exist in a world of {world_size}"])
+        size = max(world_size, 0)
+        raise ConfigError([f"rank {rank} does not exist in a world of {size}"])
     chosen = config.roles[role].ranks if role in config.roles else None
     beyond = [number for number in chosen or () if number >= world_size]
     if beyond:

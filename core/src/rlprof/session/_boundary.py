@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
+import signal
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ class Boundary:
         """Return what *function* returns; if it raises, tell *failed* why and return None."""
         try:
             return function()
-        except Exception as exc:
+        except BaseException as exc:  # a plugin may call sys.exit, too
+            if _is_the_users(exc):
+                raise
             reason = f"{type(exc).__name__}: {exc}"
             failed(reason)
             if self.strict:
@@ -51,6 +55,20 @@ class Boundary:
         known = exc is None or type(exc).__module__.startswith("rlprof")
         log.log(level, "%s: %s: %s; training goes on", self._name, what, reason,
                 exc_info=None if known else exc)  # fmt: skip
+
+
+def _is_the_users(exc: BaseException) -> bool:
+    """Whether *exc* came from a signal, not from what was called.
+
+    Ctrl-C and what the user's own signal handlers raise may hit any line of ours and must pass.
+    """
+    if isinstance(exc, Exception):
+        return False
+    if isinstance(exc, KeyboardInterrupt):
+        return True
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    return any(frame.f_code in codes for frame, _ in walk_tb(exc.__traceback__))
 
 
 def survives(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -136,7 +136,6 @@ def _last_words(job: Job) -> str:
 
 
 def _failed(job: Job, error: str) -> dict[str, Any]:
-    return {
-        "event": "failed", **job.key, "hook": "export",
-        "error": f"{error}; raw data are kept in {job.folder}",
-    }  # fmt: skip
+    if job.folder.exists():
+        error += f"; raw data are kept in {job.folder}"
+    return {"event": "failed", **job.key, "hook": "export", "error": error}

@@ -29,8 +29,8 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     out if the config names just one; *rank* and *world_size* come from the launcher's environment
     unless given; *coordinates* say where the rank stands: `{"tp": 0, "pp": 1}`.
 
-    Raise ConfigError with every fault of the config. What goes wrong after that is logged and
-    recorded, and training lives.
+    Raise ConfigError with every fault of the config, and RlprofError if a session is open already:
+    a process has one. What goes wrong after that is logged and recorded, and training lives.
     """
     if config is None:
         config = os.environ.get("RLPROF_CONFIG") or None

@@ -132,20 +132,29 @@ class Scribe:
         lines = self.exports.poll()
         for line in lines:
             self.tell(**line)
-        self._write()
-        for ticket in tickets:
-            ticket.set()
+            if line["event"] == "failed":
+                self._boundary.tell(f"{line['tool']}.export", line["error"])
+        self._write_manifest()
+        try:
+            self._write_spans()
+        finally:
+            for ticket in tickets:
+                ticket.set()
         self._tidy()
         if any(line["event"] == "artifact" for line in lines):
             self.over_budget = self._spent() >= self._limits.bytes
         self._tick()
 
     def _last_turn(self) -> None:
+        with suppress(OSError):
+            self._write_spans()
+        self.dropped += self._spans.lines_waiting() + len(self._raw)
         if self.dropped:
             self.tell("dropped", spans=self.dropped)
+            self._boundary.tell("spans", f"{self.dropped} could not be written and are lost")
         self.clock()
         self.tell("ended")
-        self._write()
+        self._write_manifest()
         self._manifest.close()
         self._spans.close()
         self._tidy()
@@ -161,12 +170,14 @@ class Scribe:
     def _lost(self, reason: str) -> None:
         """Nothing to do: what could not be written is kept for the next turn."""
 
-    def _write(self) -> None:
+    def _write_manifest(self) -> None:
         records = [as_line(self._records.popleft()) for _ in range(len(self._records))]
         self._manifest.write(records)
-        count = 0 if len(self._spans) else len(self._raw)  # spans wait where they are counted
-        self._spans.write(as_line(span_record(self._raw.popleft())) for _ in range(count))
         self._is_late = False
+
+    def _write_spans(self) -> None:
+        count = 0 if len(self._spans) else len(self._raw)  # they wait where counted
+        self._spans.write(as_line(span_record(self._raw.popleft())) for _ in range(count))
 
     def _spent(self) -> int:
         """Add up the artifacts of the whole run."""

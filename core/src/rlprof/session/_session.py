@@ -98,8 +98,16 @@ class Session:
     @survives
     def step(self, step: int) -> None:
         """Say that *step* begins, and with it the one before ends."""
-        step = index(step)
-        if step == self.current_step or self._is_closed:
+        if self._is_closed:
+            return
+        try:
+            step = index(step)
+        except TypeError:
+            self._end_steps()
+            reason = f"expected a whole number, got {step!r}; this step is not recorded"
+            self.boundary.tell("step", reason)
+            return
+        if step == self.current_step:
             return
         self._end_step()
         self.current_step = step
