@@ -137,3 +137,24 @@ def test_public_names_are_there():
 
     with pytest.raises(AttributeError, match="module 'rlprof' has no attribute 'nope'"):
         _ = rlprof.nope
+
+
+@pytest.mark.slow
+def test_the_plugin_in_the_docs_works(tmp_path):
+    """The class core/README.md shows records a window at the first try."""
+    (block,) = blocks((ROOT / "core/README.md").read_text(), "python")
+    config = {"run_dir": str(tmp_path), "tool": "mine", "steps": [1], "roles": {"actor": {}}}
+    rest = (
+        f"with rlprof.open({config!r}) as prof:\n"
+        "    prof.step(1)\n"
+        "    with prof.phase('rollout'): pass\n"
+        "(capture,) = rlprof.read(prof.run_dir).captures\n"
+        "print(capture.state, (prof.run_dir / capture.artifacts[0].path).read_text())\n"
+    )
+    (tmp_path / "mine.py").write_text(f"{block}\n{rest}")
+
+    result = subprocess.run(
+        [sys.executable, str(tmp_path / "mine.py")], capture_output=True, text=True, check=True
+    )
+
+    assert result.stdout.split() == ["whole", "1/rollout"]

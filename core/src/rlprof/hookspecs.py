@@ -50,7 +50,7 @@ class Tool:
 
         Called twice, on different instances. With `place="launch"` before the process exists,
         perhaps on another host: be pure and cheap, import nothing heavy, return a `Launch` or
-        nothing, and raise one `RlprofError` that lists all that cannot work. With
+        nothing, and raise one `CaptureError` that lists all that cannot work. With
         `place="process"` inside the process, once, and only where a window is due: check that
         the Launch arrived, import and warm up, keep *options* for later; the result is ignored.
         Nothing passes from the first call to the second but the Launch.
@@ -98,8 +98,14 @@ class Tool:
         Called on a new instance, in a helper process, on another host, or days later, also for
         a window that was never closed: read only *folder*, never what `start` or `stop` kept.
         Name files `capture.stem` plus a suffix. Paths of artifacts are relative to *out*; size
-        and checksum are filled in by core. A `trace` artifact is gzipped chrome-trace JSON with
-        a top-level object `rlprof`: run, target, window, tool, epoch_ns, error_ns.
+        and checksum are filled in by core. Return nothing if there is nothing: the capture then
+        reads as empty.
+
+        A `trace` artifact is gzipped chrome-trace JSON (`format="chrome-trace"`, by habit
+        `.pt.trace.json.gz` or `.trace.json.gz`). Its first top-level key is `rlprof`, an object of
+        `run`: `capture.run_id`; `target`, `window`: `attrs.asdict` of those; `tool`; `epoch_ns`:
+        int, wall clock in ns of `ts` 0 (`ts` and `dur` are microseconds); `error_ns`: int, how far
+        that may be wrong, or null.
 
             @hookimpl
             def export(self, capture, folder, out):

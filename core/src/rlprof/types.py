@@ -166,9 +166,11 @@ class Artifact:
 
 
 class Recording(Protocol):
-    """What `start` may return; core calls it on the working thread while the window is open.
+    """What `start` may return; core calls it while the window is open.
 
-    Every member is optional. A class of your own with just the ones you need will do.
+    Every member is optional; a class of your own with just the ones you need will do. `push` and
+    `pop` come on the thread whose phase it is, nested per thread. When a window is closed early,
+    ranges may still be open at `stop`.
     """
 
     applied: Mapping[str, Any]
@@ -177,7 +179,7 @@ class Recording(Protocol):
     """What was asked and cannot be had here: option → reason."""
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
-        """Open a range: a phase begins."""
+        """Open a range: the phase *name* begins; *payload* is `{"step": 7, "occurrence": 0}`."""
 
     def pop(self) -> None:
         """Close the range opened last."""
