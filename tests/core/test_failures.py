@@ -360,3 +360,17 @@ def test_ls_keeps_hostile_names_on_their_lines(config, capsys):
     (row,) = [line for line in out.splitlines() if line.startswith("1/a")]
     assert row.startswith("1/a\\nb\\x1b[31mxxx")
     assert len(row) < 250
+
+
+def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
+    """A tool of a thread whose start took too long has started: it records, stops and exports."""
+    prof = rlprof.open(config(limits={"start_timeout_s": 0.05}))
+    prof._recorders[0]._instance.options = tools.FakeOptions(hangs_in="start")
+    threading.Timer(0.2, tools.gate.set).start()
+
+    train(prof, [1, 2])
+
+    prof.close()
+    assert ["start", "stop"] == [call[1] for call in calls if call[1] in ("start", "stop")]
+    assert captures(prof)["1/rollout", "fake"].state == "whole"
+    assert "more than start_timeout_s 0.05" in captures(prof)["2/rollout", "fake"].notes[0]

@@ -52,6 +52,8 @@ class Recorder:
         self._job: Job | None = None
         self._recording: Any = None
         self._started = False
+        self._unanswered = ""
+        """The hook that was given up and is in doubt: `start` or `stop`."""
 
     def configure(self) -> None:
         """Let the tool import and warm up; one that cannot is not used."""
@@ -119,13 +121,13 @@ class Recorder:
         hook = partial(self._hooks.stop, window=window, folder=job.folder / RAW)
         export = partial(self._scribe.exports.submit, job)
         seconds = None
-        if "start" not in self.broken:  # a start still going on is followed by its own stop
+        if self._unanswered != "start":  # that one is followed by a stop of its own
             done = self._attempt("stop", lambda: self._timed("stop", hook, export), key=job.key)
             seconds = done and done[1]
         self._scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
         if not self._started:
             self._scribe.discard(job.folder)
-        elif "stop was not answered" not in self.broken:
+        elif self._unanswered != "stop":  # that one is followed by the export
             export()
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -176,6 +178,7 @@ class Recorder:
             try:
                 result = self._worker.call(function, timeout_s=timeout_s, afterwards=afterwards)
             except Overrun:
+                self._unanswered = hook
                 self.broken = f"{hook} was not answered within {limit} {timeout_s:g}"
                 raise CaptureError(f"{self.broken}; the tool is not used again") from None
         seconds = time.monotonic() - began
