@@ -371,6 +371,6 @@ def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
     train(prof, [1, 2])
 
     prof.close()
-    assert ["start", "stop"] == [call[1] for call in calls if call[1] in ("start", "stop")]
+    assert [call[1] for call in calls if call[1] in ("start", "stop")] == ["start", "stop"]
     assert captures(prof)["1/rollout", "fake"].state == "whole"
     assert "more than start_timeout_s 0.05" in captures(prof)["2/rollout", "fake"].notes[0]
