@@ -241,7 +241,12 @@ for step in prof.steps(range(3)):
 prof.close()
 sys.exit(5)
 """
-    assert python(script).wait(60) == 5
+    process = python(script)
+
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 5
+    assert "was removed; what is in it is lost" in err
 
 
 def test_a_tool_written_in_the_script_itself_works(python, tmp_path):

@@ -129,6 +129,7 @@ class Scribe:
         if time.monotonic() >= self._next_clock:
             self._next_clock = time.monotonic() + _CLOCK_S
             self.clock()
+            self._look()
         lines = self.exports.poll()
         for line in lines:
             self.tell(**line)
@@ -145,7 +146,13 @@ class Scribe:
             self.over_budget = self._spent() >= self._limits.bytes
         self._tick()
 
+    def _look(self) -> None:
+        """Say it if somebody has removed the run folder: writing to open files goes on silently."""
+        if not (self._folder / "run.json").exists():
+            self._boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
+
     def _last_turn(self) -> None:
+        self._look()
         with suppress(OSError):
             self._write_spans()
         self.dropped += self._spans.lines_waiting() + len(self._raw)
