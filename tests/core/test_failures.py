@@ -374,3 +374,47 @@ def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
     assert [call[1] for call in calls if call[1] in ("start", "stop")] == ["start", "stop"]
     assert captures(prof)["1/rollout", "fake"].state == "whole"
     assert "more than start_timeout_s 0.05" in captures(prof)["2/rollout", "fake"].notes[0]
+
+
+def test_strict_does_not_end_the_helper_thread(config, monkeypatch):
+    """A disk that is full for a moment is nobody's error to raise; what waited is written later."""
+    from rlprof.rundir import Journal
+
+    write, refused = Journal.write, []
+
+    def full(self, lines):
+        if len(refused) < 3:
+            self._waiting += b"".join(lines)
+            refused.append(1)
+            raise OSError(28, "No space left on device")
+        write(self, lines)
+
+    monkeypatch.setattr(Journal, "write", full)
+
+    with rlprof.open(config(strict=True)) as prof:
+        for _ in range(100):
+            if len(refused) == 3:
+                break
+            prof.scribe._wake.set()
+            threading.Event().wait(0.02)
+        train(prof, [1])
+
+    assert len(refused) == 3
+    assert captures(prof)["1/rollout", "fake"].state == "whole"
+
+
+def test_a_scratch_folder_others_may_write_to_is_refused(config, tmp_path, caplog):
+    """What lies there says which code an export runs; rlprof stays off, and no run is made."""
+    import os
+
+    home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
+    home.mkdir(parents=True)
+    home.chmod(0o777)
+
+    with rlprof.open(config()) as prof:
+        done = train(prof)
+
+    assert done == [1, 2]
+    assert isinstance(prof, rlprof.Off)
+    assert f"{home}: others may write there; remove it or name another scratch_dir" in caplog.text
+    assert not (tmp_path / "runs").exists()

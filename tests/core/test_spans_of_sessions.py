@@ -129,3 +129,28 @@ def test_spans_beyond_memory_are_counted(config, monkeypatch):
     assert '"event":"dropped","mono":' in text
     assert f'"spans":{dropped}' in text
     assert len(list(rlprof.read(prof.run_dir).spans())) == 10_000 - dropped
+
+
+def test_spans_that_end_out_of_turn_leave_no_parent_behind(config):
+    """What comes after has the parent that is still open, in this session and in the next."""
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        first, second = prof.phase("first"), prof.phase("second")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        with prof.span("inside second"):
+            pass
+        second.__exit__(None, None, None)
+        with prof.span("after"):
+            pass
+        prof.phase("never ended").__enter__()
+
+    found = by_name(prof)
+    assert found["inside second"].parent == found["second"].id
+    assert found["after"].parent == found["step 1"].id
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        with prof.span("anew"):
+            pass
+    assert by_name(prof)["anew"].parent == by_name(prof)["step 1"].id

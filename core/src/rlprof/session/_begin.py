@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config import check_config
-from rlprof.errors import ConfigError, RlprofError
+from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.rundir import Here, join
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary
@@ -117,11 +117,11 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
         "expected": config.expected(),
     }
     here = Here.now()
+    home = _scratch_home(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
     run = join(Path(config.run_dir).absolute(), target, header)
-    base = Path(config.scratch_dir or tempfile.gettempdir()).absolute()
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     life = f"{run.run_id}-{run.attempt}"
-    scratch = base / f"rlprof-{os.getuid()}" / life / name
+    scratch = home / life / name
     schedule = config.schedule(target.role)
     session = Session(
         Place(target, here, run, scratch),
@@ -129,7 +129,12 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
         config.limits,
         boundary,
         scribe=lambda tick: Scribe(
-            run.path, name, scratch=scratch, limits=config.limits, boundary=boundary, tick=tick
+            run.path,
+            name,
+            scratch=scratch,
+            limits=config.limits,
+            boundary=Boundary(strict=False, name=str(target)),  # nobody to raise to: it would end
+            tick=tick,
         ),
     )
     scribe = session.scribe
@@ -151,6 +156,19 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     _current.session = session
     log.info("%s: writes to %s", target, run.path)
     return session
+
+
+def _scratch_home(base: Path) -> Path:
+    """Make the user's own folder below *base*, before anything of the run is made.
+
+    What lies in it says which code an export runs, so nobody else may write there.
+    """
+    home = base / f"rlprof-{os.getuid()}"
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = home.lstat()
+    if home.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise RunError(f"{home}: others may write there; remove it or name another scratch_dir")
+    return home
 
 
 def _forget() -> None:

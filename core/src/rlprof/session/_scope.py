@@ -11,20 +11,21 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from contextvars import Token
-
     from rlprof.session._session import Session
 
-parent: ContextVar[int | None] = ContextVar("rlprof_parent", default=None)
-"""The scope around the running code: a thread and an asyncio task each have their own."""
+around: ContextVar[Scope | None] = ContextVar("rlprof_around", default=None)
+"""The scope around the running code: a thread and an asyncio task each have their own.
+
+It may hold one that has ended, where scopes end out of turn or in another task; readers skip it.
+"""
 
 
 class Scope:
     """One phase or one span, from entry to exit."""
 
     __slots__ = (
-        "attributes", "detached", "end_ns", "id", "is_phase", "name", "occurrence", "parent",
-        "session", "start_ns", "step", "thread", "token",
+        "above", "attributes", "detached", "end_ns", "id", "is_open", "is_phase", "name",
+        "occurrence", "session", "start_ns", "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -37,29 +38,31 @@ class Scope:
         self.detached = False
         """True: it does not become the parent of what runs inside it."""
         self.occurrence = 0
-        self.token: Token[int | None] | None = None
+        self.above: Scope | None = None
+        self.is_open = False
 
     def __enter__(self) -> Scope:
         session = self.session
         self.thread = threading.get_ident()
-        self.parent = parent.get()
+        above = around.get()
+        while above is not None and not (above.is_open and above.session is session):
+            above = above.above
+        self.above = above
         self.id = next(session.ids)
         self.step = session.current_step
         if self.is_phase:
             session.enter_phase(self)
+        self.is_open = True
         if not self.detached:
-            self.token = parent.set(self.id)
+            around.set(self)
         self.start_ns = time.monotonic_ns()
         return self
 
     def __exit__(self, kind: object, exc: object, trace: object) -> None:
         self.end_ns = time.monotonic_ns()
-        if self.token is not None:
-            try:
-                parent.reset(self.token)
-            except ValueError:  # left in another context than entered
-                parent.set(self.parent)
-            self.token = None
+        self.is_open = False
+        if around.get() is self:
+            around.set(self.above)
         if kind is not None:
             self.note("error", getattr(kind, "__name__", "?"))
         self.session.leave(self)

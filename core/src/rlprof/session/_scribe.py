@@ -125,6 +125,7 @@ class Scribe:
         self._boundary.call("helper thread", self._last_turn, self._lost)
 
     def _turn(self) -> None:
+        self._tick()  # first: time limits hold on a full disk, too
         tickets = [self._tickets.popleft() for _ in range(len(self._tickets))]
         if time.monotonic() >= self._next_clock:
             self._next_clock = time.monotonic() + _CLOCK_S
@@ -144,7 +145,6 @@ class Scribe:
         self._tidy()
         if any(line["event"] == "artifact" for line in lines):
             self.over_budget = self._spent() >= self._limits.bytes
-        self._tick()
 
     def _look(self) -> None:
         """Say it if somebody has removed the run folder: writing to open files goes on silently."""

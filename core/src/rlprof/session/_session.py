@@ -190,7 +190,7 @@ class Session:
         """Write the span down; close its range, and its window if it has one."""
         if self._is_closed:
             return
-        above = scope.parent
+        above = scope.above.id if scope.above is not None else None
         if above is None and scope.step is not None:
             above = self._step_id
         self.scribe.span((
