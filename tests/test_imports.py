@@ -21,7 +21,10 @@ ORDER = [
     "hookspecs",
     "plugins",
     "config",
+    "control",
     "session",
+    "doctor",
+    "testing",
     "cli",
 ]
 HEAVY = {

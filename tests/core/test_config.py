@@ -499,7 +499,7 @@ def test_a_role_may_have_several_tools_and_its_own():
     _, tools = check_config({"tool": ["counter", "sampler"], "roles": roles})
 
     names = {role: [use.name for use in uses] for role, uses in tools.items()}
-    assert names == {"a": ["counter", "sampler"], "b": ["counter"], "c": []}
+    assert names == {"a": ["counter", "sampler"], "b": ["counter"], "c": ["engine"]}
 
 
 @pytest.mark.usefixtures("hand")
@@ -674,7 +674,7 @@ def test_tools_that_want_different_launches_are_refused(hand, monkeypatch):
 
     assert faults_of({**ACTOR, "tool": ["sampler", "rival"]}, check=True) == [
         (
-            "roles.actor: tools 'sampler' and 'rival' want env 'SAMPLER_OUT' to be 'x' and "
+            "roles.actor: 'sampler' and 'rival' want env 'SAMPLER_OUT' to be 'x' and "
             "'rival'; use one of them"
         )
     ]
@@ -765,7 +765,7 @@ def test_launches_that_clash_are_refused(field):
     with pytest.raises(ValueError) as error:
         merge_launches({"one": one, "other": other, "third": third})
 
-    expected = f"tools 'other' and 'third' want {field} 'K' to be '1' and '2'; use one of them"
+    expected = f"'other' and 'third' want {field} 'K' to be '1' and '2'; use one of them"
     assert expected == str(error.value)
 
 

@@ -345,7 +345,7 @@ def test_memory_is_given_back(config):
 
     tool = Torch()
     with rlprof.open(config()) as prof:
-        tool = prof._recorders[0]._instance
+        tool = prof._tracks[0]._recorders["torch"]._now.plugin
         gc.disable()
         try:
             prof.step(1)

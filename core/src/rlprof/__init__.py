@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rlprof.rundir import Run, read
     from rlprof.session._annotate import annotate
     from rlprof.session._off import Off
-    from rlprof.session._open import open  # noqa: A004 -- rlprof.open, as one says it
+    from rlprof.session._open import launch, open  # noqa: A004 -- rlprof.open, as one says it
     from rlprof.session._session import Session
     from rlprof.types import (
         Artifact,
@@ -51,7 +51,7 @@ _HOMES = {
     "rundir": ("Run", "read"),
     "session._annotate": ("annotate",),
     "session._off": ("Off",),
-    "session._open": ("open",),
+    "session._open": ("launch", "open"),
     "session._session": ("Session",),
     "types": (
         "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "safe_name",
@@ -78,6 +78,7 @@ __all__ = [
     "Window",
     "annotate",
     "hookimpl",
+    "launch",
     "open",
     "read",
     "register",

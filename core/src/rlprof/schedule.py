@@ -1,9 +1,10 @@
-"""When to record: which steps and phases become which windows. Pure: no clock, no state, no I/O."""
+"""When to record: which steps and phases become which windows. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import deque
 from collections.abc import Mapping
 from heapq import merge
 from itertools import groupby
@@ -47,6 +48,11 @@ class Steps:
             start = chosen.start + skipped * chosen.step
             parts.append(range(start, min(chosen.stop, last + 1), chosen.step))
         return (step for step, _ in groupby(merge(*parts)))
+
+    @property
+    def leaves_none(self) -> bool:
+        """Whether from some step on every step is chosen."""
+        return any(chosen.step == 1 and chosen.stop >= _FOREVER for chosen in self.ranges)
 
     def stretch_end(self, step: int) -> int:
         """Return the first step after *step* that is not chosen."""
@@ -143,3 +149,53 @@ class Schedule:
         if self.phases is not None and phase not in self.phases:
             return None
         return Window(step, step + 1, phase, occurrence)
+
+
+@attrs.frozen
+class Demand:
+    """What was asked of a live run: the next *count* steps that nothing else records."""
+
+    id: str
+    count: int
+    mode: Mode = "discrete"
+    phases: tuple[str, ...] | None = None
+    first: int = 0
+    """No step before this one."""
+
+
+class Agenda:
+    """Which schedule rules a step: the role's own, else the oldest demand that may have it.
+
+    One rules at a time, so windows of the two never overlap and neither takes a step of the
+    other. Demands may come in from another thread.
+    """
+
+    def __init__(self, own: Schedule) -> None:
+        self.own = own
+        self._waiting: list[tuple[Demand, int]] = []
+        self._came: deque[Demand] = deque()
+
+    def ask(self, demand: Demand) -> None:
+        """Put *demand* at the end of the line."""
+        self._came.append(demand)
+
+    @property
+    def waiting(self) -> tuple[Demand, ...]:
+        """The demands that still have steps to get, oldest first."""
+        return (*(demand for demand, _ in self._waiting), *self._came)
+
+    def at(self, step: int, *, is_busy: bool = False) -> tuple[Schedule, Demand | None]:
+        """Say what rules *step*, which begins; *is_busy*: a window is open that goes on in it.
+
+        Each call counts: a demand that is returned has one step less to get.
+        """
+        while self._came:
+            demand = self._came.popleft()
+            self._waiting.append((demand, demand.count))
+        if not is_busy and step not in self.own.steps:
+            for place, (demand, left) in enumerate(self._waiting):
+                if step >= demand.first:
+                    self._waiting[place : place + 1] = [(demand, left - 1)] if left > 1 else []
+                    steps = Steps((range(step, step + 1),))
+                    return Schedule(steps, demand.mode, demand.phases), demand
+        return self.own, None

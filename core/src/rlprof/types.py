@@ -130,6 +130,7 @@ class Capture:
     """The tool's options as asked, as plain data."""
     plugin: str = ""
     """`module:class` of the tool, so that another process can export."""
+    kind: Literal["tool", "engine"] = "tool"
 
     @property
     def stem(self) -> str:

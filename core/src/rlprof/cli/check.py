@@ -40,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.file}: fine")
     for role, uses in tools.items():
-        engine = config.roles[role].engine
-        names = [*(use.name for use in uses), *([f"engine {engine}"] if engine else [])]
+        names = [use.name if use.kind == "tool" else f"engine {use.name}" for use in uses]
         needs = _needs(merge_launches({use.name: use.launch for use in uses}))
         born = f"; processes must be born with {', '.join(needs)}" if needs else ""
         print(f"  {role}: {', '.join(names)}{born}")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config._source import Source, raise_faults, read_source
 from rlprof.config._structure import BAD, Faults, closest, join, structure
-from rlprof.config._tools import ToolUse, merge_launches, use_tools
-from rlprof.config._values import Config, Limits, Role
+from rlprof.config._tools import ToolUse, merge_launches, options_of, use_tools
+from rlprof.config._values import Config, Limits, Role, parse_names, parse_ranks
 
 if TYPE_CHECKING:
     import os
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Config",
+    "Faults",
     "Limits",
     "Role",
     "ToolUse",
@@ -27,6 +28,10 @@ __all__ = [
     "choose_tools",
     "load_config",
     "merge_launches",
+    "options_of",
+    "parse_names",
+    "parse_ranks",
+    "structure",
 ]
 
 
@@ -111,8 +116,13 @@ def _check(config: Config, faults: Faults) -> None:
             faults.add(
                 join(join(here, "options"), unused), f"this role does not use it (it uses: {there})"
             )
-    used = {name for role in config.roles for name in config.tools_of(role)}
-    for name in sorted(config.tools.keys() - used):
-        hint = closest(name, sorted(used - config.tools.keys()), cutoff=0.8)
-        if hint:  # else they are options of a tool that is not in use just now
-            faults.add(join("tools", name), f"no role uses it{hint}")
+    engines = {role.engine for role in config.roles.values() if role.engine is not None}
+    tools = {name for role in config.roles for name in config.tools_of(role)}
+    for key, given, used in (
+        ("tools", config.tools, tools),
+        ("engines", config.engines, engines),
+    ):
+        for name in sorted(given.keys() - used):
+            hint = closest(name, sorted(used - given.keys()), cutoff=0.8)
+            if hint:  # else they are options of a plugin that is not in use just now
+                faults.add(join(key, name), f"no role uses it{hint}")

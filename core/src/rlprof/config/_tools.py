@@ -1,4 +1,4 @@
-"""The tools a config names: their plugins loaded, their options structured, their claims compared.
+"""The plugins a config names: loaded, their options structured, their claims compared.
 
 Needs only the plugins of the roles it is asked for: a training node has no rollout engine.
 """
@@ -28,9 +28,10 @@ class NoOptions:
 
 @attrs.frozen
 class ToolUse:
-    """One tool as one role uses it."""
+    """One tool, or the engine, as one role uses it."""
 
     name: str
+    kind: plugins.Kind
     plugin: type[Any]
     options: Any
     """A value of the plugin's `Options`."""
@@ -44,7 +45,10 @@ class ToolUse:
 def use_tools(
     config: Config, roles: Iterable[str] | None, faults: Faults
 ) -> dict[str, tuple[ToolUse, ...]]:
-    """Load what *roles* use (None: all) and add all that is wrong to *faults*."""
+    """Load what *roles* use (None: all) and add all that is wrong to *faults*.
+
+    The tools of a role come in the order of the config, its engine last.
+    """
     names = config.roles if roles is None else [role for role in roles if role in config.roles]
     broken = frozenset(faults.found)
     return {role: _of_role(config, role, faults, broken) for role in names}
@@ -55,31 +59,31 @@ def _of_role(
 ) -> tuple[ToolUse, ...]:
     here = join("roles", role)
     own = config.roles[role]
-    found = {name: _load(name, own, here, faults) for name in config.tools_of(role)}
-    loaded = {name: plugin for name, plugin in found.items() if plugin is not None}
-    _compare_claims(loaded, here, faults)
+    wanted: list[tuple[plugins.Kind, str]] = [("tool", name) for name in config.tools_of(role)]
+    if own.engine is not None:
+        wanted.append(("engine", own.engine))
+    found = {(kind, name): _load(kind, name, own, here, faults) for kind, name in wanted}
+    loaded = {key: plugin for key, plugin in found.items() if plugin is not None}
+    _compare_claims({name: p for (kind, name), p in loaded.items() if kind == "tool"}, here, faults)
     uses = []
-    for name, plugin in loaded.items():
-        use = _use(config, role, plugin, name, faults) if _is_sound(role, name, broken) else None
-        if use is not None:
-            uses.append(use)
+    for (kind, name), plugin in loaded.items():
+        if broken.isdisjoint(_places(role, kind, name)):
+            use = _use(config, role, kind, plugin, name, faults)
+            if use is not None:
+                uses.append(use)
     try:
         merge_launches({use.name: use.launch for use in uses})
     except ValueError as exc:
         faults.add(here, str(exc))
-    if own.engine is not None:
-        try:
-            plugins.load("engine", own.engine)
-        except PluginError as exc:
-            faults.add(join(here, "engine"), str(exc))
     return tuple(uses)
 
 
-def _load(name: str, own: Role, here: str, faults: Faults) -> type[Any] | None:
+def _load(kind: plugins.Kind, name: str, own: Role, here: str, faults: Faults) -> type[Any] | None:
     try:
-        return plugins.load("tool", name)
+        return plugins.load(kind, name)
     except PluginError as exc:
-        faults.add(join(here, "tool") if own.tool is not None else "tool", str(exc))
+        is_own = kind == "engine" or own.tool is not None
+        faults.add(join(here, kind) if is_own else kind, str(exc))
         return None
 
 
@@ -98,33 +102,37 @@ def _compare_claims(loaded: Mapping[str, type[Any]], here: str, faults: Faults) 
             )
 
 
-def _places(role: str, name: str) -> tuple[str, str]:
-    """Name where the options of a tool stand: for every role, and for this one."""
-    return join("tools", name), join(join(join("roles", role), "options"), name)
+def _places(role: str, kind: plugins.Kind, name: str) -> tuple[str, str]:
+    """Name where the options of a plugin stand: for every role, and for this one."""
+    return join(f"{kind}s", name), join(join(join("roles", role), "options"), name)
 
 
-def _is_sound(role: str, name: str, broken: frozenset[str]) -> bool:
-    return broken.isdisjoint(_places(role, name))
-
-
-def _use(config: Config, role: str, plugin: type[Any], name: str, faults: Faults) -> ToolUse | None:
-    """Structure the options of one tool for one role, and ask what it needs from birth."""
-    general, special = config.tools.get(name, {}), config.roles[role].options.get(name, {})
+def _use(
+    config: Config, role: str, kind: plugins.Kind, plugin: type[Any], name: str, faults: Faults
+) -> ToolUse | None:
+    """Structure the options of one plugin for one role, and ask what it needs from birth."""
+    general = (config.tools if kind == "tool" else config.engines).get(name, {})
+    special = config.roles[role].options.get(name, {})
     asked = {**general, **special}
     own = Faults()
-    options = BAD
-    try:
-        options = structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=own)
-    except Exception as exc:  # a stranger's class, before the run: told, not passed on
-        own.add("", f"the plugin cannot read its options: {type(exc).__name__}: {exc}")
-    launch = Launch() if own or options is BAD else _launch(plugin, Target(role), options, own)
-    everywhere, here = _places(role, name)
+    options = options_of(plugin, asked, own)
+    bad = own or options is BAD
+    launch = Launch() if bad else _launch(kind, plugin, Target(role), options, own)
+    everywhere, here = _places(role, kind, name)
     for path, messages in own.found.items():
         is_special = _is_of(path, special) or (special and not _is_of(path, general))
         base = here if is_special else everywhere
         for message in messages:
             faults.add(join(base, path) if path else base, message)
-    return None if own else ToolUse(name, plugin, options, asked, _claims(plugin), launch)
+    return None if own else ToolUse(name, kind, plugin, options, asked, _claims(plugin), launch)
+
+
+def options_of(plugin: type[Any], asked: Mapping[str, Any], faults: Faults) -> Any:
+    """Structure *asked* into the plugin's `Options`, having added what is wrong to *faults*."""
+    try:
+        return structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=faults)
+    except Exception as exc:  # a stranger's class, before the run: told, not passed on
+        return faults.add("", f"the plugin cannot read its options: {type(exc).__name__}: {exc}")
 
 
 def _is_of(path: str, options: Mapping[str, Any]) -> bool:
@@ -132,11 +140,14 @@ def _is_of(path: str, options: Mapping[str, Any]) -> bool:
     return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in options)
 
 
-def _launch(plugin: type[Any], target: Target, options: Any, faults: Faults) -> Launch:
+def _launch(
+    kind: plugins.Kind, plugin: type[Any], target: Target, options: Any, faults: Faults
+) -> Launch:
     """Ask the plugin what it needs from birth; what it refuses is a fault of the config."""
+    handle = {"handle": None} if kind == "engine" else {}
     try:
-        hook = plugins.hooks("tool", plugin())
-        launch = hook.configure(place="launch", target=target, options=options)
+        hook = plugins.hooks(kind, plugin())
+        launch = hook.configure(place="launch", target=target, options=options, **handle)
     except RlprofError as exc:
         faults.add("", str(exc))
     except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on
@@ -161,7 +172,7 @@ def merge_launches(launches: Mapping[str, Launch]) -> Launch:
                 if values.get(key, value) != value:
                     who = wanted[field, key]
                     raise ValueError(
-                        f"tools {who!r} and {name!r} want {field} {key!r} to be "
+                        f"{who!r} and {name!r} want {field} {key!r} to be "
                         f"{shown(values[key])} and {shown(value)}; use one of them"
                     )
                 values[key] = value

@@ -68,6 +68,8 @@ class Limits:
     """Artifacts of the whole run; once reached no window is opened any more."""
     window_s: float = attrs.field(default=300.0, validator=_seconds)
     """A window open for so long is closed early."""
+    configure_timeout_s: float = attrs.field(default=60.0, validator=_seconds)
+    """How long opening the session waits for a tool to import and warm up."""
     start_timeout_s: float = attrs.field(default=5.0, validator=_seconds)
     """How long a step waits for a tool to start."""
     stop_timeout_s: float = attrs.field(default=120.0, validator=_seconds)

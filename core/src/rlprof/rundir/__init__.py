@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from rlprof.rundir._clock import clock_at, read_clock
 from rlprof.rundir._identity import RunFolder, join
-from rlprof.rundir._journal import Journal, as_line, read_lines
+from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._reader import find_runs, read
-from rlprof.rundir._run import CaptureResult, Process, Run, Skipped
+from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._spans import RawSpan, Span, span_record
 
 __all__ = [
+    "Answer",
     "CaptureResult",
     "Here",
     "Journal",
@@ -30,6 +31,7 @@ __all__ = [
     "RunFolder",
     "Skipped",
     "Span",
+    "as_json",
     "as_line",
     "clock_at",
     "find_runs",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RunError
 from rlprof.rundir._journal import read_lines
-from rlprof.rundir._run import CaptureResult, Process, Run, Skipped
+from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._story import Story
 from rlprof.types import Target
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 """What `run.json` may raise if it is not one of ours."""
+
+
+SALVAGED = "+"
+"""Begins the name of a manifest file that tells of other processes; no role's name does."""
 
 
 def find_runs(run_dir: Path) -> list[Path]:
@@ -59,10 +63,22 @@ def read(path: str | Path) -> Run:
     processes: list[Process] = []
     captures: list[CaptureResult] = []
     skipped: list[Skipped] = []
-    for file in sorted(path.glob("manifest/*.jsonl")):
-        story = Story(file.stem)
-        for line in read_lines(file, problems):
-            story.tell(line)
+    answers: list[Answer] = []
+    stories: dict[str, Story] = {}
+    files = sorted(path.glob("manifest/*.jsonl"))
+    for file in files:
+        if not file.name.startswith(SALVAGED):
+            stories[file.stem] = Story(file.stem)
+            for line in read_lines(file, problems):
+                stories[file.stem].tell(line)
+    for file in files:
+        if file.name.startswith(SALVAGED):  # told about others, after what they said themselves
+            for line in read_lines(file, problems):
+                of = line.get("of")
+                if isinstance(of, str) and of in stories:
+                    stories[of].tell(line)
+    for story in stories.values():
+        file = path / "manifest" / f"{story.name}.jsonl"
         lacking = "first line" if story.target is None else "clock" if not story.clocks else ""
         if lacking:
             problems.append(f"manifest/{file.name}: has no {lacking}; left out")
@@ -71,6 +87,7 @@ def read(path: str | Path) -> Run:
         processes.append(process)
         captures += [draft.result(process) for draft in story.drafts.values()]
         skipped += story.skipped
+        answers += story.answers(process)
         if story.dropped:
             problems.append(f"spans/{file.name}: {story.dropped} spans could not be written")
     for capture in captures:
@@ -98,6 +115,7 @@ def read(path: str | Path) -> Run:
         processes=tuple(sorted(processes, key=lambda p: (p.target.role, p.target.rank, p.name))),
         captures=tuple(captures),
         skipped=tuple(skipped),
+        answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
         missing=tuple(_missing(expected, processes)),
         problems=tuple(problems),
     )

@@ -50,6 +50,8 @@ class CaptureResult:
     applied: Mapping[str, Any]
     unsupported: Mapping[str, str]
     artifacts: tuple[Artifact, ...]
+    request: str
+    """The id of the request that asked for it; empty: the config did."""
     notes: tuple[str, ...]
     """Failures and whatever else a reader should know, in order."""
     opened_ns: int
@@ -70,6 +72,19 @@ class Skipped:
 
 
 @attrs.frozen
+class Answer:
+    """What became of one request to one target of a live run."""
+
+    id: str
+    target: Target
+    asked: Mapping[str, Any]
+    state: Literal["waiting", "served", "refused", "unserved"]
+    steps: tuple[int, ...]
+    """The steps it was given."""
+    error: str
+
+
+@attrs.frozen
 class Run:
     """A run folder, read at one moment."""
 
@@ -81,6 +96,8 @@ class Run:
     processes: tuple[Process, ...]
     captures: tuple[CaptureResult, ...]
     skipped: tuple[Skipped, ...]
+    answers: tuple[Answer, ...]
+    """To requests made while it ran, in the order of their ids."""
     missing: tuple[Target, ...]
     """Targets the config asks for of which nothing was written."""
     problems: tuple[str, ...]

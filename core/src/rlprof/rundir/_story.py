@@ -11,8 +11,14 @@
 | `artifact` | a file exists                                              | after `export`      |
 | `exported` | `export` returned: seconds                                 | after its artifacts |
 | `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
+| `request`  | a live run was asked for more: the request, error          | when it is read     |
+| `served`   | a request got all its steps, or never will: steps, error   | after its last step |
+| `salvaged` | `export` was called for a process that had died            | by who salvages     |
 | `dropped`  | spans that were more than memory holds: how many           | near the end        |
 | `ended`    | the session was closed                                     | last                |
+
+Lines about an engine carry its `target`; all others are about the process that writes. Who salvages
+writes a file of its own, whose lines say `of` which process they are.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir._process import Here, is_alive
-from rlprof.rundir._run import CaptureResult, Process, Skipped
+from rlprof.rundir._run import Answer, CaptureResult, Process, Skipped
 from rlprof.types import Artifact, Clock, Target, Window
 
 if TYPE_CHECKING:
@@ -40,6 +46,7 @@ class _Draft:
     """One capture, while the lines about it come in."""
 
     window: Window
+    target: Target | None
     tool: str
     opened_ns: int
     scratch: str
@@ -52,14 +59,16 @@ class _Draft:
     export_s: float | None = None
     artifacts: dict[str, Artifact] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
+    request: str = ""
     failed: bool = False
     exported: bool = False
+    salvaged: bool = False
 
     def result(self, process: Process) -> CaptureResult:
         state = self._state(process)
         return CaptureResult(
             window=self.window,
-            target=process.target,
+            target=self.target or process.target,
             tool=self.tool,
             process=process.name,
             state=state,
@@ -68,6 +77,7 @@ class _Draft:
             applied=self.applied,
             unsupported=self.unsupported,
             artifacts=tuple(self.artifacts.values()),
+            request=self.request,
             notes=tuple(self.notes),
             opened_ns=self.opened_ns,
             closed_ns=self.closed_ns,
@@ -80,11 +90,12 @@ class _Draft:
         over = process.state in ("ended", "died")
         if self.artifacts:
             partial = any(artifact.status != "whole" for artifact in self.artifacts.values())
-            return "partial" if partial or self.failed else "whole"
+            cut = self.salvaged and self.closed_ns is None  # from a window nobody closed
+            return "partial" if partial or self.failed or cut else "whole"
         if self.failed:
             return "failed"
         if self.exported:
-            return "empty"
+            return "lost" if self.salvaged and self.closed_ns is None else "empty"
         if self.closed_ns is None:
             return "lost" if over else "recording"
         return "lost" if over else "exporting"
@@ -99,7 +110,8 @@ class Story:
         self.here: Here | None = None
         self.versions: Mapping[str, str] = {}
         self.clocks: list[Clock] = []
-        self.drafts: dict[tuple[Window, str], _Draft] = {}
+        self.drafts: dict[tuple[Target | None, Window, str], _Draft] = {}
+        self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
         self.skipped: list[Skipped] = []
         self.ended = False
         self.dropped = 0
@@ -126,14 +138,29 @@ class Story:
         clocks = tuple(sorted(self.clocks, key=lambda clock: clock.monotonic_ns))
         return Process(self.name, self.target, self.here, clocks, state, self.versions)
 
+    def answers(self, process: Process) -> list[Answer]:
+        """List what became of the requests to this process and its engines."""
+        return [
+            Answer(
+                id=name,
+                target=target or process.target,
+                asked=told["asked"],
+                state=told["state"] if process.state == "running" or told["state"] != "waiting"
+                else "unserved",
+                steps=told["steps"],
+                error=told["error"],
+            )
+            for (target, name), told in self._requests.items()
+        ]  # fmt: skip
+
     def _draft(self, line: Mapping[str, Any]) -> _Draft:
-        return self.drafts[_window(line), line["tool"]]
+        return self.drafts[_target(line), _window(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
-        target, here = Target(**line["target"]), Here(**line["here"])
-        self.target = attrs.evolve(
-            target, role=str(target.role), rank=int(target.rank), world_size=int(target.world_size)
-        )
+        target, here = _target(line), Here(**line["here"])
+        if target is None:
+            raise ValueError(line)
+        self.target = target
         self.here = attrs.evolve(here, pid=int(here.pid))
         self.versions = dict(line.get("versions") or {})
 
@@ -144,12 +171,17 @@ class Story:
     def _on_opened(self, line: dict[str, Any]) -> None:
         draft = _Draft(
             _window(line),
+            _target(line),
             str(line["tool"]),
             int(line["mono"]),
             str(line.get("scratch", "")),
             dict(line.get("asked") or {}),
+            request=str(line.get("request") or ""),
         )
-        self.drafts.setdefault((draft.window, draft.tool), draft)  # said twice: nothing is unsaid
+        if line.get("lighter"):
+            draft.notes.append(f"recorded less than asked: {line['lighter']}")
+        key = draft.target, draft.window, draft.tool
+        self.drafts.setdefault(key, draft)  # said twice: nothing is unsaid
 
     def _on_started(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
@@ -183,15 +215,49 @@ class Story:
         draft.exported = True
         draft.export_s = _seconds(line)
 
+    def _on_salvaged(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        draft.salvaged = True
+        draft.failed = False
+        draft.notes.append(str(line["note"]))
+
+    def _on_request(self, line: dict[str, Any]) -> None:
+        asked, error = dict(line["request"]), str(line.get("error") or "")
+        self._requests[_target(line), str(asked["id"])] = {
+            "asked": asked, "state": "refused" if error else "waiting", "steps": (), "error": error
+        }  # fmt: skip
+
+    def _on_served(self, line: dict[str, Any]) -> None:
+        told = self._requests[_target(line), line["request"]]
+        told["error"] = str(line.get("error") or "")
+        told["steps"] = tuple(int(step) for step in line["steps"])
+        told["state"] = "unserved" if told["error"] else "served"
+
     def _on_dropped(self, line: dict[str, Any]) -> None:
         self.dropped += int(line["spans"])
 
     def _on_skipped(self, line: dict[str, Any]) -> None:
-        if self.target is not None:
-            self.skipped.append(Skipped(int(line["step"]), self.target, str(line["reason"])))
+        target = _target(line) or self.target
+        if target is not None:
+            self.skipped.append(Skipped(int(line["step"]), target, str(line["reason"])))
 
     def _on_ended(self, line: dict[str, Any]) -> None:  # noqa: ARG002 -- all listeners are alike
         self.ended = True
+
+
+def _target(line: Mapping[str, Any]) -> Target | None:
+    """Read the target a line names; None: the process that wrote it."""
+    if line.get("target") is None:
+        return None
+    target = Target(**line["target"])
+    replica = None if target.replica is None else int(target.replica)
+    return attrs.evolve(
+        target,
+        role=str(target.role),
+        rank=int(target.rank),
+        world_size=int(target.world_size),
+        replica=replica,
+    )
 
 
 def _window(line: Mapping[str, Any]) -> Window:

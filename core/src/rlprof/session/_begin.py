@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -12,19 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.config import check_config
+from rlprof.config import check_config, choose_tools
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.rundir import Here, join
+from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary
 from rlprof.session._off import Off
-from rlprof.session._recorder import Recorder
+from rlprof.session._link import Link
+from rlprof.session._recorder import Means
 from rlprof.session._scribe import Scribe
-from rlprof.session._session import Place, Session
+from rlprof.session._session import Session
+from rlprof.session._track import Track
 from rlprof.types import Target, safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rlprof.config import Config, ToolUse
 
@@ -122,40 +126,69 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
-    schedule = config.schedule(target.role)
-    session = Session(
-        Place(target, here, run, scratch),
-        schedule,
-        config.limits,
-        boundary,
-        scribe=lambda tick: Scribe(
-            run.path,
-            name,
-            scratch=scratch,
-            limits=config.limits,
-            boundary=Boundary(strict=False, name=str(target)),  # nobody to raise to: it would end
-            tick=tick,
-        ),
-    )
+    limits = config.limits
+
+    def means(tick: Callable[[], None]) -> Means:
+        quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
+        scribe = Scribe(run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick)
+        return Means(target, here, run, scratch, limits, boundary, scribe)
+
+    session = Session(config, boundary, means)
     scribe = session.scribe
     scribe.tell(
         "process", target=attrs.asdict(target), here=attrs.asdict(here), versions=_versions()
     )
     scribe.clock()
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
-    if is_chosen and schedule.steps:
+    schedule = config.schedule(target.role) if is_chosen else Schedule()
+    track = Track(target, Agenda(schedule), session.means)
+    session.add(track)
+    if schedule.steps:
         scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        recorders = [
-            Recorder(use, target, boundary=boundary, scribe=scribe, limits=config.limits)
-            for use in uses
-        ]
-        for recorder in recorders:
-            recorder.configure()
-        session.adopt(recorders)
-    atexit.register(session.close)
+        track.adopt([use for use in uses if use.kind == "tool"])
+    _at_exit(session)
     _current.session = session
     log.info("%s: writes to %s", target, run.path)
     return session
+
+
+def _at_exit(session: Session) -> None:
+    """Have *session* closed when the process ends, also where it ends without `atexit`."""
+    atexit.register(session.close)
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None and sys.modules["multiprocessing"].parent_process() is not None:
+        # Children of multiprocessing, and so of torch.multiprocessing.spawn, leave by os._exit.
+        multiprocessing.Finalize(None, session.close, exitpriority=100)
+
+
+def engine_track(
+    config: Config,
+    means: Means,
+    handle: Any,
+    *,
+    role: str,
+    replica: int,
+    ranks: Iterable[int] | None,
+    loop: Any,
+    coordinates: Mapping[str, int] | None,
+) -> tuple[Track, list[ToolUse]] | None:
+    """Check what the config says of *role*, loudly; None: this replica is not recorded."""
+    own = config.roles.get(role)
+    if own is None:
+        there = ", ".join(config.roles)
+        log.warning("role %r is not in the config (there: %s): not recorded", role, there)
+        return None
+    if own.engine is None:
+        raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
+    uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
+    held = (replica,) if ranks is None else tuple(ranks)
+    target = Target(
+        role, held[0], max(held) + 1, replica=replica, coordinates=dict(coordinates or {})
+    )
+    is_chosen = any(own.includes(rank) for rank in held)
+    schedule = config.schedule(role) if is_chosen else Schedule()
+    track = Track(target, Agenda(schedule), means, link=Link(handle, loop), ranks=held)
+    return track, uses if schedule.steps else []
 
 
 def _scratch_home(base: Path) -> Path:

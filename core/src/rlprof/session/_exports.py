@@ -36,6 +36,8 @@ class Job:
     """The run folder; artifacts are named relative to it."""
     in_process: bool = False
     """The plugin's class is the script's own and cannot be imported elsewhere."""
+    measured: Callable[[int], None] | None = None
+    """Told the size of its artifacts."""
 
 
 class Exports:
@@ -90,6 +92,8 @@ class Exports:
             {"event": "artifact", **job.key, "artifact": artifact}
             for artifact in result["artifacts"]
         ]
+        if job.measured is not None:
+            job.measured(sum(artifact["size"] for artifact in result["artifacts"]))
         if result["error"]:
             lines.append(_failed(job, result["error"]))
         lines.append({"event": "exported", **job.key, "seconds": result["seconds"]})

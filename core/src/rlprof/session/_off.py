@@ -61,6 +61,9 @@ class Off:
     def minibatch(self) -> None:
         """Do nothing."""
 
+    def attach(self, handle: Any, **how: Any) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
 

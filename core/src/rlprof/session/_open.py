@@ -1,4 +1,4 @@
-"""`open`: from a config to the session of this process, or to `Off`."""
+"""`open`: from a config to the session of this process, or to `Off`; `launch`: before it exists."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof.session._session import Session
+    from rlprof.types import Launch
+
+    Given = Mapping[str, Any] | str | os.PathLike[str] | Config | None
 
 
 def open(  # noqa: A001 -- rlprof.open, as one says it
-    config: Mapping[str, Any] | str | os.PathLike[str] | Config | None = None,
+    config: Given = None,
     *,
     role: str | None = None,
     rank: int | None = None,
@@ -32,10 +35,31 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     Raise ConfigError with every fault of the config, and RlprofError if a session is open already:
     a process has one. What goes wrong after that is logged and recorded, and training lives.
     """
-    if config is None:
-        config = os.environ.get("RLPROF_CONFIG") or None
+    config = _given(config)
     if config is None:
         return Off()
     from rlprof.session._begin import begin
 
     return begin(config, role, rank, world_size, coordinates)
+
+
+def launch(config: Given = None, *, role: str, rank: int = 0) -> Launch:
+    """Say what a process of *role* must be born with: environment, command, engine arguments.
+
+    Call it before the process is started, on any host; the plugins of *role* answer. A rank that
+    is not chosen needs nothing. *config* as for `open`; ConfigError has every fault of it.
+    """
+    from rlprof.config import check_config, merge_launches
+    from rlprof.types import Launch
+
+    config = _given(config)
+    if config is None:
+        return Launch()
+    checked, uses = check_config(config, roles=[role])
+    if not checked.enabled or role not in checked.roles or not checked.roles[role].includes(rank):
+        return Launch()
+    return merge_launches({use.name: use.launch for use in uses[role]})
+
+
+def _given(config: Given) -> Given:
+    return os.environ.get("RLPROF_CONFIG") or None if config is None else config

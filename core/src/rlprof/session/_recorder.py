@@ -1,8 +1,8 @@
-"""One tool in this process: configured once, started and stopped per window, guarded throughout.
+"""One plugin that records one target: configured, started and stopped per window, guarded.
 
 A tool that runs on the `thread` it records is called right here; its time can be measured, not
-cut. A tool that may be called from anywhere in the `process` has a thread of its own to be called
-on, and a step stops waiting for it when its time is over.
+cut. A tool that may be called from anywhere in the `process`, and an engine, have a thread of
+their own to be called on, and a step stops waiting for them when their time is over.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from functools import partial
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -26,107 +27,168 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof.config import Limits, ToolUse
-    from rlprof.rundir import Here
+    from rlprof.rundir import Here, RunFolder
     from rlprof.session._boundary import Boundary
+    from rlprof.session._link import Link
     from rlprof.session._scribe import Scribe
     from rlprof.types import Target, Window
 
 
+@attrs.frozen
+class Means:
+    """What all recorders of a session share."""
+
+    target: Target
+    """The process."""
+    here: Here
+    run: RunFolder
+    scratch: Path
+    limits: Limits
+    boundary: Boundary
+    scribe: Scribe
+
+
+@attrs.define
+class _Instance:
+    """The plugin with one set of options; `configure` is called once on each."""
+
+    use: ToolUse
+    plugin: Any
+    hooks: Any
+    refused: str = ""
+    """Why it cannot be used with these options."""
+
+
 class Recorder:
-    """Drives one tool for one target."""
+    """Drives one plugin for one target."""
 
     def __init__(
-        self, use: ToolUse, target: Target, *, boundary: Boundary, scribe: Scribe, limits: Limits
+        self, use: ToolUse, target: Target, means: Means, *, link: Link | None = None
     ) -> None:
         self.name = use.name
         self.broken = ""
-        """Why the tool is not used any more."""
-        self._use = use
+        """Why the plugin is not used any more."""
+        self.last_bytes = 0
+        """What the artifacts of its last window took."""
+        self.last_stop_s = 0.0
+        self.notches = 0
+        """How much lighter than asked it records by now."""
+        self.reason = ""
+        """Why it does."""
         self._target = target
-        self._boundary = boundary
-        self._scribe = scribe
-        self._limits = limits
-        self._instance: Any = use.plugin()
-        self._hooks = plugins.hooks("tool", self._instance)
+        self._means = means
+        self._link = link
+        self._given: dict[str, Any] = {} if link is None else {"handle": link.handle}
         self._worker: Worker | None = None
+        self._instances: list[_Instance] = []
         self._job: Job | None = None
         self._recording: Any = None
         self._started = False
         self._unanswered = ""
         """The hook that was given up and is in doubt: `start` or `stop`."""
+        self.take(use)
 
-    def configure(self) -> None:
-        """Let the tool import and warm up; one that cannot is not used."""
-        self._boundary.call(
-            f"{self.name}.configure",
-            partial(
-                self._hooks.configure,
-                place="process", target=self._target, options=self._use.options,
-            ),
-            self._break,
+    @property
+    def use(self) -> ToolUse:
+        """The plugin with the options it goes on with."""
+        return self._now.use
+
+    def take(self, use: ToolUse) -> None:
+        """Go on with the options of *use*; new ones need a new instance, which is configured."""
+        for known in self._instances:
+            if known.use.asked == use.asked:
+                self._now = known
+                return
+        plugin = use.plugin()
+        self._now = _Instance(use, plugin, plugins.hooks(use.kind, plugin))
+        self._instances.append(self._now)
+        self._configure(self._now)
+
+    def _configure(self, instance: _Instance) -> None:
+        """Let the plugin import and warm up; one that cannot is not used with these options."""
+        hook = partial(
+            instance.hooks.configure,
+            place="process", target=self._target, options=instance.use.options, **self._given,
         )  # fmt: skip
+
+        def refuse(reason: str) -> None:
+            instance.refused = reason
+
+        # Only what a class says is known before `configure`; a property may not have an answer.
+        anywhere = getattr_static(instance.use.plugin, "runs_on", "") == "process"
+        on_worker = self._link is not None or anywhere
+        call = partial(self._timed, "configure", hook, _nothing, on_worker=on_worker)
+        self._means.boundary.call(f"{self.name}.configure", call, refuse)
 
     @property
     def needs_its_thread(self) -> bool:
-        """Whether the tool must be stopped on the thread it was started on."""
-        return getattr(self._instance, "runs_on", "thread") == "thread"
+        """Whether the plugin must be stopped on the thread it was started on."""
+        return self._link is None and getattr(self._now.plugin, "runs_on", "thread") == "thread"
 
-    def capture(self, window: Window, run_id: str, here: Here) -> Capture:
+    def capture(self, window: Window) -> Capture:
         """Describe the capture of *window* to whoever exports it."""
-        plugin = type(self._instance)
+        plugin = type(self._now.plugin)
         return Capture(
-            run_id=run_id,
+            run_id=self._means.run.run_id,
             target=self._target,
             window=window,
             tool=self.name,
-            host=here.host,
-            pid=here.pid,
-            options=dict(self._use.asked),
+            host=self._means.here.host,
+            pid=self._means.here.pid,
+            options=dict(self.use.asked),
             plugin=f"{plugin.__module__}:{plugin.__qualname__}",
+            kind="tool" if self._link is None else "engine",
         )
 
-    def prepare(self, capture: Capture, scratch: Path, out: Path, root: Path) -> None:
+    def prepare(self, window: Window, **said: Any) -> None:
         """Make the capture's folder and leave the line that says it is about to be opened."""
-        window = capture.window
-        key = {"window": attrs.asdict(window), "tool": self.name}
+        key: dict[str, Any] = {"window": attrs.asdict(window), "tool": self.name}
+        scratch, run = self._means.scratch, self._means.run.path
+        if self._link is not None:
+            key["target"] = attrs.asdict(self._target)
+            scratch /= self._target.folder
         folder = scratch / window.folder / self.name
-        own = type(self._instance).__module__ == "__main__"
-        self._job = Job(key, folder, out / self.name, root, in_process=own)
-        self._scribe.tell("opened", **key, scratch=str(folder), asked=dict(self._use.asked))
-        self._attempt("prepare", partial(_make_folder, folder, capture))
+        out = run / window.folder / self._target.folder / self.name
+        own = type(self._now.plugin).__module__ == "__main__"
+        self._job = Job(key, folder, out, run, in_process=own, measured=self._measured)
+        self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
+        self._attempt("prepare", partial(_make_folder, folder, self.capture(window)))
 
     def start(self, window: Window) -> None:
-        """Start the tool; what it refuses or breaks is recorded."""
+        """Start the plugin; what it refuses or breaks is recorded."""
         if self._job is None:
             return
-        if self.broken:
-            self._failed("start", f"not started: {self.broken}")
-            self._scribe.discard(self._job.folder)
+        why = self.broken or self._now.refused
+        if why:
+            self._failed("start", f"not started: {why}")
+            self._means.scribe.discard(self._job.folder)
             self._job = None
             return
         self._started = False
-        if not self.needs_its_thread and self._worker is None:
-            self._worker = Worker(f"rlprof-{self.name}")
         folder = self._job.folder / RAW
-        hook = partial(self._hooks.start, window=window, target=self._target, folder=folder)
-        tidy = partial(self._hooks.stop, window=window, folder=folder)
+        given = {"window": window, "folder": folder, **self._given}
+        hook = partial(self._now.hooks.start, target=self._target, **given)
+        tidy = partial(self._settled, partial(self._now.hooks.stop, **given))
         self._attempt("start", lambda: self._on_start(*self._timed("start", hook, tidy)))
 
     def stop(self, window: Window, reason: str) -> None:
-        """Stop the tool, started or not, and hand what it recorded on to be exported."""
+        """Stop the plugin, started or not, and hand what it recorded on to be exported."""
         job, self._job, self._recording = self._job, None, None
         if job is None:
             return
-        self._scribe.clock()
-        hook = partial(self._hooks.stop, window=window, folder=job.folder / RAW)
-        export = partial(self._scribe.exports.submit, job)
+        scribe = self._means.scribe
+        scribe.clock()
+        given = {"window": window, "folder": job.folder / RAW, **self._given}
+        hook = partial(self._now.hooks.stop, **given)
+        export = partial(scribe.exports.submit, job)
         seconds = None
         if self._unanswered != "start":  # that one is followed by a stop of its own
             done = self._attempt("stop", lambda: self._timed("stop", hook, export), key=job.key)
             seconds = done and done[1]
-        self._scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
+            self.last_stop_s = seconds or 0.0
+        scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
         if not self._started:
-            self._scribe.discard(job.folder)
+            scribe.discard(job.folder)
         elif self._unanswered != "stop":  # that one is followed by the export
             export()
 
@@ -143,10 +205,13 @@ class Recorder:
         self._ask("minibatch")
 
     def end(self) -> None:
-        """Let the tool's thread end."""
+        """Let the plugin's thread end."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
+
+    def _measured(self, size: int) -> None:
+        self.last_bytes = size
 
     def _ask(self, method: str, *args: Any) -> None:
         call = getattr(self._recording, method, None)
@@ -159,47 +224,66 @@ class Recorder:
         applied = dict(getattr(recording, "applied", None) or {})
         unsupported = dict(getattr(recording, "unsupported", None) or {})
         for option, reason in unsupported.items():
-            self._boundary.tell(f"{self.name}: {option}", reason)
-        key = self._job.key if self._job else {}
-        self._scribe.tell(
-            "started", **key, seconds=seconds, applied=applied, unsupported=unsupported
-        )
+            self._means.boundary.tell(f"{self.name}: {option}", reason)
+        self._tell("started", seconds=seconds, applied=applied, unsupported=unsupported)
 
     def _timed(
-        self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
+        self,
+        hook: str,
+        function: Callable[[], Any],
+        afterwards: Callable[[], Any],
+        *,
+        on_worker: bool | None = None,
     ) -> tuple[Any, float]:
         """Call *function* within its time; *afterwards* follows a call answered too late."""
         limit = f"{hook}_timeout_s"
-        timeout_s = getattr(self._limits, limit)
+        timeout_s = getattr(self._means.limits, limit)
+        if self._link is not None:
+            self._link.check()
         began = time.monotonic()
-        if self._worker is None:
+        if self.needs_its_thread if on_worker is None else not on_worker:
             result = function()
         else:
+            if self._worker is None:
+                self._worker = Worker(f"rlprof-{self.name}")
             try:
-                result = self._worker.call(function, timeout_s=timeout_s, afterwards=afterwards)
+                result = self._worker.call(
+                    partial(self._settled, function), timeout_s=timeout_s, afterwards=afterwards
+                )
             except Overrun:
                 self._unanswered = hook
                 self.broken = f"{hook} was not answered within {limit} {timeout_s:g}"
-                raise CaptureError(f"{self.broken}; the tool is not used again") from None
+                raise CaptureError(f"{self.broken}; {self.name} is not used again") from None
         seconds = time.monotonic() - began
         if seconds > timeout_s:
-            self._break(f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}")
-            self._boundary.tell(f"{self.name}.{hook}", f"{self.broken}; the tool is not used again")
+            self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
+            self._means.boundary.tell(
+                f"{self.name}.{hook}", f"{self.broken}; {self.name} is not used again"
+            )
         return result, round(seconds, 6)
+
+    def _settled(self, hook: Callable[[], Any]) -> Any:
+        """Call *hook*; what an engine's hook promises is waited for."""
+        result = hook()
+        return result if self._link is None else self._link.settle(result)
 
     def _attempt(
         self, hook: str, function: Callable[[], Any], key: Mapping[str, Any] | None = None
     ) -> Any:
         failed = partial(self._failed, hook, key=key)
-        return self._boundary.call(f"{self.name}.{hook}", function, failed)
+        return self._means.boundary.call(f"{self.name}.{hook}", function, failed)
 
     def _failed(self, hook: str, error: str, key: Mapping[str, Any] | None = None) -> None:
+        self._tell("failed", key=key, hook=hook, error=error)
+
+    def _tell(self, event: str, *, key: Mapping[str, Any] | None = None, **fields: Any) -> None:
         key = key or (self._job.key if self._job else None)
         if key is not None:
-            self._scribe.tell("failed", **key, hook=hook, error=error)
+            self._means.scribe.tell(event, **key, **fields)
 
-    def _break(self, reason: str) -> None:
-        self.broken = reason
+
+def _nothing() -> None:
+    """Follow a configure that was answered too late: nothing was started."""
 
 
 def _make_folder(folder: Path, capture: Capture) -> None:

@@ -49,7 +49,8 @@ class Scribe:
         boundary: Boundary,
         tick: Callable[[], None],
     ) -> None:
-        self.over_budget = False
+        self.spent = 0
+        """Bytes of all artifacts of the run, when this process added one last."""
         self.dropped = 0
         self._folder = folder
         self._scratch = scratch
@@ -69,6 +70,11 @@ class Scribe:
         self._next_clock = 0.0
         self._thread = threading.Thread(target=self._run, name="rlprof-scribe", daemon=True)
         self._thread.start()
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether the run may take no further window."""
+        return self.spent >= self._limits.bytes
 
     def tell(self, event: str, **fields: Any) -> None:
         """Leave a line for the manifest."""
@@ -144,7 +150,7 @@ class Scribe:
                 ticket.set()
         self._tidy()
         if any(line["event"] == "artifact" for line in lines):
-            self.over_budget = self._spent() >= self._limits.bytes
+            self.spent = self._add_up()
 
     def _look(self) -> None:
         """Say it if somebody has removed the run folder: writing to open files goes on silently."""
@@ -186,7 +192,7 @@ class Scribe:
         count = 0 if len(self._spans) else len(self._raw)  # they wait where counted
         self._spans.write(as_line(span_record(self._raw.popleft())) for _ in range(count))
 
-    def _spent(self) -> int:
+    def _add_up(self) -> int:
         """Add up the artifacts of the whole run."""
         return sum(
             int(line["artifact"]["size"])

@@ -9,40 +9,28 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from contextlib import ExitStack
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
-
 from rlprof.session import _current
 from rlprof.session._boundary import survives
+from rlprof.session._mailbox import Mailbox
+from rlprof.session._recorder import Means
 from rlprof.session._scope import Scope
-from rlprof.session._window import OpenWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    import asyncio
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
-    from rlprof.config import Limits
-    from rlprof.rundir import Here, RunFolder
-    from rlprof.schedule import Schedule
+    from rlprof.config import Config
     from rlprof.session._boundary import Boundary
-    from rlprof.session._recorder import Recorder
     from rlprof.session._scribe import Scribe
-    from rlprof.types import Target, Window
+    from rlprof.session._track import Track
 
 T = TypeVar("T")
-
-
-@attrs.frozen
-class Place:
-    """Who the session is and where its data go."""
-
-    target: Target
-    here: Here
-    run: RunFolder
-    scratch: Path
 
 
 class Session:
@@ -50,39 +38,37 @@ class Session:
 
     def __init__(
         self,
-        place: Place,
-        schedule: Schedule,
-        limits: Limits,
+        config: Config,
         boundary: Boundary,
-        *,
-        scribe: Callable[[Callable[[], None]], Scribe],
+        means: Callable[[Callable[[], None]], Means],
     ) -> None:
         self.boundary = boundary
         self.ids = itertools.count(1)
         self.current_step: int | None = None
-        self._place = place
-        self._schedule = schedule
-        self._limits = limits
-        self.scribe = scribe(self._check_time)
-        self._recorders: Sequence[Recorder] = ()
-        self._open: OpenWindow | None = None
-        self._edge = threading.RLock()  # taken where a window may open or close, never idle
+        self._config = config
+        self._tracks: tuple[Track, ...] = ()
         self._step_id = 0
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
-        self._used: set[str] = set()
-        self._captured_step: int | None = None
         self._is_closed = False
+        self._mailbox: Mailbox | None = None
+        self.means = means(self._tick)
+        self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
+
+    @property
+    def scribe(self) -> Scribe:
+        """The helper thread."""
+        return self.means.scribe
 
     @property
     def run_dir(self) -> Path:
         """The run folder."""
-        return self._place.run.path
+        return self.means.run.path
 
     @property
     def is_recording(self) -> bool:
         """Whether a window is open in this process."""
-        return self._open is not None and self._open.is_recording
+        return any(track.is_recording for track in self._tracks)
 
     # What the working thread calls
 
@@ -113,13 +99,8 @@ class Session:
         self.current_step = step
         self._step_id = next(self.ids)
         self._occurrences = {}
-        if self._open is not None and self._open.owner is None:
-            if self._open.window.start_step <= step < self._open.window.end_step:
-                self._captured_step = step
-            else:
-                self._close_window("end")
-        if self._open is None:
-            self._open_window(self._schedule.at_step(step), None)
+        for track in self._tracks:
+            track.begin_step(step)
         self._step_ns = time.monotonic_ns()
 
     def phase(self, name: str) -> Scope:
@@ -136,9 +117,43 @@ class Session:
     @survives
     def minibatch(self) -> None:
         """Say that a mini-batch has ended."""
-        if self._open is not None and self._open.is_recording:
-            self._open.minibatch()
-            self._check_time()
+        for track in self._tracks:
+            track.minibatch()
+
+    def attach(
+        self,
+        handle: Any,
+        *,
+        role: str = "rollout",
+        replica: int = 0,
+        ranks: Iterable[int] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        coordinates: Mapping[str, int] | None = None,
+    ) -> None:
+        """Record a rollout engine from now on, in the windows of *role*.
+
+        *handle* is the engine as the plugin wants it: an object, an address. *ranks* are the
+        global ranks it holds, unless it is one rank a replica; *loop* is the event loop its
+        asynchronous methods belong to. Attached again (it was restarted), a replica is replaced.
+
+        Raise ConfigError where the config names no engine for *role*, or cannot work.
+        """
+        if self._is_closed:
+            return
+        from rlprof.session._begin import engine_track
+
+        made = engine_track(
+            self._config, self.means, handle,
+            role=role, replica=replica, ranks=ranks, loop=loop, coordinates=coordinates,
+        )  # fmt: skip
+        if made is None:
+            return
+        track, uses = made
+        before = [one for one in self._tracks if one.link and one.target == track.target]
+        for one in before:
+            self.boundary.call("attach", one.retire, lambda _: None)
+        self._tracks = (*(one for one in self._tracks if one not in before), track)
+        self.boundary.call("attach", lambda: track.adopt(uses), lambda _: None)
 
     @survives
     def close(self) -> None:
@@ -148,16 +163,12 @@ class Session:
         self._is_closed = True
         if _current.session is self:
             _current.session = None
-        self._end_step()
         try:
-            with self._edge:
-                if self._open is not None:
-                    ends_here = self._open.owner is None
-                    self._open.stop("end" if ends_here else "the session was closed")
-                    self._open = None
-        finally:  # strict passes on what stop raises, and still loses nothing
-            for recorder in self._recorders:
-                recorder.end()
+            self._end_step()
+            with ExitStack() as stack:  # all of them, even if strict lets one raise
+                for track in self._tracks:
+                    stack.callback(track.retire)
+        finally:
             self.scribe.close()
 
     def __enter__(self) -> Session:
@@ -178,12 +189,9 @@ class Session:
         """Count the phase, open its window if one is due, and open its range."""
         scope.occurrence = self._occurrences.get(scope.name, 0)
         self._occurrences[scope.name] = scope.occurrence + 1
-        if self._open is None and not self._is_closed:
-            window = self._schedule.at_phase(self.current_step, scope.name, scope.occurrence)
-            self._open_window(window, scope)
-        if self._open is not None and self._open.is_recording:
-            self._check_time()
-            self._open.push(scope)
+        if not self._is_closed:
+            for track in self._tracks:
+                track.enter_phase(scope)
 
     @survives
     def leave(self, scope: Scope) -> None:
@@ -197,68 +205,9 @@ class Session:
             "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
             scope.step, scope.thread, scope.id, above, scope.occurrence, scope.attributes,
         ))  # fmt: skip
-        if scope.is_phase and self._open is not None:
-            if self._open.is_recording:
-                self._open.pop(scope)
-            if self._open.owner is scope:
-                self._close_window("end")
-
-    # Windows
-
-    def adopt(self, recorders: Sequence[Recorder]) -> None:
-        """Take the tools that record this process."""
-        self._recorders = recorders
-
-    def forget(self) -> None:
-        """Become deaf, in a forked child."""
-        self._is_closed = True
-        self._open = None
-        self._recorders = ()
-
-    def _open_window(self, window: Window | None, owner: Scope | None) -> None:
-        if window is None or not self._recorders:
-            return
-        if self.scribe.over_budget:
-            spent = f"limits.bytes {self._limits.bytes:,} is reached"
-            self._captured_step = window.start_step
-            self._skip(window.start_step, spent)
-            return
-        while window.id in self._used:  # a step that comes again, after a rollback
-            window = attrs.evolve(window, occurrence=window.occurrence + 1)
-        with self._edge:
-            if self._open is not None:
-                return
-            self._used.add(window.id)
-            self._captured_step = self.current_step
-            opened = OpenWindow(window, self._recorders, owner)
-            self._prepare(window)
-            self.scribe.clock()
-            self.scribe.flush()
-            self._open = opened
-            opened.start()
-
-    def _prepare(self, window: Window) -> None:
-        place = self._place
-        out = place.run.path / window.folder / place.target.folder
-        for recorder in self._recorders:
-            recorder.prepare(
-                recorder.capture(window, place.run.run_id, place.here), place.scratch, out,
-                place.run.path,
-            )  # fmt: skip
-
-    def _close_window(self, reason: str) -> None:
-        with self._edge:
-            opened, self._open = self._open, None
-            if opened is not None:
-                opened.stop(reason)
-
-    def _check_time(self) -> None:
-        """Close a window that is too old, here if this thread may; the helper thread asks too."""
-        opened = self._open
-        if opened is None or not opened.overdue(self._limits.window_s) or not opened.may_stop_here:
-            return
-        with self._edge:
-            opened.stop(f"limits.window_s {self._limits.window_s:g} was reached")
+        if scope.is_phase:
+            for track in self._tracks:
+                track.leave_phase(scope)
 
     # Steps
 
@@ -270,29 +219,32 @@ class Session:
             "step", f"step {step}", self._step_ns, time.monotonic_ns(), step,
             threading.get_ident(), self._step_id, None, 0, None,
         ))  # fmt: skip
-        if self._recorders and step in self._schedule.steps and self._captured_step != step:
-            self._skip(step, self._why_nothing())
+        for track in self._tracks:
+            track.end_step(step, self._occurrences)
 
     @survives
     def _end_steps(self) -> None:
         self._end_step()
-        if self._open is not None and self._open.owner is None:
-            self._close_window("end")
+        for track in self._tracks:
+            track.end_steps()
 
-    def _why_nothing(self) -> str:
-        seen = ", ".join(sorted(self._occurrences)) or "none"
-        wanted = self._schedule.phases
-        if self._open is not None:
-            return f"the window {self._open.window.id} was still open"
-        if self._schedule.mode == "continuous":
-            return "its window could not be opened"
-        if wanted is None:
-            return (
-                "the step entered no phase, and discrete mode records phases; mark them with "
-                "prof.phase(...), or set mode: continuous"
-            )
-        return f"the step entered none of {', '.join(wanted)}; it entered: {seen}"
+    # The helper thread
 
-    def _skip(self, step: int, reason: str) -> None:
-        self.scribe.tell("skipped", step=step, reason=reason)
-        self.boundary.tell("skipped", f"step {step}: {reason}")
+    def _tick(self) -> None:
+        for track in self._tracks:
+            track.check_time()
+        if self._mailbox is not None and not self._is_closed:
+            self._mailbox.look(self.means)
+
+    # How it is made, and unmade in a forked child
+
+    def add(self, track: Track) -> None:
+        """Take the track of the process itself."""
+        self._tracks = (*self._tracks, track)
+
+    def forget(self) -> None:
+        """Become deaf, in a forked child."""
+        self._is_closed = True
+        for track in self._tracks:
+            track.forget()
+        self._tracks = ()

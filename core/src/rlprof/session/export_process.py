@@ -44,7 +44,7 @@ def export(folder: Path, out: Path, root: Path) -> None:
     try:
         capture = read_capture(folder)
         out.mkdir(parents=True, exist_ok=True)
-        hooks = plugins.hooks("tool", load_class(capture.plugin)())
+        hooks = plugins.hooks(capture.kind, load_class(capture.plugin)())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out) or []
         artifacts = [_filled_in(artifact, out, root) for artifact in found]
     except Exception as exc:  # a stranger's code; what it raised goes into the manifest

@@ -1,0 +1,39 @@
+"""The way to one engine: its handle, and the event loop its asynchronous hooks belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import attrs
+
+from rlprof.errors import CaptureError
+
+
+@attrs.frozen(eq=False)
+class Link:
+    """What `Session.attach` was given."""
+
+    handle: Any
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Refuse to wait, on the thread of the engine's loop, for what that loop should do."""
+        if self.loop is not None and asyncio._get_running_loop() is self.loop:
+            raise CaptureError(
+                "the phase was entered on the engine's own event loop, which cannot answer while "
+                "it waits; enter it with asyncio.to_thread, or attach without loop="
+            )
+
+    def settle(self, result: Any) -> Any:
+        """Wait for what a hook returned, if it must be waited for; called on a worker's thread."""
+        if not inspect.isawaitable(result):
+            return result
+        if self.loop is None:
+            return asyncio.run(_awaited(result))
+        return asyncio.run_coroutine_threadsafe(_awaited(result), self.loop).result()
+
+
+async def _awaited(promise: Any) -> Any:
+    return await promise

@@ -1,0 +1,72 @@
+"""Requests to this process: read by the helper thread, checked like a config, answered once."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import control
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+from rlprof.schedule import Demand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from rlprof.config import Config
+    from rlprof.session._recorder import Means
+    from rlprof.session._track import Track
+
+
+class Mailbox:
+    """Looks at what the run is asked, and hands it to the tracks that are meant."""
+
+    def __init__(self, run: Path, config: Config, tracks: Callable[[], Sequence[Track]]) -> None:
+        self._run = run
+        self._config = config
+        self._tracks = tracks
+        self._seen: set[str] = set()
+        list(control.waiting(run, self._seen))  # those of before were not meant for this process
+
+    def look(self, means: Means) -> None:
+        """Answer what has come in since the last look."""
+        for file in control.waiting(self._run, self._seen):
+            try:
+                request = control.read(file)
+            except ConfigError as exc:
+                means.boundary.tell("request", str(exc))
+                continue
+            for track in self._tracks():
+                if track.target.role == request.role and self._is_meant(request, track):
+                    self._answer(request, track, means)
+
+    def _is_meant(self, request: control.Request, track: Track) -> bool:
+        return any(request.includes(rank) for rank in track.ranks)
+
+    def _answer(self, request: control.Request, track: Track, means: Means) -> None:
+        said: dict[str, Any] = {"request": request.as_data()}
+        if track.link is not None:
+            said["target"] = attrs.asdict(track.target)
+        kind = "tool" if track.link is None else "engine"
+        try:
+            control.check(request, self._config)
+            data = control.as_config(request, self._config)
+            checked, tools = check_config(data, roles=[request.role])
+            uses = [use for use in tools[request.role] if use.kind == kind]
+        except ConfigError as exc:
+            means.scribe.tell("request", **said, error="; ".join(exc.faults))
+            means.boundary.tell(f"request {request.id}", "; ".join(exc.faults))
+            return
+        if not uses:  # the role is recorded through its engines, or by its processes' tools, alone
+            return
+        role = checked.roles[request.role]
+        demand = Demand(request.id, request.next, checked.mode, role.phases, request.at)
+        if not means.scratch.exists():
+            means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        track.ask(demand, uses)
+        means.scribe.tell("request", **said, error="")
+        steps = f"the next {request.next} step(s)"
+        means.boundary.say(f"request {request.id} of {request.by or os.getuid()}: {steps}")

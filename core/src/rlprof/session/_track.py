@@ -1,0 +1,236 @@
+"""One target as a session records it: by its agenda, one window at a time.
+
+The process itself is one; each engine that was attached is another. They share the steps and the
+phases, and neither waits for the other's windows.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.session._pressure import lighter
+from rlprof.session._recorder import Recorder
+from rlprof.session._window import OpenWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rlprof.config import ToolUse
+    from rlprof.schedule import Agenda, Demand, Schedule
+    from rlprof.session._link import Link
+    from rlprof.session._recorder import Means
+    from rlprof.session._scope import Scope
+    from rlprof.types import Target, Window
+
+
+class Track:
+    """What is recorded of one target, and the window of it that is open."""
+
+    def __init__(
+        self,
+        target: Target,
+        agenda: Agenda,
+        means: Means,
+        *,
+        link: Link | None = None,
+        ranks: tuple[int, ...] = (),
+    ) -> None:
+        self.target = target
+        self.ranks = ranks or (target.rank,)
+        """The global ranks it holds."""
+        self.agenda = agenda
+        self.link = link
+        self._means = means
+        self._uses: Sequence[ToolUse] = ()
+        self._recorders: dict[str, Recorder] = {}
+        self._open: OpenWindow | None = None
+        self._edge = threading.RLock()  # taken where a window may open or close, never idle
+        self._rule: Schedule = agenda.own
+        self._demand: Demand | None = None
+        self._asked: dict[str, Sequence[ToolUse]] = {}
+        self._served: dict[str, list[int]] = {}
+        self._used: set[str] = set()
+        self._captured_step: int | None = None
+
+    def adopt(self, uses: Sequence[ToolUse]) -> None:
+        """Take what records this target by its own schedule, and let it warm up."""
+        self._uses = uses
+        self._take(uses)
+
+    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
+        """Take a demand, from whatever thread; its first step is one that begins after this."""
+        self._asked[demand.id] = uses
+        self.agenda.ask(demand)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a window is open and its tools record."""
+        return self._open is not None and self._open.is_recording
+
+    # Steps and phases
+
+    def end_step(self, step: int, phases: Iterable[str]) -> None:
+        """Say why nothing was recorded of *step*, if something was due, and what was served."""
+        if self._recorders and step in self._rule.steps and self._captured_step != step:
+            self._skip(step, self._why_nothing(phases))
+        if self._demand is not None:
+            self._served[self._demand.id].append(step)
+            if self._demand not in self.agenda.waiting:
+                self._tell_served(self._demand)
+            self._demand = None
+
+    def begin_step(self, step: int) -> None:
+        """Close the window that ended before *step*, and open the one that begins with it."""
+        opened = self._open
+        if opened is not None and opened.owner is None:
+            if opened.window.start_step <= step < opened.window.end_step:
+                self._captured_step = step
+            else:
+                self.close_window("end")
+        is_busy = self._open is not None
+        self._rule, self._demand = self.agenda.at(step, is_busy=is_busy)
+        if self._demand is not None:
+            self._served.setdefault(self._demand.id, [])
+            self._take(self._asked[self._demand.id])
+        if not is_busy:
+            self._open_window(self._rule.at_step(step), None, step)
+
+    def end_steps(self) -> None:
+        """Close the window of the steps that have ended."""
+        if self._open is not None and self._open.owner is None:
+            self.close_window("end")
+
+    def enter_phase(self, scope: Scope) -> None:
+        """Open the phase's window if one is due, and its range if one is open."""
+        if self._open is None:
+            window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
+            self._open_window(window, scope, scope.step)
+        if self._open is not None and self._open.is_recording:
+            self.check_time()
+            self._open.push(scope)
+
+    def leave_phase(self, scope: Scope) -> None:
+        """Close the phase's range, and its window if it has one."""
+        if self._open is None:
+            return
+        if self._open.is_recording:
+            self._open.pop(scope)
+        if self._open.owner is scope:
+            self.close_window("end")
+
+    def minibatch(self) -> None:
+        """Tell the recordings of the next mini-batch."""
+        if self._open is not None and self._open.is_recording:
+            self._open.minibatch()
+            self.check_time()
+
+    # Windows
+
+    def _take(self, uses: Sequence[ToolUse]) -> None:
+        """Have a recorder for each of *uses*."""
+        for use in uses:
+            if use.name in self._recorders:
+                self._recorders[use.name].take(use)
+            else:
+                recorder = Recorder(use, self.target, self._means, link=self.link)
+                self._recorders[use.name] = recorder
+
+    def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:
+        uses = self._uses if self._demand is None else self._asked[self._demand.id]
+        if window is None or not uses:
+            return
+        if self._means.scribe.over_budget:
+            self._captured_step = window.start_step
+            self._skip(window.start_step, f"limits.bytes {self._means.limits.bytes:,} is reached")
+            return
+        while window.id in self._used:  # a step that comes again, after a rollback
+            window = attrs.evolve(window, occurrence=window.occurrence + 1)
+        with self._edge:
+            if self._open is not None:
+                return
+            self._used.add(window.id)
+            self._captured_step = step
+            recorders = [self._prepared(use, window) for use in uses]
+            self._open = OpenWindow(window, recorders, owner)
+            self._means.scribe.clock()
+            self._means.scribe.flush()
+            self._open.start()
+
+    def _prepared(self, use: ToolUse, window: Window) -> Recorder:
+        """Let the recorder of *use* make ready, with lighter options if the last were too much."""
+        recorder = self._recorders[use.name]
+        said: dict[str, Any] = {}
+        left = self._means.limits.bytes - self._means.scribe.spent
+        recorder.take(use)
+        found = lighter(recorder, use, left=left, limits=self._means.limits)
+        if found is not None:
+            chosen, said["lighter"] = found
+            recorder.take(chosen)
+            self._means.boundary.say(f"{window.id}: {use.name} records less: {said['lighter']}")
+        if self._demand is not None:
+            said["request"] = self._demand.id
+        recorder.prepare(window, **said)
+        return recorder
+
+    def close_window(self, reason: str) -> None:
+        """Stop what records; what waits for the run folder is the helper thread's."""
+        with self._edge:
+            opened, self._open = self._open, None
+            if opened is not None:
+                opened.stop(reason)
+
+    def check_time(self) -> None:
+        """Close a window that is too old, here if this thread may; the helper thread asks too."""
+        opened, window_s = self._open, self._means.limits.window_s
+        if opened is None or not opened.overdue(window_s) or not opened.may_stop_here:
+            return
+        with self._edge:
+            opened.stop(f"limits.window_s {window_s:g} was reached")
+
+    def retire(self) -> None:
+        """Close the window that is open, say which demands were not served, and end."""
+        try:
+            if self._open is not None:
+                ends_here = self._open.owner is None
+                self.close_window("end" if ends_here else "the session was closed")
+        finally:  # strict passes on what stop raises, and still loses nothing
+            for demand in self.agenda.waiting:
+                self._tell_served(demand, error="the session was closed before")
+            for recorder in self._recorders.values():
+                recorder.end()
+
+    def forget(self) -> None:
+        """Become deaf, in a forked child."""
+        self._open = None
+        self._uses, self._recorders = (), {}
+
+    # What is said
+
+    def _why_nothing(self, phases: Iterable[str]) -> str:
+        if self._open is not None:
+            return f"the window {self._open.window.id} was still open"
+        if self._rule.mode == "continuous":
+            return "its window could not be opened"
+        if self._rule.phases is None:
+            return (
+                "the step entered no phase, and discrete mode records phases; mark them with "
+                "prof.phase(...), or set mode: continuous"
+            )
+        seen = ", ".join(sorted(phases)) or "none"
+        return f"the step entered none of {', '.join(self._rule.phases)}; it entered: {seen}"
+
+    def _skip(self, step: int, reason: str) -> None:
+        said: Mapping[str, Any] = {} if self._demand is None else {"request": self._demand.id}
+        self._means.scribe.tell("skipped", **self._key, step=step, reason=reason, **said)
+        self._means.boundary.tell("skipped", f"step {step}: {reason}")
+
+    def _tell_served(self, demand: Demand, error: str = "") -> None:
+        steps = self._served.pop(demand.id, [])
+        self._means.scribe.tell("served", **self._key, request=demand.id, steps=steps, error=error)
+
+    @property
+    def _key(self) -> dict[str, Any]:
+        return {} if self.link is None else {"target": attrs.asdict(self.target)}
