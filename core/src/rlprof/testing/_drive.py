@@ -1,0 +1,188 @@
+"""Calls the hooks of one plugin as core calls them, and exports as core does: elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from rlprof import plugins
+from rlprof.config._structure import Faults, structure
+from rlprof.config._tools import NoOptions
+from rlprof.session.export_process import RAW
+from rlprof.types import Artifact, Capture, Target, Window
+
+EXPORT_S = 120
+"""How long the kit waits for an export or a launch in another process."""
+FIRST = Window(7, 8, "update_actor")
+SECOND = Window(9, 10, "update_actor")
+_RUN_ID = "kit-run"
+
+
+@attrs.frozen
+class Recorded:
+    """A capture's folder as core leaves it: `capture.json`, and `raw` for the plugin."""
+
+    folder: Path
+    capture: Capture
+    began_ns: int = 0
+    """The wall clock before `start`, and after `stop`."""
+    ended_ns: int = 0
+
+    @property
+    def raw(self) -> Path:
+        """The folder the plugin was given."""
+        return self.folder / RAW
+
+    def untimed(self) -> Recorded:
+        """Return it without its times, for one that was not closed."""
+        return attrs.evolve(self, ended_ns=0)
+
+    def copy(self, to: Path) -> Recorded:
+        """Return a copy below *to*, as a crash at this moment would leave it."""
+        folder = to / self.folder.name
+        shutil.copytree(self.folder, folder)
+        return attrs.evolve(self, folder=folder)
+
+
+@attrs.frozen
+class Exported:
+    """What an export in another process came to."""
+
+    artifacts: tuple[Artifact, ...]
+    error: str
+    out: Path
+
+    def file(self, artifact: Artifact) -> Path:
+        """Find *artifact* on disk."""
+        return self.out / artifact.path
+
+
+class Driven:
+    """One instance of a plugin, as core makes one per target."""
+
+    def __init__(
+        self,
+        kind: plugins.Kind,
+        plugin: type[Any],
+        name: str,
+        options: Any,
+        home: Path,
+        **handle: Any,
+    ) -> None:
+        self.instance = plugin()
+        self.hooks = plugins.hooks(kind, self.instance)
+        self.asked = json.loads(json.dumps(options))
+        self.options = structured(plugin, self.asked)
+        self._kind = kind
+        self._name = name
+        self._home = home
+        self._handle = handle
+        replica = 0 if kind == "engine" else None
+        role = "rollout" if kind == "engine" else "actor"
+        self.target = Target(role, 0, 2, replica=replica, coordinates={"tp": 0})
+
+    def configure(self) -> Driven:
+        """Configure it inside the process."""
+        self.hooks.configure(
+            place="process", target=self.target, options=self.options, **self._handle
+        )
+        return self
+
+    def prepare(self, window: Window) -> Recorded:
+        """Make the folder of a capture, as core does before `start`."""
+        plugin = type(self.instance)
+        capture = Capture(
+            run_id=_RUN_ID,
+            target=self.target,
+            window=window,
+            tool=self._name,
+            host="kit-host",
+            pid=os.getpid(),
+            options=self.asked,
+            plugin=f"{plugin.__module__}:{plugin.__qualname__}",
+            kind="engine" if self._kind == "engine" else "tool",
+        )
+        folder = self._home / f"window-{window.start_step}"
+        (folder / RAW).mkdir(parents=True, exist_ok=True)
+        (folder / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
+        return Recorded(folder, capture, began_ns=time.time_ns())
+
+    def start(self, recorded: Recorded, folder: Path | None = None) -> Any:
+        """Start the window of *recorded*; into *folder*, if one is given."""
+        return self.hooks.start(
+            window=recorded.capture.window,
+            target=self.target,
+            folder=folder or recorded.raw,
+            **self._handle,
+        )
+
+    def stop(self, recorded: Recorded, folder: Path | None = None) -> Recorded:
+        """Stop it, and note the time."""
+        self.hooks.stop(
+            window=recorded.capture.window, folder=folder or recorded.raw, **self._handle
+        )
+        return attrs.evolve(recorded, ended_ns=time.time_ns())
+
+
+def structured(plugin: type[Any], asked: Any) -> Any:
+    """Make a value of the plugin's `Options`, or fail saying why that cannot be."""
+    faults = Faults()
+    value = structure(getattr(plugin, "Options", NoOptions), asked, path="options", faults=faults)
+    if faults:
+        told = "; ".join(f"{path}: {message}" for path, all_ in faults.found.items()
+                         for message in all_)  # fmt: skip
+        pytest.fail(f"the options declared beside `plugin` are refused: {told}")
+    return value
+
+
+def export_here(kind: plugins.Kind, plugin: type[Any], recorded: Recorded, out: Path) -> Any:
+    """Let a new instance export, in this process; what it raises passes."""
+    out.mkdir(parents=True, exist_ok=True)
+    hooks = plugins.hooks(kind, plugin())
+    return hooks.export(capture=recorded.capture, folder=recorded.raw, out=out) or []
+
+
+def export_elsewhere(recorded: Recorded, out: Path) -> Exported:
+    """Export in another process, the one core uses; *recorded* is used up."""
+    argv = [sys.executable, "-m", "rlprof.session.export_process"]
+    argv += [str(recorded.folder), str(out), str(out), str(EXPORT_S)]
+    result = python(argv, cwd=recorded.folder)
+    file = recorded.folder / "exported.json"
+    assert file.exists(), (
+        f"export: its process ended with {result.returncode}, with no word of the outcome; export "
+        f"must return or raise. Its last words: {result.stderr[-2000:]}"
+    )
+    found = json.loads(file.read_bytes())
+    artifacts = tuple(Artifact(**artifact) for artifact in found["artifacts"])
+    return Exported(artifacts, found["error"], out)
+
+
+def python(
+    argv: list[str], cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python that finds what this one finds, within its time."""
+    path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path if place)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
+    try:
+        return subprocess.run(
+            argv,
+            cwd=cwd,
+            env=kept | {"PYTHONPATH": path} | (env or {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=EXPORT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"{' '.join(argv[1:4])} ... did not end within {EXPORT_S} s; hooks must return")

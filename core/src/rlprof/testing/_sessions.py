@@ -1,0 +1,94 @@
+"""A tool in real sessions: opened by its name, exported by core, beside itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import rlprof
+from rlprof import plugins
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+from rlprof.testing._windows import WindowTests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pytest
+
+    from rlprof.rundir import Run
+
+
+class SessionTests(WindowTests):
+    """Laws of sessions."""
+
+    def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Return a config that records every step of one actor with the tool."""
+        return {
+            "tool": name,
+            "steps": {"every": 1},
+            "roles": {"actor": {}},
+            "tools": {name: dict(options)},
+        } | more
+
+    def _session(self, config: Mapping[str, Any], home: Path, steps: int = 2) -> tuple[Run, Any]:
+        """Work for some steps in a session; return the run, and what the work came to."""
+        places = {"run_dir": str(home / "runs"), "scratch_dir": str(home / "scratch")}
+        results = []
+        with rlprof.open({**config, **places}, role="actor", rank=0, world_size=1) as prof:
+            for _ in prof.steps(range(1, steps + 1)):
+                with prof.phase("update_actor"):
+                    results.append(self.work())
+        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        return rlprof.read(prof.run_dir), results
+
+    def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
+        """`rlprof.open` with the tool by name: every window is whole, and nothing is noted."""
+        self._skip_where_it_cannot_run()
+
+        run, _ = self._session(self.config_of(called, self.options), tmp_path)
+
+        told = [(capture.window.id, capture.state, capture.notes) for capture in run.captures]
+        assert told == [("1/update_actor", "whole", ()), ("2/update_actor", "whole", ())], (
+            "a window came to something else than whole; its notes say why"
+        )
+        assert run.problems == ()
+        assert run.skipped == ()
+
+    def test_recording_does_not_change_the_work(self, called: str, tmp_path: Path) -> None:
+        """The result of seeded work is the same with the tool and without it."""
+        self._skip_where_it_cannot_run()
+        alone = self.work()
+        assert alone == self.work(), "work() gives another result every time; seed it"
+
+        _, results = self._session(self.config_of(called, self.options), tmp_path)
+
+        assert [alone, alone] == results, (
+            "the tool changes what it records: it must draw no random numbers, change no global "
+            "state, and raise nothing into the work"
+        )
+
+    def test_two_at_once_are_refused_or_both_record(
+        self, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two of it in one process are refused before the run by their claims, or both work."""
+        self._skip_where_it_cannot_run()
+        again = f"{called}_again"
+        monkeypatch.setitem(plugins._registered, ("tool", again), self.plugin)
+        options = {called: dict(self.options), again: dict(self.options)}
+        config = self.config_of(called, {}, tool=[called, again], tools=options)
+
+        try:
+            check_config(config)
+        except ConfigError as exc:
+            claims = getattr(self.plugin, "claims", {})
+            assert claims, f"refused without a claim: {exc}"
+            assert any(claim in str(exc) for claim in claims), str(exc)
+            return
+
+        run, _ = self._session(config, tmp_path, steps=1)
+        told = {capture.tool: (capture.state, capture.notes) for capture in run.captures}
+        assert told == {called: ("whole", ()), again: ("whole", ())}, (
+            "two of it at once harm each other; declare what only one can have, e.g. "
+            'claims = {"my_profiler": "process"}'
+        )
