@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SNAPSHOT = "snapshot.pickle"
 _OOM = "oom-{}.pickle"
+_END = "memory.json"
+"""Written last: the size of each snapshot, so that a cut one can be told from a whole one."""
 _MOST_OOM = 3
 """Code that catches an out-of-memory error tends to meet it again at once."""
 
@@ -77,18 +79,33 @@ class TorchMemory:
             memory._dump_snapshot(str(folder / _SNAPSHOT))
         finally:
             memory._record_memory_history(enabled=None)
-        (folder / "memory.json").write_text(json.dumps({"out_of_memory": self._oom_count}))
+        sizes = {file.name: file.stat().st_size for file in folder.glob("*.pickle")}
+        (folder / _END).write_text(json.dumps({"sizes": sizes}))
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         """Name the snapshots; they are pickles and are not opened, not even to be checked."""
+        try:
+            sizes = json.loads((folder / _END).read_bytes())["sizes"]
+        except (OSError, ValueError, KeyError, TypeError):
+            sizes = {}
         made = []
         for raw in sorted(folder.glob("*.pickle")):
             suffix = "" if raw.name == _SNAPSHOT else f"_{raw.stem}"
             name = f"{capture.stem}{suffix}.memory.pickle"
-            shutil.move(raw, out / name)
-            note = "written when an allocation failed" if suffix else ""
-            made.append(Artifact(path=name, kind="files", format="pickle", note=note))
+            shutil.copyfile(raw, out / name)
+            is_whole = sizes.get(raw.name) == raw.stat().st_size
+            said = ["written when an allocation failed"] if suffix else []
+            said += [] if is_whole else ["the process ended while it was written; it may be cut"]
+            made.append(
+                Artifact(
+                    path=name,
+                    kind="files",
+                    format="pickle",
+                    status="whole" if is_whole else "partial",
+                    note="; ".join(said),
+                )
+            )
         if not made:
             raise CaptureError("torch left no snapshot")
         return made

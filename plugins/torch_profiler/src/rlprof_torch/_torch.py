@@ -129,7 +129,10 @@ class Torch:
             "applied": notes.get("applied") or {},
         }
         marks = [(int(before), int(after)) for before, after in part.get("marks", [])]
-        found = finish(folder / str(part["file"]), out / name, header=header, marks=marks)
+        try:
+            found = finish(folder / str(part["file"]), out / name, header=header, marks=marks)
+        except (FileNotFoundError, ValueError) as exc:
+            raise CaptureError(f"the raw trace cannot be read: {exc}") from exc
         said = []
         if found.truncated:
             said.append("the raw trace was cut: what was whole is kept")
