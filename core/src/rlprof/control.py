@@ -116,7 +116,7 @@ def read(file: Path) -> Request:
 def waiting(run: Path, seen: set[str]) -> Iterator[Path]:
     """List the requests that are not in *seen* yet, oldest first, and add them to it."""
     try:
-        names = os.listdir(run / FOLDER)
+        names = [file.name for file in (run / FOLDER).iterdir()]
     except OSError:  # nobody has asked yet
         return
     for name in sorted(names):

@@ -68,7 +68,7 @@ def _of_role(
     uses = []
     for (kind, name), plugin in loaded.items():
         if broken.isdisjoint(_places(role, kind, name)):
-            use = _use(config, role, kind, plugin, name, faults)
+            use = _use(config, role, (kind, name), plugin, faults)
             if use is not None:
                 uses.append(use)
     try:
@@ -108,9 +108,10 @@ def _places(role: str, kind: plugins.Kind, name: str) -> tuple[str, str]:
 
 
 def _use(
-    config: Config, role: str, kind: plugins.Kind, plugin: type[Any], name: str, faults: Faults
+    config: Config, role: str, key: tuple[plugins.Kind, str], plugin: type[Any], faults: Faults
 ) -> ToolUse | None:
     """Structure the options of one plugin for one role, and ask what it needs from birth."""
+    kind, name = key
     general = (config.tools if kind == "tool" else config.engines).get(name, {})
     special = config.roles[role].options.get(name, {})
     asked = {**general, **special}

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.config import ToolUse
-
 if TYPE_CHECKING:
-    from rlprof.config import Limits
+    from rlprof.config import Limits, ToolUse
     from rlprof.session._recorder import Recorder
 
 _SHARE = 0.5

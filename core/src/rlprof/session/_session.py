@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rlprof.session import _current
 from rlprof.session._boundary import survives
 from rlprof.session._mailbox import Mailbox
-from rlprof.session._recorder import Means
 from rlprof.session._scope import Scope
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof.session._boundary import Boundary
+    from rlprof.session._recorder import Means
     from rlprof.session._scribe import Scribe
     from rlprof.session._track import Track
 
