@@ -1,0 +1,116 @@
+"""Kineto's raw trace, as the torch tool repairs it: a strict trace, or why there is none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+from rlprof_torch._kineto import finish
+from tests.fuzz._loop import Parser
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = 1_790_857_026_000_000_000
+TOKENS = (
+    b'"', b"\\", b"}", b"{", b'", "pid": 3', b'"}, {"ph": "X", "ts": 1, "name": "', b"  },",
+    b"]", b"  ],", b'"traceEvents": [\n', b'"baseTimeNanoseconds": 5', b'"rlprof.clock"', b"NaN",
+    b"-inf", b"nan", b"\xff", b"\x00" * 40, b"\\u12", b"\\ud800", b'\n  },\n  {\n    "ph": "X",\n',
+    b'"args": {\n      "name": "', b"\xe2\x80\xa8", b'/"', b'"rlprof": 1,', b'"traceEvents": [],',
+    b'"name": "Iteration Start: ', b'"distributedInfo": {"rank": 0}', b"\t", b"\r\n",
+)  # fmt: skip
+_REFUSALS = ("is empty; ", "begins with ", "has no traceEvents, ")
+
+
+def seeds(folder: Path) -> list[bytes]:
+    """Traces in the layouts of Kineto's three generations, by the book and with its faults."""
+    plain = {"schemaVersion": 1, "baseTimeNanoseconds": BASE, "displayTimeUnit": "ms",
+             "traceEvents": [_event(n) for n in range(4)], "traceName": "x"}  # fmt: skip
+    return [
+        _new([_new_span("aten::add", 1), _new_span('say "hi"', 2), _new_span("rlprof.clock", 3)]),
+        _new([_new_span("ü", 1, '"Concrete Inputs": ["a "b" c", NaN]'), _new_span("\udcff", 2)]),
+        _old([_old_span("aten::add", 1), _old_span("rlprof.clock", 2), _old_span("a\\b", 3)]),
+        json.dumps(plain).encode(),
+        json.dumps(plain, indent=2).encode(),
+    ]
+
+
+def check(data: bytes, folder: Path, *, thorough: bool) -> str:
+    """Repair it, and read what comes out as the strictest reader would."""
+    raw, out = folder / "raw.json", folder / "out.json.gz"
+    raw.write_bytes(data)
+    out.unlink(missing_ok=True)
+    try:
+        found = finish(raw, out, header={"run": "r"}, marks=[(BASE + 3500, BASE + 9000)])
+    except ValueError as exc:
+        words = str(exc).removeprefix(f"{raw}: ")
+        assert words.startswith(_REFUSALS), words
+        assert words.isprintable(), words
+        assert not out.exists(), "an artifact of nothing"
+        return words
+    text = gzip.decompress(out.read_bytes()).decode("utf-8")
+    trace = json.loads(text, parse_constant=_refuse)
+    keys = _top_level_keys(text)
+    assert len(keys) == len(set(keys)), f"keys given twice: {keys}"
+    json.dumps(trace, ensure_ascii=False).encode("utf-8")  # no half surrogate pair
+    assert next(iter(trace)) == "rlprof", "the first key is another's"
+    assert found.events == len(trace["traceEvents"]) == trace["rlprof_counts"]["events"]
+    assert trace["rlprof"]["epoch_ns"] == found.epoch_ns
+    assert all(isinstance(event, dict) for event in trace["traceEvents"]), "no objects"
+    assert [raw, out] == sorted(folder.iterdir(), reverse=True), list(folder.iterdir())
+    return (
+        f"{found.clock} {min(found.events, 5)} {bool(found.repaired)} {bool(found.dropped)} "
+        f"{found.truncated} {found.error_ns is None} {found.device_events > 0}"
+    )
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def _top_level_keys(text: str) -> list[str]:
+    pairs: list[tuple[str, Any]] = []
+    json.loads(text, object_pairs_hook=lambda found: pairs.clear() or pairs.extend(found))
+    return [key for key, _ in pairs]  # the outermost object comes last
+
+
+def _event(number: int) -> dict[str, Any]:
+    return {"ph": "X", "cat": "kernel", "name": f"näme {number}", "pid": 0, "tid": 7,
+            "ts": number + 0.5, "dur": 1.25, "args": {"External id": number}}  # fmt: skip
+
+
+def _new_span(name: str, number: int, args: str = '"External id": 1') -> str:
+    return (
+        f'  {{\n    "ph": "X",\n    "cat": "cpu_op",\n    "name": "{name}",\n    "pid": 7000,\n'
+        f'    "tid": 3,\n    "ts": {number}.500,\n    "dur": {number}.250\n    ,\n    "args": {{\n'
+        f"      {args}\n    }}\n  }}"
+    )
+
+
+def _old_span(name: str, number: int) -> str:
+    return (
+        f'  {{\n    "ph": "X", "cat": "kernel", "name": "{name}", "pid": 7000, "tid": 3,\n'
+        f'    "ts": {number}.500, "dur": {number}.250,\n'
+        f'    "args": {{\n      "External id": 1\n    }}\n  }}'
+    )
+
+
+def _new(spans: list[str]) -> bytes:
+    head = (
+        '{\n      "schemaVersion": 1,\n      "deviceProperties": [\n  ],\n'
+        f'      "k"ey": "va/"l",\n      "baseTimeNanoseconds": {BASE},\n'
+        '      "displayTimeUnit": "ms",\n      "traceEvents": [\n'
+    )
+    text = head + ",\n".join(spans) + '\n  ],\n      "traceName": "part-0.json"\n}'
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _old(spans: list[str]) -> bytes:
+    head = '{\n  "schemaVersion": 1,\n  "deviceProperties": [\n  ],\n  "traceEvents": [\n'
+    tail = f'\n  ],\n  "traceName": "x",\n  "baseTimeNanoseconds": {BASE}\n}}'
+    return (head + ",\n".join(spans) + tail).encode("utf-8", "surrogateescape")
+
+
+TRACED = ("/rlprof_torch/",)
+PARSER = Parser("kineto", "text", TRACED, TOKENS, seeds, check)

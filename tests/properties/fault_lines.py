@@ -1,0 +1,43 @@
+"""What every line of a ConfigError looks like, whatever the config: `where: what; what to do`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlprof import ConfigError
+
+_LONGEST = 1000
+_ADVICE = (
+    re.compile(r"(?:^|: )expected .+, got .+"),  # what was expected is what to do
+    re.compile(r"\S; \S"),
+    re.compile(r" \([a-z ]+: .+\)$"),  # what there is: (installed: torch)
+    re.compile(r"^is no YAML: .+"),  # PyYAML's words, at line and column
+    re.compile(r"^cannot be read: .+"),  # the system's
+)
+
+
+def misformed(error: ConfigError, *, others: bool = False) -> list[str]:
+    """Say of each line of *error* that has not its form what is wrong with it.
+
+    *others*: words of another library may stand there, which never say what to do.
+    """
+    head, *lines = str(error).split("\n  ")
+    count = len(error.faults)
+    found = [] if lines == list(error.faults) else ["a fault is more than one line"]
+    if head != f"{error.source}: {count} fault{'s' if count != 1 else ''}" or not count:
+        found.append(f"the first line does not tell how many: {head!r}")
+    for line in error.faults:
+        where, _, words = line.removeprefix(error.source).partition(": ")
+        if not line.startswith(error.source) or not re.fullmatch(r"(?::\d+){0,2}", where):
+            found.append(f"says not where: {line!r}")
+        if not line.isprintable():
+            found.append(f"holds what breaks a line or a terminal: {line!r}")
+        if len(line) > _LONGEST:
+            found.append(f"is {len(line)} characters long: {line[:80]!r}")
+        if not others and not any(form.search(words) for form in _ADVICE):
+            found.append(f"says not what to do: {line!r}")
+        if line.endswith(".") and not line.endswith("..."):
+            found.append(f"ends with a period: {line!r}")
+    return found

@@ -1,0 +1,152 @@
+"""A sound config, and faults to plant into it: each independent of the others, each with its path."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import attrs
+
+_NOT_TEXT = (None, True, 0, 7, -1.5, 10**400, [], ["x"], {}, {"x": 1})
+_NOT_BOOL = (None, 0, 1, 2.0, "", "true", "yes", [], [True], {}, {"x": True})
+_NOT_SECONDS = (
+    None,
+    True,
+    0,
+    -1,
+    -0.5,
+    10**10,
+    10**400,
+    1e300,
+    float("inf"),
+    "60",
+    "",
+    [],
+    [60],
+    {},
+)
+_NOT_NAMES = (None, True, 7, 1.5, "", {}, {"x": 1}, [""], ["a", "a"], ["a", 7], [["a"]], [None])
+_NOT_MAPPING = (None, True, 7, 1.5, "x", "", ["x"], [])
+
+WRONG: dict[str, tuple[Any, ...]] = {
+    "run_dir": _NOT_TEXT,
+    "scratch_dir": _NOT_TEXT[1:],
+    "enabled": _NOT_BOOL,
+    "strict": _NOT_BOOL,
+    "tool": _NOT_NAMES,
+    "steps": (True, -1, 1.5, 10**18, "x", "4-2", "2-", "", [None], [[2]], {"first": 2}, {"every": 0},
+              {"every": 1, "x": 1}, {"every": True}, {"every": 2, "last": "7"}, [10**400]),
+    "mode": (None, True, 0, 1.5, "", "continous", "Discrete", [], ["discrete"], {}),
+    "join_steps": _NOT_BOOL,
+    "roles": (True, 7, 1.5, "actor", ["actor"], {}, []),
+    "roles.actor": _NOT_MAPPING,
+    "roles.actor.ranks": (True, -1, 2**31, 1.5, "7", "", [], [0, -1], [True], ["all"], {}, [[0]]),
+    "roles.actor.phases": (_NOT_NAMES[1:] + ([],)),
+    "roles.actor.tool": _NOT_NAMES[1:],
+    "roles.actor.engine": _NOT_TEXT[1:],
+    "roles.actor.options": _NOT_MAPPING,
+    "roles.actor.options.fake": _NOT_MAPPING,
+    "tools": _NOT_MAPPING,
+    "tools.fake": _NOT_MAPPING,
+    "engines": _NOT_MAPPING,
+    "limits": _NOT_MAPPING,
+    "limits.bytes": (None, True, 0, -1, 4e9, 2**63, 10**400, "", "4 parsec", "0GB", [], ["4GB"], {}),
+    "limits.window_s": _NOT_SECONDS,
+    "limits.start_timeout_s": _NOT_SECONDS,
+    "limits.stop_timeout_s": _NOT_SECONDS,
+    "limits.export_timeout_s": _NOT_SECONDS,
+    "limits.configure_timeout_s": _NOT_SECONDS,
+}  # fmt: skip
+"""Path of a key → values that are of the wrong type or out of bounds there."""
+
+WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "tools.fake.level": (None, True, 1.5, "1", [], {}),
+    "tools.fake.unsupported": (None, "x", 7, {}, [7], ["a", None]),
+    "roles.critic.options.fake.raises_in": _NOT_TEXT,
+}
+"""Likewise, for what only the plugin of `fake` knows."""
+
+UNKNOWN = ("qqq", "roles.actor.qqq", "roles.critic.qqq", "limits.qqq", "tools.fake.qqq")
+"""Keys that mean nothing, at every level that has keys."""
+
+SOUND: dict[str, Any] = {
+    "run_dir": "outputs/profile",
+    "tool": "fake",
+    "steps": [2, "5-7"],
+    "mode": "discrete",
+    "roles": {
+        "actor": {"ranks": [0, 1], "phases": ["rollout"]},
+        "critic": {"options": {"fake": {"artifacts": 2}}},
+    },
+    "tools": {"fake": {"level": 3, "hangs_in": ""}},
+    "limits": {"bytes": "4GB", "window_s": 60},
+    "strict": False,
+}
+
+
+@attrs.frozen
+class Plant:
+    """A fault: what is put where."""
+
+    path: str
+    value: Any
+
+    def hides(self, other: Plant) -> bool:
+        """Whether *other* is not looked at any more with this one in place."""
+        if self == other:
+            return False
+        below = other.path == self.path or other.path.startswith(f"{self.path}.")
+        # Which tool it is says whose options are checked.
+        options = self.path.endswith("tool") and ".fake." in other.path
+        return below or options
+
+
+def plants() -> list[Plant]:
+    """List every fault there is, at leaves."""
+    leaves = {
+        path: values
+        for path, values in {**WRONG, **WRONG_OPTIONS}.items()
+        if path.startswith("roles.critic.options.fake.") or not any(
+            other.startswith(f"{path}.") for other in (*WRONG, *WRONG_OPTIONS))
+    }  # fmt: skip
+    wrong = [Plant(path, value) for path, values in leaves.items() for value in values]
+    return wrong + [Plant(path, 1) for path in UNKNOWN]
+
+
+def planted(chosen: list[Plant]) -> dict[str, Any]:
+    """Return the sound config with all of *chosen* in it."""
+    data = copy.deepcopy(SOUND)
+    for plant in chosen:
+        *around, key = plant.path.split(".")
+        place = data
+        for name in around:
+            place = place.setdefault(name, {})
+        place[key] = plant.value
+    return data
+
+
+def as_yaml(data: dict[str, Any], gaps: list[int]) -> tuple[str, dict[str, int]]:
+    """Write *data* a key per line, with comments as *gaps* say; return it and each key's line."""
+    lines: list[str] = []
+    where: dict[str, int] = {}
+    _write(data, "", 0, lines, where, gaps)
+    return "\n".join(lines) + "\n", where
+
+
+def _write(
+    data: dict[str, Any], path: str, indent: int, lines: list[str], where: dict[str, int],
+    gaps: list[int],
+) -> None:  # fmt: skip
+    for key, value in data.items():
+        here = f"{path}.{key}" if path else key
+        lines += ["# a comment"] * gaps[len(where) % len(gaps)]
+        where[here] = len(lines) + 1
+        if isinstance(value, dict) and value:
+            lines.append(f"{'  ' * indent}{key}:")
+            _write(value, here, indent + 1, lines, where, gaps)
+        else:
+            text = ".inf" if value == float("inf") else json.dumps(value)
+            # YAML 1.1 takes 1e300 for text: a number needs a point and a sign.
+            text = "1.0e+300" if value == 1e300 else text
+            lines.append(f"{'  ' * indent}{key}: {text}")

@@ -1,0 +1,213 @@
+"""What a session does with its tools, whatever order steps, phases and requests come in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import count
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rlprof
+from rlprof.config import check_config
+from rlprof.schedule import Demand, parse_steps
+from rlprof.session._exports import Exports
+from tests.fakes import tools
+
+PROPERTY = settings(max_examples=60, deadline=None)
+
+PHASES = ("a", "b", "c")
+STEP = st.integers(0, 6)
+
+
+@attrs.frozen
+class Step:
+    number: int
+
+
+@attrs.frozen
+class Phase:
+    name: str
+    inside: list[Any]
+
+
+@attrs.frozen
+class MiniBatch:
+    pass
+
+
+@attrs.frozen
+class EndOfSteps:
+    pass
+
+
+@attrs.frozen
+class Ask:
+    count: int
+    mode: str
+    phases: tuple[str, ...] | None
+    first: int
+
+
+def programs(inner):
+    """Draw what a training loop does; a step may begin inside a phase, as phases outlive steps."""
+    return st.lists(
+        st.builds(Step, STEP) | st.builds(Phase, st.sampled_from(PHASES), inner)
+        | st.builds(MiniBatch) | st.builds(EndOfSteps)
+        | st.builds(
+            Ask, st.integers(1, 3), st.sampled_from(["discrete", "continuous"]),
+            st.none() | st.just(("b",)), STEP,
+        ),
+        max_size=8,
+    )  # fmt: skip
+
+
+PROGRAM = programs(programs(programs(st.just([]))))
+CONFIG = st.fixed_dictionaries({
+    "steps": st.sampled_from([None, [2], [1, "3-4"], {"every": 2}, {"every": 1}, "0-6"]),
+    "mode": st.sampled_from(["discrete", "continuous"]),
+    "phases": st.none() | st.just(["a"]) | st.just(["a", "b"]),
+    "join_steps": st.booleans(),
+    "tool": st.sampled_from([["fake"], ["fake", "other"], ["anywhere", "fake"]]),
+})  # fmt: skip
+
+
+def as_config(drawn: dict[str, Any], home) -> dict[str, Any]:
+    """Write what was drawn as a config that goes together."""
+    discrete = drawn["mode"] == "discrete"
+    role = {"phases": drawn["phases"]} if discrete and drawn["phases"] else {}
+    config = {key: drawn[key] for key in ("steps", "mode", "tool")}
+    config |= {} if discrete else {"join_steps": drawn["join_steps"]}
+    places = {"run_dir": str(home / "runs"), "scratch_dir": str(home / "scratch")}
+    return {**config, **places, "roles": {"actor": role}}
+
+
+class Driver:
+    """Runs a program on a session, and says after each move what should be recording."""
+
+    def __init__(self, session, config) -> None:
+        self.session = session
+        self.config = config
+        (self.track,) = session._tracks
+        self.own = parse_steps(config["steps"])
+        self.chosen = False
+        """Whether the step that runs was chosen as it began, by the config or by a request."""
+        self.continuous = config["mode"] == "continuous"
+        self.phases = config["roles"]["actor"].get("phases")
+        self.around: list[bool] = []
+        """Of each phase that is open: whether it is one to record."""
+        self.step_window = False
+        self.asked: dict[str, int] = {}
+        self.got: Counter[str] = Counter()
+        self.ids = count()
+
+    def run(self, program) -> None:
+        for move in program:
+            getattr(self, f"on_{type(move).__name__.lower()}")(move)
+            self.compare()
+
+    def compare(self) -> None:
+        expected = any(self.around) or self.step_window
+        assert expected == self.session.is_recording
+
+    def on_step(self, move) -> None:
+        if move.number == self.session.current_step:
+            self.session.step(move.number)
+            return
+        was_open = any(self.around)
+        self.session.step(move.number)
+        demand = self.track._demand
+        rule = self.track._rule
+        if demand is not None:
+            assert move.number not in self.own
+            assert move.number >= demand.first
+            assert not was_open
+            self.got[demand.id] += 1
+            assert self.got[demand.id] <= self.asked[demand.id]
+        self.chosen = demand is not None or move.number in self.own
+        self.continuous, self.phases = rule.mode == "continuous", rule.phases
+        # While a phase's window is open no window of a step can be.
+        self.step_window = self.chosen and self.continuous and not was_open
+
+    def on_endofsteps(self, move) -> None:
+        self.session._end_steps()
+        self.chosen = self.step_window = False
+
+    def on_phase(self, move) -> None:
+        is_one = self.chosen and not self.continuous
+        is_one = is_one and (self.phases is None or move.name in self.phases)
+        with self.session.phase(move.name):
+            # Inside the window of a step a phase is a range of it.
+            self.around.append(is_one and not self.step_window)
+            self.compare()
+            self.run(move.inside)
+        self.around.pop()
+
+    def on_minibatch(self, move) -> None:
+        self.session.minibatch()
+
+    def on_ask(self, move) -> None:
+        demand = Demand(f"r{next(self.ids)}", move.count, move.mode, move.phases, move.first)
+        uses = check_config({"tool": self.config["tool"], "roles": {"actor": {}}})[1]["actor"]
+        self.asked[demand.id] = move.count
+        self.track.ask(demand, uses)
+
+
+def edges(calls, tool):
+    """Return the starts and stops of *tool*, in order."""
+    return [call[1:3] for call in calls if call[0] == tool and call[1] in ("start", "stop")]
+
+
+@pytest.fixture(scope="module", name="home")
+def _home(tmp_path_factory):
+    return tmp_path_factory.mktemp("sessions")
+
+
+@pytest.mark.slow
+@PROPERTY
+@given(drawn=CONFIG, program=PROGRAM)
+def test_windows_are_what_was_asked_whatever_happens(home, drawn, program):
+    """A window is open exactly where one is due; tools start and stop in turn, none is named twice."""
+    tools.register()
+    tools.calls.clear()
+    tools.gate.set()
+    config = as_config(drawn, home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Exports, "submit", lambda self, job: None)
+        with rlprof.open(config, role="actor") as session:
+            driver = Driver(session, config)
+            driver.run(program)
+
+    run = rlprof.read(session.run_dir)
+    opened = Counter((capture.window.id, capture.tool) for capture in run.captures)
+    for tool in config["tool"]:
+        moves = edges(tools.calls, tool)
+        assert [kind for kind, _ in moves] == ["start", "stop"] * (len(moves) // 2)
+        assert [name for _, name in moves[::2]] == [name for _, name in moves[1::2]]
+        assert len(set(moves)) == len(moves), "a window has the name of another"
+        assert {name for _, name in moves} == {name for name, which in opened if which == tool}
+    assert set(opened.values()) <= {1}
+    assert_disjoint(run)
+
+
+def assert_disjoint(run) -> None:
+    """No two captures of one tool overlap in time."""
+    for tool in {capture.tool for capture in run.captures}:
+        times = sorted((c.opened_ns, c.closed_ns) for c in run.captures if c.tool == tool)
+        for (_, closed), (opened, _) in zip(times, times[1:], strict=False):
+            assert closed <= opened
+
+
+def test_a_folder_is_one_windows():
+    """Captures that differ in window or tool never share a folder, whatever phases are called."""
+    names = ("a", "a.1", "a.1.1", "step")
+    windows = [rlprof.Window(2, 3, name, occurrence) for name in names for occurrence in range(3)]
+
+    by_id = {window.id: window for window in windows}
+
+    assert len({window.folder for window in by_id.values()}) == len(by_id)
+    assert all(re.fullmatch(r"step_\d{6}/[\w.-]+", window.folder) for window in windows)
