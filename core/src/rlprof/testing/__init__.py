@@ -10,8 +10,8 @@
 a plugin can and cannot do is declared beside `plugin`, never guessed. A standard test is replaced
 only with a reason: `@overrides("why")`. Needs pytest: `pip install rlprof[testing]`.
 
-`_plugin` all kinds · `_options`, `_exports` tools and engines · `_windows`, `_sessions` tools ·
-`_trace` what a trace must be · `_drive` calls hooks as core does · `_runs` runs for exporters.
+`_plugin` all kinds · `_options`, `_exports`, `_windows` tools and engines · `_trace` what a trace
+must be · `_drive` calls hooks as core does · `_runs` runs for exporters.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from __future__ import annotations
 import pytest
 
 _LAWS = (
-    "_plugin", "_options", "_windows", "_exports", "_sessions", "_trace", "_drive", "_tool",
-    "_engine", "_exporter",
+    "_plugin", "_options", "_exports", "_windows", "_trace", "_drive", "_tool", "_engine",
+    "_exporter",
 )  # fmt: skip
 
 # Before they are imported, so that a failing assertion shows its values.

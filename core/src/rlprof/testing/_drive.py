@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
@@ -17,11 +17,19 @@ import pytest
 from rlprof import plugins
 from rlprof.config._structure import Faults, structure
 from rlprof.config._tools import NoOptions
+from rlprof.session._worker import Overrun, Worker
 from rlprof.session.export_process import RAW
 from rlprof.types import Artifact, Capture, Target, Window
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlprof.session._link import Link
+
 EXPORT_S = 120
 """How long the kit waits for an export or a launch in another process."""
+ANSWER_S = 60
+"""How long it waits for a hook that is called on a thread of its own."""
 FIRST = Window(7, 8, "update_actor")
 SECOND = Window(9, 10, "update_actor")
 _RUN_ID = "kit-run"
@@ -67,7 +75,7 @@ class Exported:
 
 
 class Driven:
-    """One instance of a plugin, as core makes one per target."""
+    """One instance of a plugin, as core makes one per target; its hooks, on the threads of core."""
 
     def __init__(
         self,
@@ -76,38 +84,36 @@ class Driven:
         name: str,
         options: Any,
         home: Path,
-        **handle: Any,
+        *,
+        link: Link | None = None,
+        end: Callable[[], None] = lambda: None,
     ) -> None:
         self.instance = plugin()
-        self.hooks = plugins.hooks(kind, self.instance)
-        self.asked = json.loads(json.dumps(options))
-        self.options = structured(plugin, self.asked)
+        self.link = link
+        self.end = end
+        """For an engine: end it, as it ends by itself; any number of times."""
+        self._hooks = plugins.hooks(kind, self.instance)
         self._kind = kind
         self._name = name
         self._home = home
-        self._handle = handle
-        replica = 0 if kind == "engine" else None
-        role = "rollout" if kind == "engine" else "actor"
-        self.target = Target(role, 0, 2, replica=replica, coordinates={"tp": 0})
-
-    def configure(self) -> Driven:
-        """Configure it inside the process."""
-        self.hooks.configure(
-            place="process", target=self.target, options=self.options, **self._handle
-        )
-        return self
+        self._asked = json.loads(json.dumps(options))
+        self._options = structured(plugin, self._asked)
+        self._given: dict[str, Any] = {} if link is None else {"handle": link.handle}
+        replica = None if link is None else 0
+        role = "actor" if link is None else "rollout"
+        self._target = Target(role, 0, 2, replica=replica, coordinates={"tp": 0})
 
     def prepare(self, window: Window) -> Recorded:
         """Make the folder of a capture, as core does before `start`."""
         plugin = type(self.instance)
         capture = Capture(
             run_id=_RUN_ID,
-            target=self.target,
+            target=self._target,
             window=window,
             tool=self._name,
             host="kit-host",
             pid=os.getpid(),
-            options=self.asked,
+            options=self._asked,
             plugin=f"{plugin.__module__}:{plugin.__qualname__}",
             kind="engine" if self._kind == "engine" else "tool",
         )
@@ -116,21 +122,43 @@ class Driven:
         (folder / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
         return Recorded(folder, capture, began_ns=time.time_ns())
 
+    def configure(self) -> Driven:
+        """Configure it inside the process."""
+        given = {"target": self._target, "options": self._options, **self._given}
+        self.call(lambda: self._hooks.configure(place="process", **given))
+        return self
+
     def start(self, recorded: Recorded, folder: Path | None = None) -> Any:
         """Start the window of *recorded*; into *folder*, if one is given."""
-        return self.hooks.start(
-            window=recorded.capture.window,
-            target=self.target,
-            folder=folder or recorded.raw,
-            **self._handle,
-        )
+        given = self._about(recorded, folder) | {"target": self._target}
+        return self.call(lambda: self._hooks.start(**given))
 
     def stop(self, recorded: Recorded, folder: Path | None = None) -> Recorded:
         """Stop it, and note the time."""
-        self.hooks.stop(
-            window=recorded.capture.window, folder=folder or recorded.raw, **self._handle
-        )
+        given = self._about(recorded, folder)
+        self.call(lambda: self._hooks.stop(**given))
         return attrs.evolve(recorded, ended_ns=time.time_ns())
+
+    def _about(self, recorded: Recorded, folder: Path | None) -> dict[str, Any]:
+        window = recorded.capture.window
+        return {"window": window, "folder": folder or recorded.raw, **self._given}
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Call *function* where core would: here, or on a thread that can be given up."""
+        if self.link is None and getattr(self.instance, "runs_on", "thread") == "thread":
+            return function()
+        return elsewhere(lambda: function() if self.link is None else self.link.settle(function()))
+
+
+def elsewhere(function: Callable[[], Any]) -> Any:
+    """Call *function* on a thread of its own, within its time."""
+    worker = Worker("rlprof-kit")
+    try:
+        return worker.call(function, timeout_s=ANSWER_S, afterwards=lambda: None)
+    except Overrun:
+        pytest.fail(f"a hook did not answer within {ANSWER_S} s; it must return or raise")
+    finally:
+        worker.stop()
 
 
 def structured(plugin: type[Any], asked: Any) -> Any:

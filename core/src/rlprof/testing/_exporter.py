@@ -57,7 +57,7 @@ class ExporterTests(PluginTests):
 
     def _export(self, run: Path, out: Path) -> list[Path]:
         """Export as `rlprof export` does."""
-        self._skip_where_it_cannot_run()
+        self.skip_where_it_cannot_run()
         out.mkdir(parents=True, exist_ok=True)
         hooks = plugins.hooks("exporter", self.plugin())
         return list(hooks.export(run=rlprof.read(run), out=out) or [])
@@ -111,7 +111,7 @@ class ExporterTests(PluginTests):
 
     def test_two_runs_do_not_mix(self, runs: Mapping[str, Path], tmp_path: Path) -> None:
         """What one instance kept of a run is not in the export of the next."""
-        self._skip_where_it_cannot_run()
+        self.skip_where_it_cannot_run()
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         hooks = plugins.hooks("exporter", self.plugin())
@@ -129,7 +129,7 @@ class ExporterTests(PluginTests):
         self, called: str, runs: Mapping[str, Path], tmp_path: Path
     ) -> None:
         """`rlprof export RUN --to NAME` runs it and names what it wrote."""
-        self._skip_where_it_cannot_run()
+        self.skip_where_it_cannot_run()
         where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
         argv = ["export", str(runs["whole"]), "--to", called, "--out", str(tmp_path / "out")]
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pytest
 
 from rlprof.errors import CaptureError
-from rlprof.testing._drive import export_elsewhere, export_here
+from rlprof.testing._drive import FIRST, export_elsewhere, export_here
 from rlprof.testing._options import OptionTests
 from rlprof.testing._trace import check_trace
 from rlprof.types import Artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from rlprof.testing._drive import Recorded
+    from rlprof.testing._drive import Driven, Recorded
+    from rlprof.types import Window
 
 CUTS = (0.0, 0.1, 0.5, 0.9)
 """How much of each raw file is left by a crash while it was written."""
@@ -29,23 +30,32 @@ class ExportTests(OptionTests):
     produces: ClassVar[Literal["trace", "files"]] = "trace"
     """What one artifact of a window at least is: a trace, or files only."""
 
-    def recorded(self, called: str, home: Path) -> Recorded:
+    @pytest.fixture(name="driven")
+    def _driven(self, called: str, tmp_path: Path) -> Iterator[Driven]:
+        """Make one instance and configure it inside the process."""
+        raise NotImplementedError
+
+    def work_on(self, driven: Driven) -> Any:
+        """Let the target of *driven* do the author's work."""
+        raise NotImplementedError
+
+    def record(self, driven: Driven, window: Window = FIRST) -> Recorded:
         """Record one window of work, and return its folder."""
-        raise NotImplementedError
+        recorded = driven.prepare(window)
+        driven.start(recorded)
+        self.work_on(driven)
+        return driven.stop(recorded)
 
-    def never_closed(self, called: str, home: Path) -> Recorded:
-        """Return the folder of a window as a kill -9 in its midst leaves it."""
-        raise NotImplementedError
-
-    def test_export_runs_elsewhere_and_later(self, called: str, tmp_path: Path) -> None:
+    def test_export_runs_elsewhere_and_later(self, driven: Driven, tmp_path: Path) -> None:
         """A new instance in another process exports, after the folder was moved.
 
         It knows only the folder: not what `configure`, `start` or `stop` kept, not where the
-        folder was.
+        folder was; an engine is gone by then.
         """
-        recorded = self.recorded(called, tmp_path / "here")
+        recorded = self.record(driven)
+        driven.end()
         moved = recorded.copy(tmp_path / "elsewhere")
-        shutil.rmtree(tmp_path / "here")
+        shutil.rmtree(recorded.folder)
 
         exported = export_elsewhere(moved, tmp_path / "out")
 
@@ -60,9 +70,9 @@ class ExportTests(OptionTests):
                 f"{artifact.path} is {artifact.status} ({artifact.note}) after nothing went wrong"
             )
 
-    def test_what_it_produces_is_as_declared(self, called: str, tmp_path: Path) -> None:
+    def test_what_it_produces_is_as_declared(self, driven: Driven, tmp_path: Path) -> None:
         """A tool that says it produces traces makes one; one that says files makes none."""
-        recorded = self.recorded(called, tmp_path)
+        recorded = self.record(driven)
 
         found = self._export(recorded, tmp_path / "out")
 
@@ -72,12 +82,12 @@ class ExportTests(OptionTests):
             f'{self.produces!r}; say produces = "files" if it makes no trace, or set kind="trace"'
         )
 
-    def test_exporting_again_gives_the_same(self, called: str, tmp_path: Path) -> None:
+    def test_exporting_again_gives_the_same(self, driven: Driven, tmp_path: Path) -> None:
         """A second export of the same raw data, over the first, names the same files.
 
         The helper process may die after it has written files and before core has heard of them.
         """
-        recorded = self.recorded(called, tmp_path)
+        recorded = self.record(driven)
         out = tmp_path / "out"
 
         first = self._export(recorded, out)
@@ -94,27 +104,33 @@ class ExportTests(OptionTests):
 
     @pytest.mark.parametrize("left", CUTS)
     def test_raw_data_that_were_cut_are_never_called_whole(
-        self, called: str, tmp_path: Path, left: float
+        self, driven: Driven, tmp_path: Path, left: float
     ) -> None:
         """Of raw data cut by a crash: artifacts said to be partial, or one clear CaptureError."""
-        recorded = self.recorded(called, tmp_path / "here").copy(tmp_path / "cut")
+        recorded = self.record(driven).copy(tmp_path / "cut")
         for file in [file for file in recorded.raw.rglob("*") if file.is_file()]:
             with file.open("r+b") as stream:
                 stream.truncate(int(file.stat().st_size * left))
 
         self._is_honest(recorded, tmp_path / "out", f"cut to {left:.0%}", may_be_empty=not left)
 
-    def test_no_raw_data_are_never_called_whole(self, called: str, tmp_path: Path) -> None:
+    def test_no_raw_data_are_never_called_whole(self, driven: Driven, tmp_path: Path) -> None:
         """Of an empty folder export makes nothing, or raises one clear CaptureError."""
-        recorded = self.recorded(called, tmp_path / "here").copy(tmp_path / "empty")
+        recorded = self.record(driven).copy(tmp_path / "empty")
         shutil.rmtree(recorded.raw)
         recorded.raw.mkdir()
 
         self._is_honest(recorded, tmp_path / "out", "removed", may_be_empty=True)
 
-    def test_a_window_never_closed_is_never_called_whole(self, called: str, tmp_path: Path) -> None:
+    def test_a_window_never_closed_is_never_called_whole(
+        self, driven: Driven, tmp_path: Path
+    ) -> None:
         """Of a window whose process was killed: partial artifacts, nothing, or a CaptureError."""
-        killed = self.never_closed(called, tmp_path)
+        recorded = driven.prepare(FIRST)
+        driven.start(recorded)
+        self.work_on(driven)
+        killed = recorded.copy(tmp_path / "killed")
+        driven.stop(recorded)
 
         self._is_honest(killed, tmp_path / "out", "those of a killed process", may_be_empty=True)
 

@@ -79,7 +79,7 @@ class PluginTests:
             if entry.attr == self.plugin.__qualname__ and entry.load() is self.plugin:
                 yield offer.name
 
-    def _skip_where_it_cannot_run(self) -> None:
+    def skip_where_it_cannot_run(self) -> None:
         """Skip a test that records; the reason is the one declared."""
         if self.works_here is not True:
             reason = str(self.works_here).strip()

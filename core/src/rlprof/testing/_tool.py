@@ -1,4 +1,4 @@
-"""The kit for a tool, put together."""
+"""The kit for a tool: the laws it shares with engines, and those of sessions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rlprof.testing._drive import FIRST
-from rlprof.testing._sessions import SessionTests
+import rlprof
+from rlprof import plugins
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+from rlprof.testing._drive import Driven
+from rlprof.testing._windows import WindowTests
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from rlprof.testing._drive import Recorded
+    from rlprof.rundir import Run
 
 
-class ToolTests(SessionTests):
+class ToolTests(WindowTests):
     """Inherit it, name your class, and every law of a tool is tested.
 
     class TestMine(ToolTests):
@@ -29,28 +34,105 @@ class ToolTests(SessionTests):
 
     kind = "tool"
 
-    def recorded(self, called: str, home: Path) -> Recorded:
-        """Record one window of work."""
-        driven = self._driven(called, home)
-        return self._record(driven, driven.prepare(FIRST))
+    def work(self) -> Any:
+        """Do something the tool can record, and return a result that is the same every time.
 
-    def never_closed(self, called: str, home: Path) -> Recorded:
-        """Copy the folder in the midst of a window, as a kill -9 leaves it."""
-        driven = self._driven(called, home / "alive")
-        recorded = driven.prepare(FIRST)
-        on = self._on_its_thread(driven)
-        on(lambda: driven.start(recorded))
-        self.work()
-        copy = recorded.copy(home / "killed")
-        on(lambda: driven.stop(recorded))
-        return copy
+        Override it: a seeded step of training for a tool that records training. The result is
+        compared with `==`.
+        """
+        import random
+
+        chance = random.Random(7)  # noqa: S311 -- only to be the same every time
+        return sorted(chance.random() for _ in range(20_000))[::1000]
+
+    def work_on(self, driven: Driven) -> Any:  # noqa: ARG002 -- a tool records this process
+        """Work in this process."""
+        return self.work()
+
+    @pytest.fixture(name="driven")
+    def _driven(self, called: str, tmp_path: Path) -> Driven:
+        """Make one instance and configure it inside the process."""
+        self.skip_where_it_cannot_run()
+        home = tmp_path / "scratch"
+        return Driven("tool", self.plugin, called, dict(self.options), home).configure()
+
+    def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Return a config that records every step of one actor with the tool."""
+        return {
+            "tool": name,
+            "steps": {"every": 1},
+            "roles": {"actor": {}},
+            "tools": {name: dict(options)},
+        } | more
+
+    def _session(self, config: Mapping[str, Any], home: Path, steps: int = 2) -> tuple[Run, Any]:
+        """Work for some steps in a session; return the run, and what the work came to."""
+        places = {"run_dir": str(home / "runs"), "scratch_dir": str(home / "scratch")}
+        results = []
+        with rlprof.open({**config, **places}, role="actor", rank=0, world_size=1) as prof:
+            for _ in prof.steps(range(1, steps + 1)):
+                with prof.phase("update_actor"):
+                    results.append(self.work())
+        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        return rlprof.read(prof.run_dir), results
+
+    def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
+        """`rlprof.open` with the tool by name: every window is whole, and nothing is noted."""
+        self.skip_where_it_cannot_run()
+
+        run, _ = self._session(self.config_of(called, self.options), tmp_path)
+
+        told = [(capture.window.id, capture.state, capture.notes) for capture in run.captures]
+        assert told == [("1/update_actor", "whole", ()), ("2/update_actor", "whole", ())], (
+            "a window came to something else than whole; its notes say why"
+        )
+        assert run.problems == ()
+        assert run.skipped == ()
+
+    def test_recording_does_not_change_the_work(self, called: str, tmp_path: Path) -> None:
+        """The result of seeded work is the same with the tool and without it."""
+        self.skip_where_it_cannot_run()
+        alone = self.work()
+        assert alone == self.work(), "work() gives another result every time; seed it"
+
+        _, results = self._session(self.config_of(called, self.options), tmp_path)
+
+        assert [alone, alone] == results, (
+            "the tool changes what it records: it must draw no random numbers, change no global "
+            "state, and raise nothing into the work"
+        )
+
+    def test_two_at_once_are_refused_or_both_record(
+        self, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two of it in one process are refused before the run by their claims, or both work."""
+        self.skip_where_it_cannot_run()
+        again = f"{called}_again"
+        monkeypatch.setitem(plugins._registered, ("tool", again), self.plugin)
+        options = {called: dict(self.options), again: dict(self.options)}
+        config = self.config_of(called, {}, tool=[called, again], tools=options)
+
+        try:
+            check_config(config)
+        except ConfigError as exc:
+            claims = getattr(self.plugin, "claims", {})
+            assert claims, f"refused without a claim: {exc}"
+            assert any(claim in str(exc) for claim in claims), str(exc)
+            return
+
+        run, _ = self._session(config, tmp_path, steps=1)
+        told = {capture.tool: (capture.state, capture.notes) for capture in run.captures}
+        assert told == {called: ("whole", ()), again: ("whole", ())}, (
+            "two of it at once harm each other; declare what only one can have, e.g. "
+            'claims = {"my_profiler": "process"}'
+        )
 
     def test_a_sample_ends(self) -> None:
         """`sample`, if there is one, does typical work for about as long as it is told to."""
         sample: Any = getattr(self.plugin, "sample", None)
         if sample is None:
             pytest.skip("declares no sample(seconds): work to calibrate the tool with")
-        self._skip_where_it_cannot_run()
+        self.skip_where_it_cannot_run()
         began = time.monotonic()
         sample(0.1)
         took = time.monotonic() - began

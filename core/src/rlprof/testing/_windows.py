@@ -1,21 +1,21 @@
-"""What `start` and `stop` of a tool are held to, in the process they record."""
+"""What `start` and `stop` of a tool or engine are held to."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rlprof.errors import CaptureError
-from rlprof.testing._drive import FIRST, SECOND, Driven, Recorded, export_here
+from rlprof.testing._drive import FIRST, SECOND, elsewhere
 from rlprof.testing._exports import ExportTests
 from rlprof.testing._runs import HOSTILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+
+    from rlprof.testing._drive import Driven, Recorded
 
 _RUNS_ON = ("thread", "process", "node")
 _SCOPES = ("thread", "process", "device", "node")
@@ -24,41 +24,11 @@ _SCOPES = ("thread", "process", "device", "node")
 class WindowTests(ExportTests):
     """Laws of windows."""
 
-    def work(self) -> Any:
-        """Do something the tool can record, and return a result that is the same every time.
+    def _has_data(self, recorded: Recorded, out: Path) -> bool:
+        return bool(self._export(recorded, out))
 
-        Override it: a seeded step of training for a tool that records training. The result is
-        compared with `==`.
-        """
-        import random
-
-        chance = random.Random(7)  # noqa: S311 -- only to be the same every time
-        return sorted(chance.random() for _ in range(20_000))[::1000]
-
-    def _driven(self, called: str, home: Path) -> Driven:
-        self._skip_where_it_cannot_run()
-        driven = Driven("tool", self.plugin, called, dict(self.options), home)
-        return driven.configure()
-
-    def _record(self, driven: Driven, recorded: Recorded) -> Recorded:
-        """Record one window of work, on the threads core would use."""
-        on = self._on_its_thread(driven)
-        on(lambda: driven.start(recorded))
-        self.work()
-        return on(lambda: driven.stop(recorded))  # type: ignore[no-any-return]
-
-    def _on_its_thread(self, driven: Driven) -> Callable[[Callable[[], Any]], Any]:
-        """Call here what runs on the thread, elsewhere what runs on the process, as core does."""
-        if getattr(driven.instance, "runs_on", "thread") == "thread":
-            return lambda function: function()
-        return _elsewhere
-
-    def _has_data(self, driven: Driven, recorded: Recorded, out: Path) -> bool:
-        return bool(export_here("tool", type(driven.instance), recorded, out))
-
-    def test_runs_on_and_claims_are_words_core_knows(self, called: str, tmp_path: Path) -> None:
+    def test_runs_on_and_claims_are_words_core_knows(self, driven: Driven) -> None:
         """`runs_on` is thread, process or node; `claims` maps a resource to whose it is."""
-        driven = self._driven(called, tmp_path)
         runs_on = getattr(driven.instance, "runs_on", "thread")
         claims = getattr(driven.instance, "claims", {})
 
@@ -67,24 +37,20 @@ class WindowTests(ExportTests):
             assert isinstance(what, str), f"claims names {what!r}; name the resource in words"
             assert whose in _SCOPES, f"claims {what!r} per {whose!r}; choose of {_SCOPES}"
 
-    def test_a_window_is_recorded(self, called: str, tmp_path: Path) -> None:
+    def test_a_window_is_recorded(self, driven: Driven, tmp_path: Path) -> None:
         """Configured, started, stopped: the work in between can be exported."""
-        driven = self._driven(called, tmp_path)
+        recorded = self.record(driven)
 
-        recorded = self._record(driven, driven.prepare(FIRST))
-
-        assert self._has_data(driven, recorded, tmp_path / "out"), (
-            "export made nothing of a window of work(); override work() with something this tool "
-            "can record, or mend start, stop or export"
+        assert self._has_data(recorded, tmp_path / "out"), (
+            "export made nothing of a window of work(); override work() with something that can "
+            "be recorded, or mend start, stop or export"
         )
 
-    def test_start_says_what_it_applied_in_words(self, called: str, tmp_path: Path) -> None:
+    def test_start_says_what_it_applied_in_words(self, driven: Driven) -> None:
         """What `start` returns is nothing, or an object with sound members of a Recording."""
-        driven = self._driven(called, tmp_path)
         recorded = driven.prepare(FIRST)
-        on = self._on_its_thread(driven)
-        recording = on(lambda: driven.start(recorded))
-        on(lambda: driven.stop(recorded))
+        recording = driven.start(recorded)
+        driven.stop(recorded)
 
         for name in ("applied", "unsupported"):
             value = getattr(recording, name, {})
@@ -96,88 +62,79 @@ class WindowTests(ExportTests):
             member = getattr(recording, name, None)
             assert member is None or callable(member), f"Recording.{name} cannot be called"
 
-    def test_stop_without_start_is_harmless(self, called: str, tmp_path: Path) -> None:
+    def test_stop_without_start_is_harmless(self, driven: Driven) -> None:
         """`stop` raises nothing where no window was started."""
-        driven = self._driven(called, tmp_path)
         recorded = driven.prepare(FIRST)
 
-        self._on_its_thread(driven)(lambda: driven.stop(recorded))
+        driven.stop(recorded)
 
-    def test_a_second_stop_is_harmless(self, called: str, tmp_path: Path) -> None:
+    def test_a_second_stop_is_harmless(self, driven: Driven, tmp_path: Path) -> None:
         """A second `stop` raises nothing and takes nothing of the window away."""
-        driven = self._driven(called, tmp_path)
-        recorded = self._record(driven, driven.prepare(FIRST))
+        recorded = self.record(driven)
 
-        self._on_its_thread(driven)(lambda: driven.stop(recorded))
+        driven.stop(recorded)
 
-        assert self._has_data(driven, recorded, tmp_path / "out"), "the second stop lost the window"
+        assert self._has_data(recorded, tmp_path / "out"), "the second stop lost the window"
 
-    def test_windows_follow_each_other(self, called: str, tmp_path: Path) -> None:
+    def test_windows_follow_each_other(self, driven: Driven, tmp_path: Path) -> None:
         """One instance records window after window, each into its own folder."""
-        driven = self._driven(called, tmp_path)
-        first = self._record(driven, driven.prepare(FIRST))
-        second = self._record(driven, driven.prepare(SECOND))
+        first = self.record(driven)
+        second = self.record(driven, SECOND)
 
-        assert self._has_data(driven, first, tmp_path / "one"), "the second window lost the first"
-        assert self._has_data(driven, second, tmp_path / "two"), (
+        assert self._has_data(first, tmp_path / "one"), "the second window lost the first"
+        assert self._has_data(second, tmp_path / "two"), (
             "the second window recorded nothing; leave nothing behind in stop"
         )
 
-    def test_a_failed_start_leaves_nothing_behind(self, called: str, tmp_path: Path) -> None:
+    def test_a_failed_start_leaves_nothing_behind(self, driven: Driven, tmp_path: Path) -> None:
         """After a start that failed, `stop` raises nothing and the next window is recorded."""
-        driven = self._driven(called, tmp_path)
         (tmp_path / "file").touch()
         nowhere = tmp_path / "file" / "raw"  # no one can write here, not even root
         failed = driven.prepare(SECOND)
-        on = self._on_its_thread(driven)
         try:
-            on(lambda: driven.start(failed, nowhere))
+            driven.start(failed, nowhere)
             has_failed = False
         except Exception:
             has_failed = True
 
         try:
-            on(lambda: driven.stop(failed, nowhere))
+            driven.stop(failed, nowhere)
         except Exception as exc:
             assert not has_failed, (
                 f"stop raised {exc!r} after start had failed; stop is called then too, and must be "
                 "safe"
             )
 
-        recorded = self._record(driven, driven.prepare(FIRST))
-        assert self._has_data(driven, recorded, tmp_path / "out"), (
+        recorded = self.record(driven)
+        assert self._has_data(recorded, tmp_path / "out"), (
             "the window after a failed one recorded nothing; undo in `start` what it had begun "
             "when it fails, and in `stop` first of all forget the window"
         )
 
-    def test_a_second_start_is_refused_or_harmless(self, called: str, tmp_path: Path) -> None:
+    def test_a_second_start_is_refused_or_harmless(self, driven: Driven, tmp_path: Path) -> None:
         """A start while a window is open raises CaptureError, or does the first no harm."""
-        driven = self._driven(called, tmp_path)
         first, second = driven.prepare(FIRST), driven.prepare(SECOND)
-        on = self._on_its_thread(driven)
-        on(lambda: driven.start(first))
+        driven.start(first)
         try:
-            on(lambda: driven.start(second))
+            driven.start(second)
         except CaptureError as exc:
             assert str(exc), "the CaptureError says nothing; say that a window is open"
-        self.work()
-        on(lambda: driven.stop(first))
+        self.work_on(driven)
+        driven.stop(first)
 
-        assert self._has_data(driven, first, tmp_path / "out"), (
+        assert self._has_data(first, tmp_path / "out"), (
             "a second start took the data of the first; refuse it: "
             'raise CaptureError("a window is open already")'
         )
 
-    def test_ranges_may_have_any_name(self, called: str, tmp_path: Path) -> None:
+    def test_ranges_may_have_any_name(self, driven: Driven, tmp_path: Path) -> None:
         """Phases of any name, nested and left open, on any thread: the window is exported."""
-        driven = self._driven(called, tmp_path)
         recorded = driven.prepare(FIRST)
-        on = self._on_its_thread(driven)
-        recording = on(lambda: driven.start(recorded))
+        recording = driven.start(recorded)
         push, pop = getattr(recording, "push", None), getattr(recording, "pop", None)
         for member in (push, pop):
             if member is None:
-                on(lambda: driven.stop(recorded))
+                driven.stop(recorded)
                 pytest.skip("its Recording has no push and pop: phases are not shown in it")
 
         def ranges() -> None:
@@ -187,45 +144,23 @@ class WindowTests(ExportTests):
                 pop()  # type: ignore[misc]
 
         ranges()
-        _elsewhere(ranges)
+        elsewhere(ranges)
         push("left open", {"step": 7, "occurrence": 0})  # type: ignore[misc]
-        self.work()
-        recorded = on(lambda: driven.stop(recorded))
+        self.work_on(driven)
+        recorded = driven.stop(recorded)
 
-        self._look_at(export_here("tool", self.plugin, recorded, tmp_path / "out"), recorded,
-                      tmp_path / "out")  # fmt: skip
+        self._look_at(self._export(recorded, tmp_path / "out"), recorded, tmp_path / "out")
 
-    def test_minibatches_may_be_told(self, called: str, tmp_path: Path) -> None:
+    def test_minibatches_may_be_told(self, driven: Driven, tmp_path: Path) -> None:
         """A Recording that wants to hear of mini-batches can be told of many."""
-        driven = self._driven(called, tmp_path)
         recorded = driven.prepare(FIRST)
-        on = self._on_its_thread(driven)
-        recording = on(lambda: driven.start(recorded))
+        recording = driven.start(recorded)
         minibatch = getattr(recording, "minibatch", None)
         if minibatch is not None:
             for _ in range(3):
-                self.work()
+                self.work_on(driven)
                 minibatch()
-        self.work()
-        recorded = on(lambda: driven.stop(recorded))
+        self.work_on(driven)
+        recorded = driven.stop(recorded)
 
-        assert self._has_data(driven, recorded, tmp_path / "out"), "mini-batches lost the window"
-
-
-def _elsewhere(function: Callable[[], Any]) -> Any:
-    """Call *function* on a thread of its own, and return or raise what it does."""
-    result: list[Any] = []
-
-    def call() -> None:
-        try:
-            result.append((function(), None))
-        except BaseException as exc:
-            result.append((None, exc))
-
-    thread = threading.Thread(target=call, name="rlprof-kit")
-    thread.start()
-    thread.join()
-    value, error = result[0]
-    if error is not None:
-        raise error
-    return value
+        assert self._has_data(recorded, tmp_path / "out"), "mini-batches lost the window"
