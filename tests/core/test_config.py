@@ -397,7 +397,7 @@ def test_a_config_can_be_written_down():
     config = load_config({"tool": "t", "steps": [2, "4-6"], "roles": roles})
     data = json.loads(json.dumps(config.as_data()))
 
-    assert data["steps"] == "2, 4-6"
+    assert data["steps"] == [2, "4-6"]
     assert data["roles"]["actor"]["ranks"] == "all"
     assert data["roles"]["critic"]["ranks"] == [3]
 

@@ -108,7 +108,11 @@ def read(file: Path) -> Request:
     faults = Faults()
     request = structure(Request, data, path="", faults=faults)
     if faults:
-        lines = [f"{file.name}: {path}: {m}" for path, told in faults.found.items() for m in told]
+        lines = [
+            f"{file.name}: {path + ': ' if path else ''}{message}"
+            for path, told in faults.found.items()
+            for message in told
+        ]
         raise ConfigError(lines, str(file))
     return request  # type: ignore[no-any-return]
 

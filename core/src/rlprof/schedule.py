@@ -40,6 +40,17 @@ class Steps:
     def __str__(self) -> str:
         return ", ".join(_show(chosen) for chosen in self.ranges) or "none"
 
+    def as_data(self) -> Any:
+        """Write it as a config does."""
+        for chosen in self.ranges:
+            if chosen.step != 1 or chosen.stop >= _FOREVER:
+                last = None if chosen.stop >= _FOREVER else chosen[-1]
+                return {"every": chosen.step, "first": chosen.start, "last": last}
+        return [
+            chosen.start if len(chosen) == 1 else f"{chosen.start}-{chosen[-1]}"
+            for chosen in self.ranges
+        ] or "none"
+
     def between(self, first: int, last: int) -> Iterator[int]:
         """List the chosen steps from *first* to *last*, both included."""
         parts = []

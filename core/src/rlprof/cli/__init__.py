@@ -8,20 +8,22 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from rlprof.cli import check, export, ls, plan, plugins
+from rlprof.cli import capture, check, doctor, export, ls, plan, plugins
 from rlprof.errors import RlprofError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (check, plan, plugins, ls, export)
+COMMANDS = (check, doctor, plan, plugins, capture, ls, export)
 
 _EPILOG = """\
 a first run:
   rlprof check profile.yaml            is the config right, are its plugins there?
+  rlprof doctor profile.yaml           will it work on this host?
   rlprof plan profile.yaml             what would be recorded?
   python train.py                      rlprof.open("profile.yaml") in it does the recording
   rlprof ls outputs/profile            which runs are there?
+  rlprof capture RUN --next 2          record more of it while it is going on
   rlprof ls RUN                        what was captured, what was not, and why
   rlprof export RUN --to timeline      one timeline for https://ui.perfetto.dev
 """

@@ -13,7 +13,7 @@ from rlprof.rundir import find_runs, read
 if TYPE_CHECKING:
     import argparse
 
-    from rlprof.rundir import CaptureResult, Run
+    from rlprof.rundir import Answer, CaptureResult, Run
 
 
 def add(subparsers: Any) -> None:
@@ -82,12 +82,19 @@ def _run(run: Run, *, files: bool) -> str:
     parts += _listed("notes", _notes(run))
     skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
     parts += _listed("skipped", skipped)
+    parts += _listed("requests", [_answer(answer) for answer in run.answers])
     parts += _listed("missing", [f"{target}: wrote nothing" for target in run.missing])
     dead = [f"{p.target} (pid {p.here.pid} on {p.here.host}) died without closing its session"
             for p in run.processes if p.state == "died"]  # fmt: skip
     parts += _listed("problems", [*dead, *run.problems])
     parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
     return "\n\n".join(parts)
+
+
+def _answer(answer: Answer) -> str:
+    asked = f"{answer.id}, {answer.target}, {answer.asked.get('next', 1)} step(s)"
+    steps = f" step {', '.join(map(str, answer.steps))}" if answer.steps else ""
+    return f"{asked}: {answer.state}{steps}{f': {answer.error}' if answer.error else ''}"
 
 
 def _row(capture: CaptureResult) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ class Config:
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data, written as a user would."""
         data = attrs.asdict(self)
-        data["steps"] = str(self.steps)
+        data["steps"] = self.steps.as_data()
         for name, role in self.roles.items():
             data["roles"][name]["ranks"] = "all" if role.ranks is None else list(role.ranks)
         return data

@@ -69,6 +69,8 @@ class Skipped:
     step: int
     target: Target
     reason: str
+    request: str = ""
+    """The id of the request it was due to."""
 
 
 @attrs.frozen

@@ -239,7 +239,8 @@ class Story:
     def _on_skipped(self, line: dict[str, Any]) -> None:
         target = _target(line) or self.target
         if target is not None:
-            self.skipped.append(Skipped(int(line["step"]), target, str(line["reason"])))
+            request = str(line.get("request") or "")
+            self.skipped.append(Skipped(int(line["step"]), target, str(line["reason"]), request))
 
     def _on_ended(self, line: dict[str, Any]) -> None:  # noqa: ARG002 -- all listeners are alike
         self.ended = True

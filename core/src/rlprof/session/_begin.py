@@ -139,6 +139,7 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
         "process", target=attrs.asdict(target), here=attrs.asdict(here), versions=_versions()
     )
     scribe.clock()
+    scribe.hurry()  # who looks at the run now should see this process
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
     track = Track(target, Agenda(schedule), session.means)

@@ -37,7 +37,7 @@ class Mailbox:
             try:
                 request = control.read(file)
             except ConfigError as exc:
-                means.boundary.tell("request", str(exc))
+                means.boundary.tell("request", "; ".join(exc.faults))
                 continue
             for track in self._tracks():
                 if track.target.role == request.role and self._is_meant(request, track):

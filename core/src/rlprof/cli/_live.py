@@ -1,0 +1,36 @@
+"""Finding the run that is meant by a path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof.errors import RunError
+from rlprof.rundir import find_runs, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlprof.rundir import Run
+
+
+def the_live_run(path: Path) -> Run:
+    """Return the run at *path*, or the one that is going on in the folder of runs *path*."""
+    if (path / "run.json").exists() or not path.is_dir():
+        recorded = read(path)
+        if not recorded.is_running:
+            raise RunError(f"{path}: nobody to ask, the run is over; it must be going on")
+        return recorded
+    found = []
+    for folder in find_runs(path):
+        try:
+            run = read(folder)
+        except RunError:  # not one of ours, or no longer
+            continue
+        if run.is_running:
+            found.append(run)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise RunError(f"{path}: no run is going on here; name a run folder of one that is")
+    names = ", ".join(str(run.path) for run in found)
+    raise RunError(f"{path}: several runs are going on here; name one: {names}")

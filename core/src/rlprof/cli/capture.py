@@ -1,0 +1,274 @@
+"""`rlprof capture RUN`: have a run that is going on record its next steps."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof import control
+from rlprof.cli._live import the_live_run
+from rlprof.cli._table import seconds, size, table
+from rlprof.config import Config, load_config, parse_ranks
+from rlprof.errors import ConfigError, RunError
+from rlprof.rundir import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlprof.rundir import Answer, Process, Run
+
+_TICK_S = 0.5
+_DONE = ("whole", "partial", "empty", "failed", "lost")
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "capture",
+        help="have a live run record its next steps, without a restart",
+        description="Ask RUN, which is going on, to record the next steps of a role that nothing "
+        "else records. Each process of the role sees the request within a second or two and opens "
+        "its window when its next step begins. The request is checked like a config; request and "
+        "answers are in the manifest. Waits until all is on disk (Ctrl-C stops the waiting, not "
+        "the recording).",
+        epilog="examples:\n"
+        "  rlprof capture outputs/profile --next 2 --role actor\n"
+        "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"
+        "  rlprof capture RUN --role rollout --rank all --phase rollout --at 120\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "path", metavar="RUN", help="a run folder, or a folder of runs of which one is going on"
+    )
+    parser.add_argument("--role", help="whose steps (default: the role, if the run has just one)")
+    parser.add_argument(
+        "--next", type=int, default=1, metavar="N", help="how many steps (default: 1)"
+    )
+    parser.add_argument(
+        "--at",
+        type=int,
+        default=0,
+        metavar="STEP",
+        help="begin at this step, so that all ranks record the same ones (default: the next)",
+    )
+    parser.add_argument(
+        "--rank",
+        metavar="RANKS",
+        help="global ranks: all, 3 or 0,7 (default: those of the config, else 0)",
+    )
+    parser.add_argument(
+        "--phase",
+        action="append",
+        metavar="PHASE",
+        help="record this phase (may be repeated; default: those of the config, else all)",
+    )
+    parser.add_argument(
+        "--mode", choices=("discrete", "continuous"), help="default: that of the config"
+    )
+    parser.add_argument(
+        "--tool", action="append", metavar="TOOL", help="record with this tool (may be repeated; "
+        "default: those of the config)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the tool, over those of the config, in YAML: contents=[cpu,stack]; "
+        "with several tools torch.contents=[cpu]",
+    )
+    parser.add_argument("--no-wait", action="store_true", help="ask, and return at once")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=3600.0,
+        metavar="S",
+        help="wait so long at most (default: 3600)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, then follow what becomes of it."""
+    recorded = the_live_run(Path(args.path))
+    config = _config_of(recorded)
+    request = _request(args, recorded, config)
+    control.check(request, config)
+    meant = [p for p in recorded.processes if p.state == "running" and _is_meant(p, request)]
+    if not meant and request.role not in {r for r, own in config.roles.items() if own.engine}:
+        raise RunError(f"{recorded.path}: {_nobody(recorded, request)}")
+    control.write(recorded.path, request)
+    what = "1 step" if request.next == 1 else f"{request.next} steps"
+    print(f"request {request.id}: the next {what} of {request.role}")
+    if args.no_wait:
+        print(f"see what became of it with: rlprof ls {recorded.path}")
+        return 0
+    try:
+        return _follow(recorded.path, request, len(meant), args.timeout)
+    except KeyboardInterrupt:
+        print(f"\nnot waiting any more; the request stands: rlprof ls {recorded.path}")
+        return 130
+
+
+def _config_of(recorded: Run) -> Config:
+    """Make the run's config again from what `run.json` keeps of it."""
+    return load_config(recorded.config)
+
+
+def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control.Request:
+    role = args.role or _only_role(recorded)
+    own = config.roles.get(role)
+    faults: list[str] = []
+    ranks: Any = (0,) if own is None else own.ranks
+    if args.rank is not None:
+        words = args.rank.split(",")
+        numbers = [int(word) if word.strip().isdecimal() else word for word in words]
+        try:
+            ranks = parse_ranks("all" if args.rank == "all" else numbers)
+        except ValueError as exc:
+            faults.append(f"--rank: {exc}")
+    for name, value, least in (("--next", args.next, 1), ("--at", args.at, 0)):
+        if value < least:
+            faults.append(f"{name}: expected at least {least}, got {value}")
+    tools = args.tool
+    used = tools or (config.tools_of(role) if own is not None else config.tool)
+    names = [*used, *([own.engine] if own is not None and own.engine else [])]
+    options = _options(args.set, names, faults)
+    if faults:
+        raise ConfigError(faults, "rlprof capture")
+    return control.Request(
+        id=control.new_id(),
+        role=role,
+        next=args.next,
+        at=args.at,
+        ranks=ranks,
+        phases=None if args.phase is None else tuple(args.phase),
+        mode=args.mode,
+        tool=None if tools is None else tuple(tools),
+        options=options,
+        by=control.asker(),
+    )
+
+
+def _only_role(recorded: Run) -> str:
+    roles = sorted({p.target.role for p in recorded.processes if p.state == "running"})
+    if len(roles) != 1:
+        there = ", ".join(roles) or "none"
+        raise RunError(f"{recorded.path}: say which role to record with --role (there: {there})")
+    return roles[0]
+
+
+def _options(pairs: list[str], names: list[str], faults: list[str]) -> dict[str, Any]:
+    """Read `--set`: `key=value` for the one tool there is, `tool.key=value` for one of several."""
+    import yaml
+
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            faults.append(f"--set {pair}: expected KEY=VALUE, e.g. contents=[cpu,stack]")
+            continue
+        path = key.strip().split(".")
+        if path[0] not in names or len(path) == 1:
+            if len(names) != 1:
+                there = ", ".join(names) or "none"
+                faults.append(f"--set {pair}: say of which tool: TOOL.{key}= (there: {there})")
+                continue
+            path.insert(0, names[0])
+        try:
+            value = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as exc:
+            faults.append(f"--set {pair}: is no YAML: {' '.join(str(exc).split())}")
+            continue
+        here: Any = options
+        for part in path[:-1]:
+            here = here.setdefault(part, {})
+            if not isinstance(here, dict):
+                break
+        if not isinstance(here, dict):
+            faults.append(f"--set {pair}: another --set gave {'.'.join(path[:-1])} a value")
+        else:
+            here[path[-1]] = value
+    return options
+
+
+def _is_meant(process: Process, request: control.Request) -> bool:
+    return process.target.role == request.role and request.includes(process.target.rank)
+
+
+def _nobody(recorded: Run, request: control.Request) -> str:
+    live = sorted(str(p.target) for p in recorded.processes if p.state == "running")
+    shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
+    ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
+    return f"nobody to ask for {request.role}, {ranks} (going on: {shown or 'none'})"
+
+
+def _follow(path: Path, request: control.Request, expected: int, timeout_s: float) -> int:
+    """Show what becomes of *request* until nothing more will."""
+    told: dict[str, str] = {}
+    deadline = time.monotonic() + timeout_s
+    while True:
+        recorded = read(path)
+        answers = [answer for answer in recorded.answers if answer.id == request.id]
+        for answer in answers:
+            _tell(str(answer.target), _state(answer, recorded), told)
+        captures = [c for c in recorded.captures if c.request == request.id]
+        for capture in captures:
+            _tell(f"{capture.window.id} {capture.target} {capture.tool}", capture.state, told)
+        all_answered = len(answers) >= max(1, expected)
+        is_over = all_answered and all(a.state != "waiting" for a in answers)
+        if is_over and all(c.state in _DONE for c in captures):
+            return _summary(recorded, request)
+        if not recorded.is_running:
+            _summary(recorded, request)
+            print("rlprof: the run has ended before all was recorded", file=sys.stderr)
+            return 1
+        if time.monotonic() > deadline:
+            _summary(recorded, request)
+            print(f"rlprof: not done after {timeout_s:g} s; the request stands", file=sys.stderr)
+            return 1
+        time.sleep(_TICK_S)
+
+
+def _tell(who: str, what: str, told: dict[str, str]) -> None:
+    """Print what is new."""
+    if told.get(who) != what:
+        told[who] = what
+        print(f"  {who}: {what}", flush=True)
+
+
+def _state(answer: Answer, recorded: Run) -> str:
+    if answer.state == "waiting":
+        return "waits for its next step" if recorded.is_running else "never began"
+    if answer.state == "served":
+        return f"recorded step {', '.join(map(str, answer.steps))}"
+    return f"{answer.state}: {answer.error}"
+
+
+def _summary(recorded: Run, request: control.Request) -> int:
+    """Print the table of what there is now; 0 if something was recorded and nothing failed."""
+    captures = [c for c in recorded.captures if c.request == request.id]
+    answers = [a for a in recorded.answers if a.id == request.id]
+    skipped = [s for s in recorded.skipped if s.request == request.id]
+    for line in _unique(f"  step {s.step}, {s.target}: {s.reason}" for s in skipped):
+        print(line)
+    if captures:
+        rows = [
+            (
+                c.window.id, str(c.target), c.tool, c.state,
+                size(sum(a.size for a in c.artifacts)), seconds(c.stop_s),
+            )
+            for c in captures
+        ]  # fmt: skip
+        head = ("WINDOW", "TARGET", "TOOL", "STATE", "SIZE", "STOP")
+        print(f"\n{table(head, rows, right=('SIZE', 'STOP'))}\n")
+        print(f"look at it with: rlprof export {recorded.path} --to timeline")
+    good = captures and all(c.state in ("whole", "partial") for c in captures)
+    return 0 if good and all(a.state == "served" for a in answers) else 1
+
+
+def _unique(lines: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,332 @@
+"""Requests to a live run: seen by the helper thread, opened at the next step that is free."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import rlprof
+from rlprof import control
+from rlprof.cli import main
+from rlprof.config import load_config
+from rlprof.errors import ConfigError
+
+
+def ask(prof, **wanted):
+    """Leave a request and wait until the helper thread has answered it."""
+    request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
+    control.write(prof.run_dir, request)
+    for _ in range(200):
+        prof.scribe._wake.set()
+        threading.Event().wait(0.01)
+        answers = [a for a in rlprof.read(prof.run_dir).answers if a.id == request.id]
+        if answers:
+            return answers[0]
+    raise AssertionError("nobody answered")
+
+
+def train(prof, steps):
+    for _ in prof.steps(steps):
+        with prof.phase("rollout"):
+            pass
+        with prof.phase("update"):
+            pass
+
+
+def windows(prof):
+    return [c.window.id for c in rlprof.read(prof.run_dir).captures]
+
+
+def test_a_run_without_steps_records_what_it_is_asked(config):
+    """With steps: none nothing is recorded until somebody asks; then the next steps are."""
+    with rlprof.open(config(steps="none")) as prof:
+        train(prof, range(3))
+        answer = ask(prof, next=2)
+        train(prof, range(3, 7))
+
+    (served,) = rlprof.read(prof.run_dir).answers
+    assert answer.state == "waiting"
+    assert (served.state, served.steps) == ("served", (3, 4))
+    assert windows(prof) == ["3/rollout", "3/update", "4/rollout", "4/update"]
+    assert {c.request for c in rlprof.read(prof.run_dir).captures} == {served.id}
+
+
+def test_a_run_without_steps_loads_nothing_and_starts_one_thread(config, calls, tmp_path):
+    """What waits for a request is the helper thread alone: no tool is configured, no scratch."""
+    before = threading.active_count()
+
+    with rlprof.open(config(steps="none")) as prof:
+        train(prof, range(3))
+        threads = threading.active_count() - before
+
+    assert threads == 1
+    assert [call for call in calls if call[2:3] != ("launch",)] == []
+    assert list((tmp_path / "scratch").rglob("actor-*")) == []
+
+
+def test_a_request_never_takes_a_step_of_the_config(config):
+    """Steps the config records stay its own; the request gets those that are free."""
+    with rlprof.open(config(steps=[1, 3])) as prof:
+        ask(prof, next=2, phases=("update",))
+        train(prof, range(5))
+
+    captures = rlprof.read(prof.run_dir).captures
+    assert [(c.window.id, bool(c.request)) for c in captures] == [
+        ("0/update", True),
+        ("1/rollout", False), ("1/update", False),
+        ("2/update", True),
+        ("3/rollout", False), ("3/update", False),
+    ]  # fmt: skip
+
+
+def test_requests_are_served_one_after_another(config):
+    """The older one first; none shares a step with another."""
+    with rlprof.open(config(steps="none")) as prof:
+        first = ask(prof, next=2, phases=("rollout",))
+        second = ask(prof, next=1, mode="continuous")
+        train(prof, range(4))
+
+    answers = {answer.id: answer.steps for answer in rlprof.read(prof.run_dir).answers}
+    assert answers == {first.id: (0, 1), second.id: (2,)}
+    assert windows(prof) == ["0/rollout", "1/rollout", "2"]
+
+
+def test_a_request_may_name_its_first_step(config):
+    """With `at` all ranks record the same step; a later request that is due goes ahead."""
+    with rlprof.open(config(steps="none")) as prof:
+        late = ask(prof, at=3, phases=("rollout",))
+        soon = ask(prof, phases=("rollout",))
+        train(prof, range(5))
+
+    answers = {answer.id: answer.steps for answer in rlprof.read(prof.run_dir).answers}
+    assert answers == {late.id: (3,), soon.id: (0,)}
+
+
+def test_options_and_tools_of_a_request_are_its_own(config, calls):
+    """They hold for its windows; those of the config come back after it."""
+    with rlprof.open(config(steps=[1], options={"level": 2})) as prof:
+        ask(prof, options={"fake": {"level": 5}}, phases=("update",))
+        train(prof, range(1, 3))
+        ask(prof, tool=("other",), phases=("update",))
+        train(prof, range(3, 4))
+
+    captures = rlprof.read(prof.run_dir).captures
+    assert [(c.window.id, c.tool, dict(c.applied)) for c in captures] == [
+        ("1/rollout", "fake", {"level": 2}),
+        ("1/update", "fake", {"level": 2}),
+        ("2/update", "fake", {"level": 5}),
+        ("3/update", "other", {"level": 1}),
+    ]
+    assert {c.state for c in captures} == {"whole"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        ({"tool": ("fake",), "options": {"fake": {"levle": 1}}},
+         "roles.actor.options.fake.levle: unknown key; did you mean 'level'?"),
+        ({"tool": ("fak",)}, "tool 'fak' is not installed; did you mean 'fake'?"),
+        ({"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
+        ({"options": {"torch": {}}}, "this role does not use it"),
+    ],
+    ids=["unknown option", "no tool", "phases and continuous", "unused options"],
+)  # fmt: skip
+def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, wanted, error):
+    """It is checked like a config; the answer, with every fault, is in the manifest."""
+    with rlprof.open(config(steps="none")) as prof:
+        answer = ask(prof, **wanted)
+        train(prof, range(2))
+
+    assert answer.state == "refused"
+    assert error in answer.error
+    assert windows(prof) == []
+
+
+def test_a_config_that_records_every_step_leaves_none(config):
+    """Rather than wait for ever, such a request is refused."""
+    with rlprof.open(config(steps={"every": 1, "first": 5})) as prof:
+        answer = ask(prof)
+
+    assert "the config records every step, none is left to ask for" in answer.error
+
+
+def test_other_ranks_and_roles_take_no_notice(config, monkeypatch, tmp_path):
+    """A process answers only what is meant for it."""
+    monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
+    with rlprof.open(config(steps="none"), rank=1, world_size=4) as prof:
+        control.write(prof.run_dir, control.Request(id="a", role="critic", ranks=None))
+        control.write(prof.run_dir, control.Request(id="b", role="actor", ranks=(0, 3)))
+        answer = ask(prof, ranks=(1, 2))
+        train(prof, range(2))
+
+    (only,) = rlprof.read(prof.run_dir).answers
+    assert only.id == answer.id
+    assert windows(prof) == ["0/rollout", "0/update"]
+
+
+def test_requests_of_before_are_not_for_a_later_session(config, monkeypatch):
+    """A process that joins late is not asked what was asked before it came."""
+    monkeypatch.setenv("RLPROF_RUN_ID", "one")
+    with rlprof.open(config(steps="none")) as first:
+        control.write(first.run_dir, control.Request(id="old", role="critic"))
+        rlprof.session._current.session = None  # the other process of this run
+        with rlprof.open(config(steps="none", roles={"critic": {}})) as second:
+            train(second, range(2))
+
+    assert rlprof.read(first.run_dir).answers == ()
+
+
+def test_a_request_nobody_could_serve_says_so(config):
+    """At close what is still waiting is told: asked, and not captured."""
+    with rlprof.open(config(steps="none")) as prof:
+        ask(prof, next=3)
+        train(prof, range(2))
+
+    (answer,) = rlprof.read(prof.run_dir).answers
+    assert (answer.state, answer.steps) == ("unserved", (0, 1))
+    assert answer.error == "the session was closed before"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"id": 1}', '{"id": "x", "role": "actor", "next": 0}', "\xff"]
+)
+def test_a_file_that_is_no_request_harms_nobody(config, caplog, text):
+    """It is told once and passed over."""
+    with rlprof.open(config(steps="none")) as prof:
+        (prof.run_dir / "requests").mkdir()
+        (prof.run_dir / "requests/bad.json").write_bytes(text.encode("latin-1"))
+        ask(prof)
+        train(prof, range(1))
+
+    assert windows(prof) == ["0/rollout", "0/update"]
+    assert caplog.text.count("bad.json") == 1
+
+
+def test_a_request_is_written_as_it_is_read(tmp_path):
+    """What is written comes back the same."""
+    request = control.Request(
+        id="x", role="actor", next=2, at=7, ranks=None, phases=("a",), mode="discrete",
+        tool=("fake",), options={"fake": {"level": 3}}, by="me",
+    )  # fmt: skip
+
+    assert request == control.read(control.write(tmp_path, request))
+
+
+def test_the_config_in_the_run_folder_can_be_read_again(config):
+    """The command makes it again from there, steps and all."""
+    given = config(steps=[2, "4-6"], roles={"actor": {"ranks": "all"}, "critic": {}})
+    every = config(steps={"every": 3, "first": 2})
+
+    for data in (given, every, config(steps="none")):
+        loaded = load_config(data)
+        assert loaded == load_config(json.loads(json.dumps(loaded.as_data())))
+
+
+def test_windows_of_a_request_wait_for_one_that_is_open(config):
+    """A phase that outlives its step keeps its window; the request begins after it."""
+    with rlprof.open(config(steps=[0])) as prof:
+        prof.step(0)
+        long = prof.phase("rollout").__enter__()
+        ask(prof)
+        prof.step(1)
+        long.__exit__(None, None, None)
+        train(prof, range(2, 4))
+
+    assert windows(prof) == ["0/rollout", "2/rollout", "2/update"]
+
+
+SCRIPT = """
+import sys, time
+import rlprof
+from tests.fakes import tools
+tools.register()
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake", "steps": "none",
+          "roles": {"actor": {}}}
+with rlprof.open(config) as prof:
+    print("go", flush=True)
+    for step in prof.steps(range(100000)):
+        with prof.phase("rollout"):
+            time.sleep(0.02)
+        if not sys.stdin:
+            break
+"""
+
+
+@pytest.fixture(name="live")
+def _live(tmp_path):
+    """Run a training process without steps to record; return the folder of its run."""
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    runs = tmp_path / "runs"
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(runs), str(tmp_path / "scratch")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": "/usr/bin:/bin"},
+    )
+    process.stdout.readline()
+    while not [file for file in runs.glob("*/manifest/*") if file.stat().st_size]:
+        assert process.poll() is None
+        time.sleep(0.05)
+    yield runs
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.slow
+def test_the_command_has_a_live_run_record_and_waits_for_it(live, capsys):
+    """From the words on the command line to the table of what was captured."""
+    code = main(["capture", str(live), "--next", "2", "--set", "level=7"])
+
+    out, err = capsys.readouterr()
+    assert err == ""
+    (run,) = live.iterdir()
+    captures = rlprof.read(run).captures
+    assert code == 0
+    assert [c.state for c in captures] == ["whole", "whole"]
+    assert [dict(c.applied) for c in captures] == [{"level": 7}] * 2
+    assert "waits for its next step" in out
+    assert "WINDOW" in out
+    assert f"rlprof export {run}" in out
+
+
+@pytest.mark.slow
+def test_the_command_says_what_cannot_be_asked(live, capsys):
+    """Every fault before anything is asked, or the answer of the run."""
+    refused = main(["capture", str(live), "--set", "levle=1"])
+    nobody = main(["capture", str(live), "--role", "critic"])
+    wrong = main(["capture", str(live), "--next", "0", "--rank", "x", "--set", "level"])
+
+    out, err = capsys.readouterr()
+    assert (refused, nobody, wrong) == (1, 1, 1)
+    assert "unknown key; did you mean 'level'?" in out
+    assert "nobody to ask for critic, rank 0 (going on: actor 0/1)" in err
+    assert "rlprof capture: 3 faults" in err
+
+
+def test_the_command_needs_a_run_that_goes_on(config, capsys):
+    """A run that is over is named as such, and so is a folder without a live one."""
+    with rlprof.open(config(steps="none")) as prof:
+        pass
+
+    codes = [main(["capture", str(path)]) for path in (prof.run_dir, prof.run_dir.parent)]
+
+    assert codes == [1, 1]
+    err = capsys.readouterr().err
+    assert "nobody to ask, the run is over" in err
+    assert "no run is going on here" in err
+
+
+def test_a_request_of_an_old_shape_is_refused_by_name(tmp_path):
+    """A request with keys this version does not know is told as such."""
+    file = tmp_path / "r.json"
+    file.write_text('{"id": "x", "role": "actor", "pahse": 1}')
+
+    with pytest.raises(ConfigError, match=r"r\.json: pahse: unknown key"):
+        control.read(file)
