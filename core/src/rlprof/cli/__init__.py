@@ -8,13 +8,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from rlprof.cli import capture, check, doctor, export, ls, plan, plugins
+from rlprof.cli import capture, check, doctor, export, ls, plan, plugins, salvage
 from rlprof.errors import RlprofError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (check, doctor, plan, plugins, capture, ls, export)
+COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export)
 
 _EPILOG = """\
 a first run:
@@ -25,6 +25,7 @@ a first run:
   rlprof ls outputs/profile            which runs are there?
   rlprof capture RUN --next 2          record more of it while it is going on
   rlprof ls RUN                        what was captured, what was not, and why
+  rlprof salvage RUN                   export what processes that died have left
   rlprof export RUN --to timeline      one timeline for https://ui.perfetto.dev
 """
 

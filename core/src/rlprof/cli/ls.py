@@ -113,7 +113,7 @@ def _notes(run: Run) -> list[str]:
     for capture in run.captures:
         unsupported = [f"{key} was not recorded: {why}" for key, why in capture.unsupported.items()]
         host = run.by_name[capture.process].here.host
-        lost = [f"what was recorded may lie in {capture.scratch} on {host}"]
+        lost = [f"what was recorded may lie in {capture.scratch} on {host}; there: rlprof salvage"]
         for note in [*capture.notes, *unsupported, *(lost if capture.state == "lost" else [])]:
             who = f"{capture.window.id} {capture.target} {capture.tool}"
             said.setdefault(note, {})[who] = None

@@ -16,11 +16,12 @@ from rlprof.rundir._clock import clock_at, read_clock
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
 from rlprof.rundir._process import Here, is_alive
-from rlprof.rundir._reader import find_runs, read
+from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._spans import RawSpan, Span, span_record
 
 __all__ = [
+    "SALVAGED",
     "Answer",
     "CaptureResult",
     "Here",

@@ -88,14 +88,14 @@ class _Draft:
 
     def _state(self, process: Process) -> CaptureState:
         over = process.state in ("ended", "died")
+        unclosed = self.salvaged and self.closed_ns is None
         if self.artifacts:
             partial = any(artifact.status != "whole" for artifact in self.artifacts.values())
-            cut = self.salvaged and self.closed_ns is None  # from a window nobody closed
-            return "partial" if partial or self.failed or cut else "whole"
+            return "partial" if partial or self.failed or unclosed else "whole"
         if self.failed:
-            return "failed"
+            return "lost" if unclosed else "failed"
         if self.exported:
-            return "lost" if self.salvaged and self.closed_ns is None else "empty"
+            return "lost" if unclosed else "empty"
         if self.closed_ns is None:
             return "lost" if over else "recording"
         return "lost" if over else "exporting"

@@ -7,6 +7,7 @@ data are deleted.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib
 import json
@@ -32,8 +33,19 @@ def main(argv: list[str]) -> int:
     folder, out, root, timeout_s = argv
     os.nice(10)
     signal.alarm(int(float(timeout_s)) + 30)  # who started us may be dead; end all the same
-    export(Path(folder), Path(out), Path(root))
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # salvaging, another may be at it still
+    if not _is_done(Path(folder)):
+        export(Path(folder), Path(out), Path(root))
     return 0
+
+
+def _is_done(folder: Path) -> bool:
+    """Whether somebody has exported *folder* already, and nobody has read of it."""
+    try:
+        return not json.loads((folder / "exported.json").read_bytes())["error"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def export(folder: Path, out: Path, root: Path) -> None:

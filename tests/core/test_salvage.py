@@ -1,0 +1,196 @@
+"""`rlprof salvage`: what killed processes have left on disk is exported, and what is missing said."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.session import export_process
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+import os, signal, sys, time
+import rlprof
+from tests.fakes import tools
+tools.register()
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake",
+          "steps": {"every": 1}, "roles": {"actor": {}}}
+prof = rlprof.open(config)
+"""
+CLOSED = """
+prof.scribe.exports.poll = lambda: []  # exporting takes its time
+for step in prof.steps(range(2)):
+    with prof.phase("rollout"):
+        pass
+prof.step(2)
+prof.phase("rollout").__enter__()
+prof.scribe.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(name="killed")
+def _killed(tmp_path):
+    """Return a function that runs a script until it is killed, and the folder of its run."""
+
+    def run(script=CLOSED):
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        argv = [sys.executable, "-c", SCRIPT + script]
+        argv += [str(tmp_path / "runs"), str(tmp_path / "scratch")]
+        assert subprocess.run(argv, env=env).returncode == -signal.SIGKILL
+        (path,) = (tmp_path / "runs").iterdir()
+        return path
+
+    return run
+
+
+def states(path):
+    return [capture.state for capture in rlprof.read(path).captures]
+
+
+def test_windows_nobody_exported_are_exported(killed, tmp_path, capsys):
+    """What was closed is whole, what was open is partial, and nothing stays in scratch."""
+    path = killed()
+    before = states(path)
+
+    code = main(["salvage", str(path)])
+
+    out = capsys.readouterr().out
+    run = rlprof.read(path)
+    assert before == ["lost"] * 3
+    assert code == 0
+    assert states(path) == ["whole", "whole", "partial"]
+    assert run.captures[0].notes == ("salvaged: its process ended before it was exported",)
+    assert run.captures[2].notes == (
+        "salvaged: the window was never closed, so its end is missing",
+    )
+    assert "3/3 2/rollout actor 0/1 fake: salvaged, partial: its end is missing" in out
+    assert run.problems == ()
+    assert [f for f in (tmp_path / "scratch").rglob("*") if f.is_file()] == []
+    for capture in run.captures:
+        assert (path / capture.artifacts[0].path).exists()
+
+
+def test_a_second_salvage_finds_nothing_to_do(killed, capsys):
+    """What was salvaged is in the manifest, by the one who did it."""
+    path = killed()
+    main(["salvage", str(path)])
+    capsys.readouterr()
+
+    code = main(["salvage", str(path)])
+
+    assert code == 0
+    assert capsys.readouterr().out.startswith("nothing to salvage")
+    assert len(list(path.glob("manifest/+salvage-*"))) == 1
+
+
+def test_an_export_that_outlived_its_process_is_only_written_down(killed):
+    """The helper process had finished: its files are taken as they are."""
+    path = killed()
+    capture = rlprof.read(path).captures[0]
+    out = path / capture.window.folder / capture.target.folder / capture.tool
+    export_process.export(Path(capture.scratch), out, path)
+    made = sorted(out.iterdir())
+    stamp = made[0].stat().st_mtime_ns
+
+    main(["salvage", str(path)])
+
+    assert states(path)[0] == "whole"
+    assert sorted(out.iterdir()) == made
+    assert made[0].stat().st_mtime_ns == stamp
+
+
+def test_what_is_gone_is_said_to_be_lost(killed, capsys):
+    """A scratch folder somebody has removed is named, and the others are salvaged."""
+    import shutil
+
+    path = killed()
+    shutil.rmtree(rlprof.read(path).captures[1].scratch)
+
+    code = main(["salvage", str(path)])
+
+    out, err = capsys.readouterr()
+    assert code == 1
+    assert states(path) == ["whole", "lost", "partial"]
+    assert "2/3 1/rollout actor 0/1 fake: nothing is left in" in out
+    assert "1 of 3 could not be salvaged here" in err
+
+
+def test_another_host_is_named(killed, capsys):
+    """Raw data that lie elsewhere are salvaged there."""
+    path = killed()
+    (manifest,) = path.glob("manifest/*")
+    lines = [json.loads(line) for line in manifest.read_bytes().splitlines()]
+    for line in lines:
+        if line["event"] == "process":
+            line["here"]["host"] = "node17"
+        if line["event"] == "opened":
+            line["scratch"] = "/nowhere/at/all"
+        if line["event"] == "clock":
+            line["realtime_ns"] -= 10**12
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    os.utime(manifest, (0, 0))
+
+    code = main(["salvage", str(path)])
+
+    assert code == 1
+    assert capsys.readouterr().out.count("its raw data lie on node17; run this there") == 3
+
+
+def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
+    """Raw data kept after a failed export are salvage, too, once the cause is mended."""
+    from tests.fakes import tools
+
+    with rlprof.open(config(options={"raises_in": "export"})) as prof:
+        prof.step(0)
+        with prof.phase("rollout"):
+            pass
+    failed = states(prof.run_dir)
+    capture = Path(rlprof.read(prof.run_dir).captures[0].scratch) / "capture.json"
+    data = json.loads(capture.read_bytes())
+    capture.write_text(json.dumps(data | {"options": {}}))
+    monkeypatch.setattr(tools.Fake, "options", tools.FakeOptions())
+    process = Path(rlprof.read(prof.run_dir).path, "manifest").iterdir()
+    (manifest,) = process
+
+    code = main(["salvage", str(prof.run_dir)])
+
+    assert failed == ["failed"]
+    assert manifest.exists()
+    assert code == 0, capsys.readouterr()
+    assert states(prof.run_dir) == ["whole"]
+
+
+def test_torch_windows_that_were_closed_are_salvaged_whole(killed):
+    """With the real tool: closed windows come back whole, the open one is lost, as said."""
+    path = killed(
+        """
+prof.close()
+import shutil, torch
+shutil.rmtree(prof.run_dir)
+prof = rlprof.open(config | {"tool": "torch"})
+prof.scribe.exports.poll = lambda: []
+for step in prof.steps(range(2)):
+    with prof.phase("rollout"):
+        torch.ones(3).sum()
+prof.step(2)
+prof.phase("rollout").__enter__()
+prof.scribe.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+
+    code = main(["salvage", str(path)])
+
+    assert code == 1
+    assert states(path) == ["whole", "whole", "lost"]
+    assert "left no raw trace" in " ".join(rlprof.read(path).captures[2].notes)
