@@ -56,5 +56,5 @@ def test_phases_are_slices(tmp_path):
     events = record(tmp_path, lambda: None)
 
     (phase,) = [e for e in events if e["name"] == "update_actor"]
-    assert 0 <= phase["dur"]
+    assert phase["dur"] >= 0
     assert phase["tid"] == threading.main_thread().native_id

@@ -26,8 +26,9 @@ _LAWS = (
 # Before they are imported, so that a failing assertion shows its values.
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _LAWS))
 
+from rlprof.testing._engine import EngineTests  # noqa: E402
 from rlprof.testing._exporter import ExporterTests  # noqa: E402
 from rlprof.testing._guard import overrides  # noqa: E402
 from rlprof.testing._tool import ToolTests  # noqa: E402
 
-__all__ = ["ExporterTests", "ToolTests", "overrides"]
+__all__ = ["EngineTests", "ExporterTests", "ToolTests", "overrides"]
