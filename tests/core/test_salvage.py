@@ -1,4 +1,4 @@
-"""`rlprof salvage`: what killed processes have left on disk is exported, and what is missing said."""
+"""`rlprof salvage`: what killed processes have left is exported, and what is missing is said."""
 
 from __future__ import annotations
 

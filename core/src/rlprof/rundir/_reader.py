@@ -88,8 +88,7 @@ def read(path: str | Path) -> Run:
         captures += [draft.result(process) for draft in story.drafts.values()]
         skipped += story.skipped
         answers += story.answers(process)
-        if story.dropped:
-            problems.append(f"spans/{file.name}: {story.dropped} spans could not be written")
+        problems += story.problems(process)
     for capture in captures:
         problems += [
             f"{artifact.path}: is in the manifest and not on disk"

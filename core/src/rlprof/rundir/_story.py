@@ -4,6 +4,8 @@
 |------------|------------------------------------------------------------|---------------------|
 | `process`  | who writes: target, host, pid, versions                    | first               |
 | `clock`    | both clocks at one instant                                 | every 10 s, at edges |
+| `configuring` | `configure` is called in the process                    | before it           |
+| `configured`  | it returned; if it raised: error                        | after it            |
 | `opened`   | a tool is about to record a window, with its options       | before `start`      |
 | `started`  | `start` returned: seconds, applied, unsupported            | after it            |
 | `closed`   | `stop` returned: seconds, and the reason if closed early   | after it            |
@@ -115,6 +117,7 @@ class Story:
         self.skipped: list[Skipped] = []
         self.ended = False
         self.dropped = 0
+        self._configuring: dict[tuple[Target | None, str], str] = {}
 
     def tell(self, line: dict[str, Any]) -> None:
         """Take one line."""
@@ -153,6 +156,17 @@ class Story:
             for (target, name), told in self._requests.items()
         ]  # fmt: skip
 
+    def problems(self, process: Process) -> list[str]:
+        """List what went wrong outside of any window."""
+        told = []
+        if self.dropped:
+            told.append(f"spans/{self.name}.jsonl: {self.dropped} spans could not be written")
+        for (target, tool), error in self._configuring.items():
+            if error or process.state != "running":
+                what = error or "never returned"
+                told.append(f"{target or process.target}: {tool}: configure: {what}")
+        return told
+
     def _draft(self, line: Mapping[str, Any]) -> _Draft:
         return self.drafts[_target(line), _window(line), line["tool"]]
 
@@ -182,6 +196,15 @@ class Story:
             draft.notes.append(f"recorded less than asked: {line['lighter']}")
         key = draft.target, draft.window, draft.tool
         self.drafts.setdefault(key, draft)  # said twice: nothing is unsaid
+
+    def _on_configuring(self, line: dict[str, Any]) -> None:
+        self._configuring[_target(line), str(line["tool"])] = ""
+
+    def _on_configured(self, line: dict[str, Any]) -> None:
+        key, error = (_target(line), str(line["tool"])), str(line.get("error") or "")
+        self._configuring.pop(key, None)
+        if error:
+            self._configuring[key] = error
 
     def _on_started(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)

@@ -61,12 +61,13 @@ def begin(
             "rlprof.open: a session is open in this process; close it first (a process has one)"
         )
     boundary = Boundary(strict=checked.strict, name=str(target))
-    session = boundary.call(
-        "open",
-        lambda: _open(checked, target, tools.get(role, ()), boundary),
-        lambda _: log.error("%s: rlprof stays off in this process", target),
-    )
-    return session or Off()
+
+    def failed(_: str) -> None:
+        if not checked.strict:
+            log.error("%s: rlprof stays off in this process", target)
+
+    uses = tools.get(role, ())
+    return boundary.call("open", lambda: _open(checked, target, uses, boundary), failed) or Off()
 
 
 def _only_role(config: Config) -> str:
@@ -145,8 +146,12 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     track = Track(target, Agenda(schedule), session.means)
     session.add(track)
     if schedule.steps:
-        scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        track.adopt([use for use in uses if use.kind == "tool"])
+        try:
+            scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+            track.adopt([use for use in uses if use.kind == "tool"])
+        except BaseException:  # strict, or Ctrl-C in a long import
+            session.close()
+            raise
     _at_exit(session)
     _current.session = session
     log.info("%s: writes to %s", target, run.path)

@@ -59,6 +59,10 @@ class _Instance:
     """Why it cannot be used with these options."""
 
 
+_PATIENCE_S = 5.0
+"""A range of a phase that takes longer to open or close has gone wrong."""
+
+
 class Recorder:
     """Drives one plugin for one target."""
 
@@ -84,6 +88,10 @@ class Recorder:
         self._job: Job | None = None
         self._recording: Any = None
         self._started = False
+        self._calling: tuple[str, float] | None = None
+        """The hook that runs on the working thread, and since when."""
+        self._misses: dict[str, int] = {}
+        """How often a method of the recording has failed in this window."""
         self._unanswered = ""
         """The hook that was given up and is in doubt: `start` or `stop`."""
         self.take(use)
@@ -113,12 +121,18 @@ class Recorder:
 
         def refuse(reason: str) -> None:
             instance.refused = reason
+            self._means.scribe.tell("configured", **self._key, error=reason)
 
         # Only what a class says is known before `configure`; a property may not have an answer.
         anywhere = getattr_static(instance.use.plugin, "runs_on", "") == "process"
         on_worker = self._link is not None or anywhere
         call = partial(self._timed, "configure", hook, _nothing, on_worker=on_worker)
+        scribe, key = self._means.scribe, self._key
+        scribe.tell("configuring", **key)
+        scribe.flush()  # should it never return, the manifest says which it was
         self._means.boundary.call(f"{self.name}.configure", call, refuse)
+        if not instance.refused:
+            scribe.tell("configured", **key, error="")
 
     @property
     def needs_its_thread(self) -> bool:
@@ -142,15 +156,15 @@ class Recorder:
 
     def prepare(self, window: Window, **said: Any) -> None:
         """Make the capture's folder and leave the line that says it is about to be opened."""
-        key: dict[str, Any] = {"window": attrs.asdict(window), "tool": self.name}
+        key = {"window": attrs.asdict(window), **self._key}
         scratch, run = self._means.scratch, self._means.run.path
         if self._link is not None:
-            key["target"] = attrs.asdict(self._target)
             scratch /= self._target.folder
         folder = scratch / window.folder / self.name
         out = run / window.folder / self._target.folder / self.name
         own = type(self._now.plugin).__module__ == "__main__"
         self._job = Job(key, folder, out, run, in_process=own, measured=self._measured)
+        self._misses = {}
         self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
         self._attempt("prepare", partial(_make_folder, folder, self.capture(window)))
 
@@ -182,15 +196,21 @@ class Recorder:
         hook = partial(self._now.hooks.stop, **given)
         export = partial(scribe.exports.submit, job)
         seconds = None
-        if self._unanswered != "start":  # that one is followed by a stop of its own
-            done = self._attempt("stop", lambda: self._timed("stop", hook, export), key=job.key)
-            seconds = done and done[1]
-            self.last_stop_s = seconds or 0.0
-        scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
-        if not self._started:
-            scribe.discard(job.folder)
-        elif self._unanswered != "stop":  # that one is followed by the export
-            export()
+        try:
+            if self._unanswered != "start":  # that one is followed by a stop of its own
+                done = self._attempt("stop", lambda: self._timed("stop", hook, export), job)
+                seconds = done and done[1]
+                self.last_stop_s = seconds or 0.0
+        finally:  # strict passes on what stop raised, and loses nothing
+            for method, count in self._misses.items():
+                if count > 1:
+                    error = f"failed {count} times in this window"
+                    scribe.tell("failed", **job.key, hook=method, error=error)
+            scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
+            if not self._started:
+                scribe.discard(job.folder)
+            elif self._unanswered != "stop":  # that one is followed by the export
+                export()
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
         """Open a range in the recording."""
@@ -210,13 +230,35 @@ class Recorder:
             self._worker.stop()
             self._worker = None
 
+    def watch(self) -> None:
+        """Say it, from another thread, if a hook on the working thread does not return."""
+        calling = self._calling
+        if calling is None:
+            return
+        hook, began = calling
+        seconds = time.monotonic() - began
+        if seconds > getattr(self._means.limits, f"{hook}_timeout_s", _PATIENCE_S):
+            self._calling = None
+            error = f"has not returned for {seconds:.0f} s; it runs on the working thread, so "
+            error += "nobody can cut it"
+            self._failed(hook, error)
+            self._means.boundary.tell(f"{self.name}.{hook} hangs", error)
+
+    @property
+    def _key(self) -> dict[str, Any]:
+        """What lines about this target and plugin say."""
+        key: dict[str, Any] = {"tool": self.name}
+        return key if self._link is None else {**key, "target": attrs.asdict(self._target)}
+
     def _measured(self, size: int) -> None:
         self.last_bytes = size
 
     def _ask(self, method: str, *args: Any) -> None:
         call = getattr(self._recording, method, None)
         if call is not None:
+            self._calling = method, time.monotonic()
             self._attempt(method, lambda: call(*args))
+            self._calling = None
 
     def _on_start(self, recording: Any, seconds: float) -> None:
         self._recording = recording
@@ -242,7 +284,11 @@ class Recorder:
             self._link.check()
         began = time.monotonic()
         if self.needs_its_thread if on_worker is None else not on_worker:
-            result = function()
+            self._calling = hook, began
+            try:
+                result = function()
+            finally:
+                self._calling = None
         else:
             if self._worker is None:
                 self._worker = Worker(f"rlprof-{self.name}")
@@ -267,19 +313,26 @@ class Recorder:
         result = hook()
         return result if self._link is None else self._link.settle(result)
 
-    def _attempt(
-        self, hook: str, function: Callable[[], Any], key: Mapping[str, Any] | None = None
-    ) -> Any:
-        failed = partial(self._failed, hook, key=key)
+    def _attempt(self, hook: str, function: Callable[[], Any], job: Job | None = None) -> Any:
+        failed = partial(self._failed, hook, job=job or self._job)
         return self._means.boundary.call(f"{self.name}.{hook}", function, failed)
 
-    def _failed(self, hook: str, error: str, key: Mapping[str, Any] | None = None) -> None:
-        self._tell("failed", key=key, hook=hook, error=error)
+    def _failed(self, hook: str, error: str, job: Job | None = None) -> None:
+        job = job or self._job
+        if job is None:  # configure: no window is open
+            self._means.scribe.tell("configured", **self._key, error=error)
+            return
+        if hook in ("push", "pop", "minibatch"):
+            self._misses[hook] = self._misses.get(hook, 0) + 1
+            if self._misses[hook] > 1:
+                return
+        if hook == "stop" and self._unanswered == "stop":
+            error += f"; raw data are kept in {job.folder}"
+        self._means.scribe.tell("failed", **job.key, hook=hook, error=error)
 
-    def _tell(self, event: str, *, key: Mapping[str, Any] | None = None, **fields: Any) -> None:
-        key = key or (self._job.key if self._job else None)
-        if key is not None:
-            self._means.scribe.tell(event, **key, **fields)
+    def _tell(self, event: str, **fields: Any) -> None:
+        if self._job is not None:
+            self._means.scribe.tell(event, **self._job.key, **fields)
 
 
 def _nothing() -> None:

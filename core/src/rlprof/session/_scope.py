@@ -59,6 +59,8 @@ class Scope:
         return self
 
     def __exit__(self, kind: object, exc: object, trace: object) -> None:
+        if not self.is_open:  # left twice, or never entered
+            return
         self.end_ns = time.monotonic_ns()
         self.is_open = False
         if around.get() is self:

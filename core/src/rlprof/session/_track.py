@@ -184,6 +184,8 @@ class Track:
 
     def check_time(self) -> None:
         """Close a window that is too old, here if this thread may; the helper thread asks too."""
+        for recorder in tuple(self._recorders.values()):
+            recorder.watch()
         opened, window_s = self._open, self._means.limits.window_s
         if opened is None or not opened.overdue(window_s) or not opened.may_stop_here:
             return

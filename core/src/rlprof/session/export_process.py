@@ -59,7 +59,10 @@ def export(folder: Path, out: Path, root: Path) -> None:
         hooks = plugins.hooks(capture.kind, load_class(capture.plugin)())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out) or []
         artifacts = [_filled_in(artifact, out, root) for artifact in found]
-    except Exception as exc:  # a stranger's code; what it raised goes into the manifest
+    except (
+        Exception,
+        SystemExit,
+    ) as exc:  # a stranger's code; what it raised goes into the manifest
         error = f"{type(exc).__name__}: {exc}"
     result = {
         "artifacts": [attrs.asdict(artifact) for artifact in artifacts],
