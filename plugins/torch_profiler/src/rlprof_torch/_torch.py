@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact, CaptureError, hookimpl
+from rlprof_torch._forks import guard_forks
 from rlprof_torch._kineto import finish
 from rlprof_torch._options import TorchOptions
 from rlprof_torch._recording import NOTES, TorchRecording, has_xpu
@@ -65,6 +66,7 @@ class Torch:
         # 2.13 prints two lines a window and no level keeps errors alone; export finds out what
         # is missing from a trace, so silence costs nothing.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        guard_forks()
         busy = torch.autograd.profiler._is_profiler_enabled
         if self.runs_on == "process" and not busy:
             # Kineto wants its first start on the thread that imported it.
