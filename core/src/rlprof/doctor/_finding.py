@@ -1,0 +1,33 @@
+"""A finding: one thing that was looked at, and how it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Level = Literal["ok", "warn", "BAD"]
+"""`ok`: nothing to do. `warn`: a run works, with less, or at a cost. `BAD`: something that is
+asked for will not work here."""
+
+
+@attrs.frozen
+class Finding:
+    """*where: what is wrong; what to do*, and how bad that is."""
+
+    level: Level
+    where: str
+    what: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.where}: {self.what}{advice}"
+
+
+def unless_wrong(where: str, what: str, wrong: Sequence[Finding]) -> list[Finding]:
+    """Return what is *wrong*, or, where that is nothing, the one finding that all is well."""
+    return list(wrong) or [Finding("ok", where, what)]

@@ -1,0 +1,72 @@
+"""Whether what is installed fits this core: each loaded in a child of its own."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from rlprof import plugins
+from rlprof.doctor._child import ask
+from rlprof.doctor._finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>)(\d+(?:\.\d+)*)$")
+
+
+def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Finding]:
+    """Judge what asks for another core, and load all but tools, which dry windows load.
+
+    With *names* only those count: the others are none of this config's.
+    """
+    offers = [offer for offer in plugins.offers() if names is None or offer.name in names]
+    core = metadata.version("rlprof")
+    for offer in offers:
+        if not fits(core, offer.requires):
+            what = f"asks for {offer.requires}, and this is rlprof {core}"
+            advice = "install versions that fit each other"
+            yield Finding("warn", f"{offer.kind} {offer.name}", what, advice)
+    for kind, name in dict.fromkeys((offer.kind, offer.name) for offer in offers):
+        if kind == "tool":
+            continue
+        answer = ask("load", timeout_s=timeout_s, kind=kind, name=name)
+        where = f"{kind} {name}"
+        if answer.fault:
+            advice = "uninstall or repair it"
+            yield Finding("BAD", where, f"importing it {answer.fault}", advice)
+        elif answer.value:
+            yield Finding("BAD", where, answer.value)
+        else:
+            yield Finding("ok", where, "fits")
+    if not offers and names is None:
+        what = "none is installed, so nothing can be recorded"
+        yield Finding("BAD", "plugins", what, "pip install what you use, e.g. rlprof-torch")
+
+
+def fits(version: str, requirement: str) -> bool:
+    """Whether *version* is in the range of *requirement*; what cannot be read is let pass.
+
+    Separate from `packaging`, which core does not need for anything else.
+    """
+    there = _numbers(version)
+    text = re.sub(r"^[\w.-]+(\[.*?\])?", "", requirement).partition(";")[0].strip(" ()")
+    for clause in filter(None, text.split(",")):
+        found = _CLAUSE.match(clause.strip())
+        if found is None:
+            continue
+        asked, sign = _numbers(found[2]), found[1]
+        close = asked[: max(1, found[2].count("."))]
+        if not {
+            "~=": there >= asked and there[: len(close)] == close,
+            "==": there == asked, "!=": there != asked,
+            "<=": there <= asked, ">=": there >= asked, "<": there < asked, ">": there > asked,
+        }[sign]:  # fmt: skip
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
+    return tuple([*found, 0, 0, 0, 0][:4])

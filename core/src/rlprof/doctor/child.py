@@ -1,0 +1,113 @@
+"""The child process: `python -m rlprof.doctor.child FD JOB` does one job, once.
+
+What a job returns goes to the file descriptor FD as JSON. Whatever it raises, it ends with; who
+asked reads the traceback, and where it hung or crashed from `faulthandler`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import attrs
+
+from rlprof import plugins
+from rlprof.config import check_config, merge_launches
+from rlprof.doctor import _folders
+from rlprof.errors import ConfigError, PluginError
+
+_BATCHES, _BATCH_S = 20, 0.01
+"""The work of a dry window: mini-batches, and how long each takes."""
+
+
+def check(config: Any, roles: list[str] | None) -> dict[str, Any]:
+    """Load and configure, as at launch, what *roles* use; say what is wrong, or what that needs."""
+    try:
+        _, tools = check_config(config, roles=roles)
+    except ConfigError as exc:
+        return {"faults": list(exc.faults), "launches": {}}
+    launches = {
+        role: attrs.asdict(merge_launches({use.name: use.launch for use in uses}))
+        for role, uses in tools.items()
+    }
+    return {"faults": [], "launches": launches}
+
+
+def load(kind: plugins.Kind, name: str) -> str:
+    """Import a plugin; say what is wrong with it."""
+    try:
+        plugins.load(kind, name)
+    except PluginError as exc:
+        return str(exc)
+    return ""
+
+
+def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
+    """Record one window as a run would, of a little work; all that happens is in its run folder."""
+    import rlprof
+
+    sample = getattr(plugins.load("tool", tool), "sample", _sample)
+    began = time.monotonic()
+    with rlprof.open(config, role=role, rank=0, world_size=1) as prof:
+        opened_s = time.monotonic() - began
+        prof.step(1)
+        with prof.phase("doctor"):
+            for _ in range(_BATCHES):
+                sample(_BATCH_S)
+                prof.minibatch()
+    return {"opened_s": round(opened_s, 6)}
+
+
+def _sample(seconds: float) -> None:
+    """Work for *seconds*, with a tool that does not say what it is made for."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sorted(range(1000), key=lambda number: -number)
+
+
+def run_dir(path: str, room: int) -> list[dict[str, str]]:
+    """Try the folder runs are made in."""
+    return [attrs.asdict(finding) for finding in _folders.look_at_run_dir(path, room)]
+
+
+def scratch(path: str | None) -> list[dict[str, str]]:
+    """Try the folder for raw data."""
+    return [attrs.asdict(finding) for finding in _folders.look_at_scratch(path)]
+
+
+def backends() -> list[str]:
+    """Name what `import torch` loads by itself: entry points, with who offers them."""
+    from importlib import metadata
+
+    entries = metadata.entry_points(group="torch.backends")
+    return [f"{entry.name} ({entry.dist.name if entry.dist else '?'})" for entry in entries]
+
+
+def import_torch() -> str:
+    """Import torch, as every training process does."""
+    import torch
+
+    return str(torch.__version__)
+
+
+_JOBS = {
+    job.__name__: job for job in (check, load, window, run_dir, scratch, backends, import_torch)
+}
+
+
+def main(argv: list[str]) -> int:
+    """Do one job, and leave a trace of where it is when its time is over."""
+    result, asked = int(argv[0]), json.loads(argv[1])
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
+    answer = _JOBS[asked["job"]](**asked["args"])
+    os.write(result, json.dumps(answer).encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

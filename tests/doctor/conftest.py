@@ -1,0 +1,42 @@
+"""A config that asks for no tool that is heavy, and an environment nobody else has touched."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.doctor.running import install_tool
+
+
+@pytest.fixture(autouse=True)
+def _no_profiler(monkeypatch):
+    """Take away what this very test run may be profiled with."""
+    for name in ("LD_PRELOAD", "KINETO_USE_DAEMON", "TORCH_DEVICE_BACKEND_AUTOLOAD", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(name="module")
+def _module(monkeypatch, tmp_path):
+    """Install the tools `mad` and `anywhere`; return the name of their module."""
+    (tmp_path / "site").mkdir()
+    return install_tool(monkeypatch, tmp_path / "site")
+
+
+@pytest.fixture(name="profile")
+def _profile(module, tmp_path):
+    """Return a function that writes a config: an actor, recorded by `mad`."""
+
+    def write(**changes):
+        base = {
+            "run_dir": str(tmp_path / "runs"),
+            "scratch_dir": str(tmp_path / "scratch"),
+            "tool": "mad",
+            "steps": [1],
+            "roles": {"actor": {}},
+        }
+        file = tmp_path / "profile.yaml"
+        file.write_text(json.dumps(base | changes))
+        return file
+
+    return write

@@ -1,0 +1,130 @@
+"""`rlprof doctor` as a user runs it, tools to run it on, and a machine to run it in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from tests.core.distributions import install, tool
+
+TOOL = '''
+    """A tool that does whatever its options say."""
+    import ctypes, os, sys, time
+    import attrs
+    from rlprof import Artifact, CaptureError, Launch, hookimpl
+
+    @attrs.frozen
+    class Options:
+        goes: str = ""
+        level: int = 1
+        prefix: tuple[str, ...] = ()
+
+    def misbehave(goes, hook):
+        if goes == f"{hook}:segfault":
+            ctypes.string_at(0)
+        if goes == f"{hook}:hang":
+            time.sleep(600)
+        if goes == f"{hook}:hold":
+            ctypes.PyDLL(None).sleep(600)  # with the interpreter's lock
+        if goes == f"{hook}:exit":
+            os._exit(3)
+        if goes == f"{hook}:raise":
+            raise ValueError(f"{hook} went wrong")
+        if goes == f"{hook}:refuse":
+            raise CaptureError(f"tool: {hook} has no such device; use another")
+
+    class Recording:
+        applied = {}
+        unsupported = {"level": "there is one level here", "colour": "it is grey here"}
+
+    class Tool:
+        "Do what is asked."
+        Options = Options
+
+        @hookimpl
+        def configure(self, place, options):
+            self.options = options
+            misbehave(options.goes, place)
+            if place == "launch":
+                return Launch(env={"BORN_WITH": "it"}, argv_prefix=options.prefix)
+
+        @hookimpl
+        def start(self, folder):
+            misbehave(self.options.goes, "start")
+            (folder / "raw.txt").write_text(os.environ.get("BORN_WITH", "nothing"))
+            return Recording() if self.options.goes == "unsupported" else None
+
+        @hookimpl
+        def stop(self):
+            misbehave(self.options.goes, "stop")
+
+        @hookimpl
+        def export(self, capture, folder, out):
+            misbehave(capture.options.get("goes"), "export")
+            if capture.options.get("goes") == "empty":
+                return []
+            (out / "made.txt").write_text((folder / "raw.txt").read_text())
+            return [Artifact("made.txt", kind="files", format="text", events=7)]
+
+    class Anywhere(Tool):
+        runs_on = "process"
+'''
+
+
+def install_tool(monkeypatch, site, *, name="rlprof-mad", text=TOOL, offers=None, **more):
+    """Install a distribution that `rlprof doctor` and its children find; return its module."""
+    offers = offers or tool("mad", "Tool") + "anywhere = {module}:Anywhere\n"
+    module = install(monkeypatch, site, name, text, offers, **more)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    return module
+
+
+@attrs.frozen
+class Told:
+    """What the command said."""
+
+    code: int
+    text: str
+    errors: str
+
+    def __getitem__(self, level):
+        lines = self.text.splitlines()
+        return [line[6:] for line in lines if line.startswith(f"{level:<4}  ")]
+
+
+def doctor(*args, wrap=(), env=None, **more):
+    """Run the command in a process of its own, behind *wrap*."""
+    done = subprocess.run(
+        [*wrap, sys.executable, "-m", "rlprof.cli", "doctor", *map(str, args)],
+        capture_output=True,
+        text=True,
+        env=os.environ | (env or {}),
+        timeout=240,
+        **more,
+    )
+    return Told(done.returncode, done.stdout, done.stderr)
+
+
+def in_own_mounts(script):
+    """Return what makes a command run behind *script*, which may mount; skip where none may."""
+    wrap = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", f'{script}; exec "$@"']
+    tried = subprocess.run([*wrap, "sh", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"this takes root, to mount something: {tried.stderr.strip()}")
+    return [*wrap, "sh"]
+
+
+def preloaded(folder, source):
+    """Compile *source* and return the environment that puts it before the C library."""
+    if shutil.which("cc") is None:
+        pytest.skip("this takes a C compiler, to stand in for the system's functions")
+    (folder / "shim.c").write_text(source)
+    library = folder / "shim.so"
+    argv = ["cc", "-shared", "-fPIC", "-o", str(library), str(folder / "shim.c"), "-ldl"]
+    subprocess.run(argv, check=True)
+    return {"LD_PRELOAD": str(library)}

@@ -1,0 +1,296 @@
+"""Dry windows: what a tool records here, and what it does to the process it records."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlprof.config import Config
+from rlprof.doctor import _child, examine
+from rlprof.doctor._dry import try_tool, uses_of
+from rlprof.doctor._report import Use
+from tests.doctor.running import doctor, install_tool
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name="tried")
+def _tried(module, tmp_path):
+    """Return a function that tries a tool and returns its findings as lines."""
+
+    def try_it(asked, *, tool="mad", roles=("actor",), timeout_s=60.0, limits=None):
+        config = Config(scratch_dir=str(tmp_path / "scratch"), **(limits or {}))
+        use = Use(tool, asked, roles)
+        found = try_tool(use, config, timeout_s=timeout_s, progress=lambda _: None)
+        assert not (tmp_path / "scratch").exists()  # whatever happens, nothing is left there
+        return [f"{one.level} {one}" for one in found]
+
+    return try_it
+
+
+def children(marked):
+    """List the processes that have *marked* in their command line."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if marked in (folder / "cmdline").read_text():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried):
+    """A window that is whole is ok: events, files, the time of each hook."""
+    (line,) = tried({})
+
+    assert line.startswith("ok tool mad of actor: recorded 7 events, 1 file, 0.0 kB; configure ")
+    assert [word for word in line.split() if word in ("start", "stop", "export")]
+
+
+@pytest.mark.parametrize("tool", ["mad", "anywhere"])
+def test_the_tool_is_not_imported_by_the_caller(tried, module, tool):
+    """Neither the plugin nor what it drives is loaded by who asks."""
+    tried({}, tool=tool)
+
+    assert module not in sys.modules
+
+
+@pytest.mark.parametrize("tool", ["mad", "anywhere"])
+@pytest.mark.parametrize(
+    ("goes", "hook"),
+    [("process:segfault", "configure"), ("start:segfault", "start"), ("stop:segfault", "stop")],
+)
+def test_a_crash_is_a_finding_that_says_where(tried, module, tool, goes, hook):
+    """A segmentation fault is told with its line and its hook, on whichever thread it is."""
+    (line,) = tried({"goes": goes}, tool=tool)
+
+    assert line.startswith(f"BAD tool {tool} of actor: its dry window crashed with SIGSEGV in ")
+    assert "in misbehave (" in line
+    assert f"/{module}.py:" in line
+    assert f", in its {hook}; training would have, too: leave it out of the run" in line
+
+
+@pytest.mark.parametrize("how", ["hang", "hold"])
+def test_a_hang_is_a_finding_after_the_deadline(tried, how):
+    """A hook that never returns, with the interpreter's lock or without, is told with its line."""
+    (line,) = tried({"goes": f"start:{how}"}, timeout_s=4)
+
+    assert line.startswith(
+        "BAD tool mad of actor: its dry window did not come back within 4 s in misbehave ("
+    )
+    assert "rlprof_mad.py:" in line
+    assert "), in its start; " in line
+    assert children("rlprof.doctor.child") == []
+
+
+def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
+    """Where a run would go on without the tool, that is what is told, and it is still BAD."""
+    from rlprof.config import Limits
+
+    lines = tried(
+        {"goes": "start:hang"}, tool="anywhere", roles=(),
+        limits={"limits": Limits(start_timeout_s=0.5)},
+    )  # fmt: skip
+
+    assert lines[0].startswith("BAD tool anywhere: failed: ")
+    assert "start was not answered within start_timeout_s 0.5" in lines[0]
+
+
+def test_a_hang_in_export_leaves_no_process_behind(tried, tmp_path):
+    """The helper process of a run outlives its parent; a dry window's does not."""
+    lines = tried({"goes": "export:hang"}, timeout_s=6)
+
+    assert lines[0].startswith("BAD tool mad of actor: failed: ")
+    assert "export" in lines[0]
+    assert children(str(tmp_path / "scratch")) == []
+
+
+def test_a_tool_that_ends_the_process_is_a_finding(tried):
+    """os._exit in a hook is told with the exit code."""
+    (line,) = tried({"goes": "stop:exit"})
+
+    assert line.startswith("BAD tool mad of actor: its dry window ended with 3: ")
+
+
+@pytest.mark.parametrize("hook", ["process", "start", "stop", "export"])
+def test_a_hook_that_raises_is_told_with_its_reason(tried, hook):
+    """What a hook raises stands in the finding, whichever hook it is."""
+    lines = tried({"goes": f"{hook}:raise"})
+
+    assert not any(line.startswith("ok ") for line in lines)
+    assert f"ValueError: {hook} went wrong" in "\n".join(lines)
+
+
+def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried):
+    """A refusal speaks the tool's words; without a config nobody has asked for the tool."""
+    asked = tried({"goes": "start:refuse"})
+    installed = tried({"goes": "start:refuse"}, roles=())
+
+    words = "tool: start has no such device; use another"
+    assert asked == [f"BAD tool mad of actor: failed: start: {words}"]
+    assert installed == [f"warn tool mad: failed: start: {words}"]
+
+
+def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
+    """`unsupported` is BAD for an option that is given, a warning for a default."""
+    lines = tried({"goes": "unsupported", "level": 2})
+
+    assert lines[0].startswith("ok tool mad of actor: recorded")
+    assert lines[1:] == [
+        (
+            "BAD tool mad of actor: level: there is one level here; take it out of the options, or "
+            "run where it can be had"
+        ),
+        "warn tool mad of actor: colour: it is grey here",
+    ]
+
+
+def test_a_tool_that_leaves_nothing_is_a_warning(tried):
+    """An export without artifacts is told."""
+    (line,) = tried({"goes": "empty"})
+
+    assert line.startswith("warn tool mad of actor: left nothing of a dry window")
+
+
+@pytest.mark.parametrize("how", ["segfault", "hang", "raise"])
+def test_a_configure_at_launch_that_goes_wrong_is_a_finding(tried, how):
+    """The first configure is called in a child as well."""
+    (line,) = tried({"goes": f"launch:{how}"}, roles=(), timeout_s=5)
+
+    assert line.split()[0] in ("BAD", "warn")
+    assert {"segfault": "SIGSEGV", "hang": "within 5 s", "raise": "launch went wrong"}[how] in line
+
+
+def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
+    """What configure returns at launch is in force: environment and command."""
+    seen = []
+    ask = _child.ask
+    monkeypatch.setattr("rlprof.doctor._dry.ask", lambda *a, **k: seen.append(k) or ask(*a, **k))
+
+    (line,) = tried({"prefix": ["env", "MORE=1"]})
+    (missing,) = tried({"prefix": ["no-such-command"]})
+
+    assert line.startswith("ok ")
+    assert seen[1]["env"]["BORN_WITH"] == "it"
+    assert seen[1]["prefix"] == ["env", "MORE=1"]
+    assert missing.startswith(
+        "BAD tool mad of actor: its dry window could not be started: No such file or directory: "
+        "no-such-command"
+    )
+
+
+def test_a_tool_that_hangs_when_imported_is_a_finding(tried, tmp_path, monkeypatch):
+    """Not even importing a plugin is done by who asks."""
+    (tmp_path / "two").mkdir()
+    install_tool(
+        monkeypatch, tmp_path / "two", name="rlprof-sleepy", text="import time; time.sleep(600)\n",
+        offers="[rlprof.tools]\nsleepy = {module}:Tool\n",
+    )  # fmt: skip
+
+    (line,) = tried({}, tool="sleepy", timeout_s=2)
+
+    assert line.startswith(
+        "BAD tool sleepy of actor: importing it, or its configure at launch, did"
+    )
+    assert "rlprof_sleepy.py:1" in line
+
+
+def test_roles_that_ask_for_the_same_are_tried_once():
+    """Two roles with equal options share a dry window; others have their own."""
+    role = {"options": {"mad": {"level": 3}}}
+    from rlprof.config import load_config
+
+    config = load_config({"tool": "mad", "roles": {"actor": {}, "critic": role, "ref": {}}})
+
+    assert uses_of(config, list(config.roles)) == [
+        Use("mad", {}, ("actor", "ref")),
+        Use("mad", {"level": 3}, ("critic",)),
+    ]
+
+
+def test_the_command_tells_all_that_is_wrong_with_a_config(profile):
+    """Every fault is BAD with its line, and what is right is tried all the same."""
+    roles = {"actor": {"tool": ["mad", "mda"]}, "critic": {"options": {"mad": {"levle": 1}}}}
+
+    told = doctor(profile(roles=roles))
+
+    assert told.code == 1
+    assert any("tool 'mda' is not installed; did you mean 'mad'?" in line for line in told["BAD"])
+    assert any("levle: unknown key; did you mean 'level'?" in line for line in told["BAD"])
+    assert any(line.startswith("tool mad of actor: recorded") for line in told["ok"])
+    assert told.text.splitlines()[-1].startswith("not everything will work here: ")
+    assert told.errors == ""
+
+
+def test_the_command_tries_only_the_roles_it_is_told(profile):
+    """--role leaves other roles alone; one that is not in the config is a warning."""
+    roles = {"actor": {}, "critic": {"options": {"mad": {"goes": "start:segfault"}}}}
+    file = profile(roles=roles)
+
+    told = doctor(file, "--role", "actor", "--role", "nobody")
+
+    assert told.code == 0, told.text
+    assert not [line for line in told.text.splitlines() if "critic" in line and "tool" in line]
+    assert (
+        f"{file}: has no role 'nobody' (there: actor, critic); it writes spans only"
+        in (told["warn"])
+    )
+
+
+def test_a_config_that_cannot_be_read_is_told_beside_the_rest(tmp_path):
+    """Without a config there is nothing to try, but the surroundings are examined."""
+    told = doctor(tmp_path / "none.yaml")
+
+    assert told.code == 1
+    assert told["BAD"] == [f"{tmp_path}/none.yaml: no such file; give the path of a YAML file"]
+    assert any(line.startswith("python: ") for line in told["ok"])
+
+
+def test_a_config_that_is_off_is_told(profile):
+    """enabled: false records nothing, and the doctor tries no tool."""
+    file = profile(enabled=False)
+
+    told = doctor(file)
+
+    assert told.code == 0
+    assert f"{file}: is off (enabled: false)" in told["warn"]
+    assert "tool mad" not in told.text
+
+
+def test_a_terminal_sees_what_is_waited_for(profile):
+    """On a terminal a line says what is being tried, and is wiped again."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "rlprof.cli", "doctor", str(profile())]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=theirs, timeout=120)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+
+    assert done.returncode == 0
+    assert "\r\x1b[Ktool mad of actor: a dry window, 120 s at most" in shown
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_a_bad_deadline_is_wrong_usage(profile):
+    """--timeout takes seconds, more than none."""
+    told = doctor(profile(), "--timeout", "-1")
+
+    assert told.code == 2
+    assert "argument --timeout: expected seconds, more than 0, got '-1'" in told.errors
+
+
+def test_examine_yields_one_finding_after_another(profile):
+    """In Python the same can be had as values, while they come."""
+    waited = []
+
+    found = list(examine(profile(), progress=waited.append))
+
+    assert {"ok"} <= {one.level for one in found} <= {"ok", "warn"}
+    assert any("a dry window" in text for text in waited)

@@ -1,0 +1,256 @@
+"""Folders a run writes to: full, refused, shared, coarse; tried with real files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from rlprof.doctor._folders import kind_in, look_at_run_dir, look_at_scratch
+from tests.doctor.running import doctor, in_own_mounts, preloaded
+
+ROOM = 10**6
+NO_LINKS = """
+#include <errno.h>
+int link(const char *a, const char *b) { errno = EPERM; return -1; }
+int linkat(int x, const char *a, int y, const char *b, int f) { errno = EPERM; return -1; }
+"""
+MOUNTS = """\
+22 1 254:0 / / rw - ext4 /dev/vda rw
+30 22 0:30 / /mnt rw - autofs auto rw
+31 30 0:31 / /mnt/my\\040data rw shared:1 - nfs4 server:/x rw
+32 22 0:32 / /dev/shm rw - tmpfs tmpfs rw
+33 31 0:33 / /mnt/my\\040data rw - lustre server:/x rw
+garbage
+"""
+
+
+def lines(found):
+    return [f"{one.level} {one}" for one in found]
+
+
+def test_a_folder_that_can_be_written_is_well_and_left_as_it_was(tmp_path):
+    """Trying makes the folder, writes, and takes away all it has made, parents too."""
+    (found,) = look_at_run_dir(str(tmp_path / "a/b"), ROOM)
+
+    assert found.level == "ok"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_stays(tmp_path):
+    """A folder in use loses nothing by being tried."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/file").write_text("mine")
+
+    look_at_run_dir(str(tmp_path / "runs"), ROOM)
+    look_at_scratch(str(tmp_path / "runs"))
+
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["file"]
+
+
+def test_a_path_through_a_file_cannot_be_made(tmp_path):
+    """A run_dir below a file is BAD and says which part of it is."""
+    (tmp_path / "file").write_text("")
+
+    (found,) = look_at_run_dir(str(tmp_path / "file/runs"), ROOM)
+
+    assert lines([found]) == [
+        (
+            f"BAD run_dir {tmp_path}/file/runs: cannot be written: Not a directory "
+            f"{tmp_path}/file/runs; name a run_dir you may write to, which all hosts see"
+        )
+    ]
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path):
+    """A user without the right to write is told so; tried as another user where we are root."""
+    folder = tmp_path / "runs"
+    folder.mkdir(mode=0o500)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    code = (
+        "import os, sys\n"
+        "from rlprof.doctor._folders import look_at_run_dir, look_at_scratch\n"
+        "os.getuid() or os.setuid(65534)\n"  # a root may write everywhere
+        "for found in [*look_at_run_dir(sys.argv[1], 1), *look_at_scratch(sys.argv[1])]:\n"
+        "    print(found.level, found)\n"
+    )
+    argv = [sys.executable, "-c", code, str(folder)]
+
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+
+    run_dir, scratch = done.stdout.splitlines()
+    assert run_dir.startswith(f"BAD run_dir {folder}: cannot be written: Permission denied")
+    assert scratch.startswith(f"BAD scratch_dir {folder}: cannot be written: Permission denied")
+
+
+def test_too_little_room_is_told_beforehand(tmp_path):
+    """Room for less than limits.bytes is a warning that says how much there is."""
+    (found,) = look_at_run_dir(str(tmp_path), 10**15)
+
+    assert found.level == "warn"
+    assert "are free, of 1000000.0 GB that may be needed; make room, or set" in str(found)
+
+
+def test_a_scratch_others_may_write_to_is_refused(tmp_path):
+    """What a session refuses to use is told before: a folder of ours that is open to all."""
+    home = tmp_path / f"rlprof-{os.getuid()}"
+    home.mkdir()
+    home.chmod(0o777)
+
+    (found,) = look_at_scratch(str(tmp_path))
+
+    assert lines([found]) == [
+        (
+            f"BAD scratch_dir {tmp_path}: others may write to {home.name} in it; "
+            "remove it, or name another scratch_dir"
+        )
+    ]
+
+
+def test_a_tmpdir_that_is_passed_over_is_named(tmp_path, monkeypatch):
+    """Python uses another folder than an unusable TMPDIR and says nothing; this does."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file/tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (tmp_path / "file").write_text("")
+
+    found = lines(look_at_scratch(None))
+
+    assert found[0].startswith(f"BAD TMPDIR {tmp_path}/file/tmp: cannot be written: Not a dir")
+    assert found[1].startswith(f"warn TMPDIR {tmp_path}/file/tmp: cannot be used; temporary files")
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/home/me", "ext4"),
+        ("/dev/shm/x", "tmpfs"),
+        ("/dev/shmx", "ext4"),
+        ("/mnt/my data/runs", "lustre"),
+        ("/", "ext4"),
+    ],
+)
+def test_the_kind_of_file_system_is_read(folder, kind):
+    """The longest mount point counts, of two the later; a name that only begins alike does not."""
+    assert kind_in(MOUNTS, folder) == kind
+
+
+@pytest.mark.slow
+def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_path):
+    """On tmpfs raw data are welcome; a run folder would be gone with the machine."""
+    (tmp_path / "disk").mkdir()
+    wrap = in_own_mounts(f"mount -t tmpfs -o size=2g tmpfs {tmp_path / 'disk'}")
+    disk = str(tmp_path / "disk")
+
+    told = doctor(profile(run_dir=disk, scratch_dir=disk, limits={"bytes": "1MB"}), wrap=wrap)
+
+    assert told.code == 0, told.text
+    assert any(line.startswith(f"run_dir {disk}: lies in memory (tmpfs)") for line in told["warn"])
+    assert any(line.startswith(f"scratch_dir {disk}: can be written") for line in told["ok"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [("size=64k", "is full (No space left on device)"), ("size=8m", "is nearly full: ")],
+)
+def test_a_full_tmpdir_is_named(profile, tmp_path, options, what):
+    """A TMPDIR without room for a megabyte, or for a window, is BAD; the run folder is not."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    wrap = in_own_mounts(f"mount -t tmpfs -o {options} tmpfs {disk}")
+
+    told = doctor(profile(scratch_dir=str(disk)), wrap=wrap, env={"TMPDIR": str(disk)})
+
+    assert told.code == 1
+    assert any(line.startswith(f"scratch_dir {disk}: {what}") for line in told["BAD"]), told.text
+    assert any(line.startswith("run_dir") for line in told["ok"]), told.text
+
+
+@pytest.mark.slow
+def test_a_disk_without_inodes_is_named(profile, tmp_path):
+    """A disk with room and no inode takes no file: BAD."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    wrap = in_own_mounts(f"mount -t tmpfs -o size=2g,nr_inodes=3 tmpfs {disk}")
+
+    told = doctor(profile(run_dir=str(disk)), wrap=wrap)
+
+    assert told.code == 1
+    assert any(line.startswith(f"run_dir {disk}: ") for line in told["BAD"]), told.text
+
+
+@pytest.mark.slow
+def test_a_read_only_disk_is_named(profile, tmp_path):
+    """A run folder on a file system that is mounted read-only is BAD."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    wrap = in_own_mounts(f"mount -t tmpfs -o ro tmpfs {disk}")
+
+    told = doctor(profile(run_dir=f"{disk}/runs"), wrap=wrap)
+
+    assert told.code == 1
+    start = f"run_dir {disk}/runs: cannot be written: Read-only file system"
+    assert any(line.startswith(start) for line in told["BAD"]), told.text
+
+
+@pytest.mark.slow
+def test_a_file_size_limit_is_named(profile):
+    """A ulimit -f below what a trial file takes is BAD, and the limit itself is named."""
+    told = doctor(profile(), wrap=["sh", "-c", 'ulimit -f 64; exec "$@"', "sh"])
+
+    assert told.code == 1
+    assert any("a file of 1 MB is too big (File too large)" in line for line in told["BAD"])
+    assert any(line.startswith("ulimit -f: no file may grow beyond") for line in told["warn"])
+
+
+@pytest.mark.slow
+def test_a_disk_that_keeps_whole_seconds_is_named(profile, tmp_path):
+    """On ext4 with small inodes the times of files are whole seconds: a warning."""
+    disk, image = tmp_path / "disk", tmp_path / "image"
+    disk.mkdir()
+    with image.open("wb") as file:
+        file.truncate(96 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-I", "128", str(image)], check=True, capture_output=True)
+    wrap = in_own_mounts(f"mount -o loop {image} {disk}")
+
+    told = doctor(profile(run_dir=str(disk), limits={"bytes": "1MB"}), wrap=wrap)
+
+    start = f"run_dir {disk}: keeps the times of files to the second only"
+    assert any(line.startswith(start) for line in told["warn"]), told.text
+
+
+@pytest.mark.slow
+def test_a_file_system_without_hard_links_is_named(profile, tmp_path):
+    """Where link() is not permitted, as on FAT, two jobs may take the same run: a warning."""
+    told = doctor(profile(), env=preloaded(tmp_path, NO_LINKS))
+
+    assert told.code == 0, told.text
+    assert any("has no hard links, so that two jobs" in line for line in told["warn"]), told.text
+
+
+@pytest.mark.slow
+def test_a_file_system_that_hangs_is_a_finding(profile, tmp_path):
+    """Folders nobody answers for are told after a deadline, and the rest is still examined."""
+    shim = "#include <unistd.h>\nint mkdir(const char *a, unsigned b) { sleep(600); return -1; }\n"
+    env = preloaded(tmp_path, shim)
+    code = (
+        "import sys\n"
+        "from rlprof.doctor import _examine\n"
+        "_examine._QUICK_S = 3\n"
+        "from rlprof.cli import main\n"
+        "sys.exit(main(['doctor', sys.argv[1], '--timeout', '3']))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(profile())],
+        capture_output=True, text=True, env=os.environ | env, timeout=120,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stdout.count("trying to write there did not come back within 3 s") == 2
+    assert "BAD   tools: no tool was tried" in done.stdout
+    assert "clocks: " in done.stdout

@@ -1,0 +1,121 @@
+"""This Python, this core, and the plugins that are installed beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof.doctor._interpreter import look_at_core, look_at_python
+from rlprof.doctor._plugins import fits, look_at_plugins
+from tests.core.distributions import CORE, GOOD, install, tool
+from tests.doctor.running import doctor
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ((3, 9, 1), "BAD python: 3.9.1 is too old; use Python 3.10 or later"),
+        ((3, 10, 0), "ok python: 3.10.0"),
+        ((3, 14, 2), "ok python: 3.14.2"),
+        ((3, 99, 0), ("warn python: 3.99.0 is newer than what rlprof was tried with; "
+         "where something breaks, use Python 3.10 to 3.14")),
+    ],
+)  # fmt: skip
+def test_a_python_rlprof_is_not_made_for_is_named(version, found):
+    """Too old cannot work, too new may not."""
+    (one,) = look_at_python(version)
+
+    assert f"{one.level} {one}" == found
+
+
+def test_a_second_core_is_named(tmp_path, monkeypatch):
+    """Two versions of rlprof on the path are told with their places."""
+    install(monkeypatch, tmp_path, "rlprof", "", "", version="9.9")
+
+    (found,) = look_at_core()
+
+    assert found.level == "warn"
+    assert f"is installed more than once: 9.9 in {tmp_path}" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "does"),
+    [
+        ("rlprof>=0.1,<0.2", True),
+        ("rlprof>=0.2", False),
+        ("rlprof<0.1", False),
+        ("rlprof==0.1.0", True),
+        ("rlprof!=0.1", False),
+        ("rlprof~=0.1.0", True),
+        ("rlprof~=0.0.9", False),
+        ("rlprof[torch]>0.0.9;python_version>'3'", True),
+        ("rlprof(>=0.2)", False),
+        ("rlprof", True),
+        ("", True),
+        ("rlprof@file:///x", True),
+        ("rlprof==0.1.*", True),
+    ],
+)
+def test_ranges_of_versions_are_read(requirement, does):
+    """What a distribution asks of core is compared; what cannot be read is let pass."""
+    assert fits("0.1.0", requirement) is does
+
+
+@pytest.mark.slow
+def test_a_plugin_for_another_core_is_named(tmp_path, monkeypatch):
+    """What asks for another rlprof is a warning, also where its hooks happen to fit."""
+    install(
+        monkeypatch, tmp_path, "acme-old", GOOD, tool("old", "Good"), requires=["rlprof>=9,<10"]
+    )
+
+    found = [str(one) for one in look_at_plugins({"old"}, 30)]
+
+    assert found == [
+        (
+            f"tool old: asks for rlprof>=9,<10, and this is rlprof {CORE}; "
+            "install versions that fit each other"
+        )
+    ]
+
+
+@pytest.mark.slow
+def test_an_exporter_that_crashes_or_does_not_load_is_bad(tmp_path, monkeypatch):
+    """Each plugin is loaded in a child: one that takes it down is a finding, and so is the next."""
+    offers = "[rlprof.exporters]\nbad = {module}:Page\nworse = {module}_gone:Page\n"
+    install(monkeypatch, tmp_path, "acme", "import ctypes; ctypes.string_at(0)\n", offers)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    crashes, misses = (
+        f"{one.level} {one}" for one in look_at_plugins({"bad", "worse"}, timeout_s=30)
+    )
+
+    assert crashes.startswith("BAD exporter bad: importing it crashed with SIGSEGV in ")
+    assert "acme.py:1)" in crashes
+    assert misses.startswith("BAD exporter worse: exporter 'worse' (acme 1.0) does not load: ")
+
+
+@pytest.mark.slow
+def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, monkeypatch):
+    """Without a config every installed tool is tried; a broken one is BAD, the others go on."""
+    offers = "[rlprof.tools]\nbroken = {module}:Nothing\nfine = {module}:Good\n"
+    install(monkeypatch, tmp_path, "acme", GOOD, offers)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    told = doctor(cwd=tmp_path)
+
+    assert told.code == 1
+    (broken,) = told["BAD"]
+    assert broken.startswith("tool broken: tool 'broken' (acme 1.0) does not load: AttributeError")
+    assert any(line.startswith("tool fine: left nothing") for line in told["warn"])
+    assert [path.name for path in tmp_path.iterdir() if path.name == "outputs"] == []
+
+
+@pytest.mark.slow
+def test_few_open_files_are_named(profile):
+    """A low ulimit -n is a warning."""
+    told = doctor(profile(), wrap=["sh", "-c", 'ulimit -n 200; exec "$@"', "sh"])
+
+    assert told.code == 0
+    assert (
+        "ulimit -n: this process may open 200 files only; "
+        "ulimit -n 1024 or more, before the run" in told["warn"]
+    )

@@ -1,0 +1,191 @@
+"""Other profilers: in the environment, and active in the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import rlprof
+from rlprof.doctor import Finding, findings
+from rlprof.doctor._profilers import look_at_environment, look_at_process
+from tests.doctor.running import doctor
+
+
+def test_a_clean_environment_is_well():
+    """With no variable of a profiler there is one finding, and it is ok."""
+    (found,) = look_at_environment({"PATH": "/bin", "LD_PRELOAD": "/lib/libjemalloc.so.2"})
+
+    assert found == Finding("ok", "environment", "brings no other profiler")
+
+
+@pytest.mark.parametrize(
+    "name", ["NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "CUPTI_INJECTION64_PATH"]
+)
+def test_injections_are_named(name, tmp_path):
+    """A library that NVTX or CUDA would load is named; so is that it is not there."""
+    (tmp_path / "injection.so").touch()
+    there, gone = str(tmp_path / "injection.so"), str(tmp_path / "gone.so")
+
+    (found,) = look_at_environment({name: there})
+    (missing,) = look_at_environment({name: gone})
+
+    assert found.level == "warn"
+    assert str(found) == (
+        f"{name}: is set: {there} is loaded into every process; unset it for this run; two "
+        "profilers at once lose data; start the run without it, or leave our tool out"
+    )
+    assert f"{gone}, which is not there, is loaded" in str(missing)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "who"),
+    [
+        ("NSYS_PROFILING_SESSION_ID", "17", "Nsight Systems"),
+        ("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "/opt/ncu", "Nsight Compute"),
+        ("NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "1", "Nsight Compute"),
+        ("KINETO_USE_DAEMON", "1", "dynolog"),
+        ("MSMONITOR_USE_DAEMON", "1", "msmonitor"),
+        ("PROFILING_MODE", "true", "msprof"),
+        ("CUDA_LAUNCH_BLOCKING", "1", "every kernel is waited for"),
+        ("LD_PRELOAD", "/lib/libjemalloc.so:/opt/nsys/libToolsInjectionProxy64.so", "another"),
+    ],
+)
+def test_what_profilers_leave_in_the_environment_is_named(name, value, who):
+    """Each variable is a finding that names the variable and whose it is."""
+    (found,) = look_at_environment({name: value})
+
+    assert (found.level, found.where) == ("warn", name)
+    assert who in found.what
+
+
+def test_a_switch_that_is_off_is_no_profiler():
+    """KINETO_USE_DAEMON=0 asks for nothing."""
+    (found,) = look_at_environment({"KINETO_USE_DAEMON": "0", "PROFILING_MODE": "false"})
+
+    assert found.level == "ok"
+
+
+def test_a_debugger_is_named_by_its_pid():
+    """A process that is traced says by whom."""
+    code = (
+        "import ctypes, os\n"
+        "ctypes.CDLL(None).ptrace(0, 0, 0, 0)\n"  # PTRACE_TRACEME: my parent traces me
+        "from rlprof.doctor._profilers import look_at_process\n"
+        "print(os.getppid(), *look_at_process(), sep='\\n')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+    pid, found = done.stdout.splitlines()
+    assert found.startswith(f"process: it is traced by pid {pid} (")
+
+
+def test_a_profiler_of_functions_is_named():
+    """Whatever hangs on sys.setprofile is named with its own name."""
+    code = (
+        "import sys\n"
+        "def hook(*_): pass\n"
+        "sys.setprofile(hook)\n"
+        "from rlprof.doctor import findings\n"
+        "print(*findings(), sep='\\n')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "process: __main__.hook is called for every function (sys.setprofile); " in done.stdout
+
+
+def test_cprofile_is_found_at_work():
+    """The standard library's profiler is found, by whichever way this Python runs it."""
+    code = (
+        "import cProfile\n"
+        "from rlprof.doctor._profilers import look_at_process\n"
+        "profile = cProfile.Profile()\n"
+        "profile.enable()\n"
+        "found = look_at_process()\n"
+        "profile.disable()\n"
+        "print(*[(f.level, str(f)) for f in found])\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "'warn'" in done.stdout
+    assert "rofile" in done.stdout
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
+def test_a_tool_of_sys_monitoring_is_named():
+    """What uses sys.monitoring is named as it calls itself."""
+    sys.monitoring.use_tool_id(3, "spy")
+
+    try:
+        found = look_at_process()
+    finally:
+        sys.monitoring.free_tool_id(3)
+
+    assert any("'spy' watches it through sys.monitoring" in str(one) for one in found)
+
+
+@pytest.mark.slow
+def test_a_torch_profiler_that_runs_is_named():
+    """While a torch profiler runs in the process no window of torch can open: BAD, and then not."""
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        during = [found for found in findings() if found.level == "BAD"]
+    after = [found for found in findings() if found.level == "BAD"]
+
+    assert [str(found) for found in during] == [
+        (
+            "process: a torch profiler is running in it, so that no window of torch can open; "
+            "stop it before rlprof records (two lose both traces)"
+        )
+    ]
+    assert after == []
+
+
+@pytest.mark.slow
+def test_our_own_window_is_no_other_profiler(tmp_path):
+    """Asked inside a window of its own, rlprof does not warn of itself."""
+    config = {"run_dir": str(tmp_path), "tool": "torch", "steps": [1], "roles": {"actor": {}}}
+
+    with rlprof.open(config) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            during = findings()
+
+    assert [found for found in during if found.level == "BAD"] == []
+
+
+def test_findings_are_cheap_enough_for_training():
+    """Asking within training imports no back end, starts no process and writes no file."""
+    code = (
+        "import sys\n"
+        "from rlprof.doctor import findings\n"
+        "def audit(event, args):\n"
+        "    if event.startswith(('subprocess', 'os.posix_spawn', 'os.fork')):\n"
+        "        raise SystemExit(event)\n"
+        "    if event == 'open' and isinstance(args[1], str) and set(args[1]) & set('wax+'):\n"
+        "        raise SystemExit(f'{args}')\n"
+        "sys.addaudithook(audit)\n"
+        "found = findings()\n"
+        "print(len(found), 'torch' in sys.modules, 'yaml' in sys.modules)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1:] == ["False", "False"]
+    assert int(done.stdout.split()[0]) >= 5
+
+
+@pytest.mark.slow
+def test_the_command_names_an_injection_and_goes_on(profile):
+    """With NVTX_INJECTION64_PATH set the command warns, tries everything, and ends with 0."""
+    told = doctor(profile(), env={"NVTX_INJECTION64_PATH": "/opt/nsys/libToolsInjection64.so"})
+
+    assert told.code == 0
+    assert told["warn"][0].startswith("NVTX_INJECTION64_PATH: is set: /opt/nsys/libTools")
+    assert any(line.startswith("tool mad of actor: recorded 7 events") for line in told["ok"])

@@ -1,0 +1,123 @@
+"""Torch as the doctor finds it: absent, without the device asked for, broken by an extension."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.distributions import install
+from tests.doctor.running import doctor
+
+pytestmark = pytest.mark.slow
+
+NO_TORCH = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, Blocker())
+"""
+BUSY = """
+import sys
+
+if '"window"' in " ".join(sys.orig_argv):  # the child that records, and no other
+    import torch
+    torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]).start()
+"""
+BROKEN = """
+def autoload():
+    raise ImportError("libhccl.so: cannot open shared object file")
+
+def fine():
+    pass
+"""
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path, monkeypatch):
+    """Return a folder that is on the path of every child, for a sitecustomize or a distribution."""
+    (tmp_path / "site").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    return tmp_path / "site"
+
+
+@pytest.fixture(name="file")
+def _file(tmp_path):
+    """Write a config that asks for torch with the device."""
+    file = tmp_path / "profile.yaml"
+    file.write_text(
+        f"run_dir: {tmp_path}/runs\ntool: torch\nsteps: [1]\n"
+        "roles:\n  actor: {options: {torch: {contents: [cpu, cuda]}}}\n"
+    )
+    return file
+
+
+def test_an_environment_without_torch_is_named(site, file):
+    """Where torch cannot be imported the tool says so, and what to do."""
+    (site / "sitecustomize.py").write_text(NO_TORCH)
+
+    told = doctor(file)
+
+    assert told.code == 1
+    assert told["BAD"] == [
+        (
+            "tool torch of actor: failed: torch: cannot be imported: No module named 'torch'; "
+            "install torch in this environment"
+        )
+    ]
+
+
+def test_cuda_that_is_asked_for_and_absent_is_named(file):
+    """contents: [cuda] on a host without is BAD; the rest of the window is recorded."""
+    told = doctor(file, env={"CUDA_VISIBLE_DEVICES": ""})
+
+    assert told.code == 1
+    assert any(line.startswith("tool torch of actor: recorded ") for line in told["ok"])
+    assert told["BAD"] == [
+        (
+            "tool torch of actor: cuda: torch sees no cuda device here; take it out of the options, "
+            "or run where it can be had"
+        )
+    ]
+
+
+def test_a_torch_profiler_that_is_active_is_named(site, file):
+    """A profiler that something starts in every process is what the window is refused for."""
+    (site / "sitecustomize.py").write_text(BUSY)
+
+    told = doctor(file)
+
+    assert told.code == 1
+    assert any("another torch profiler is active in this process" in line for line in told["BAD"])
+
+
+def test_an_extension_that_breaks_torch_is_named_with_the_way_out(site, file, monkeypatch):
+    """An entry point of torch.backends that fails breaks `import torch`: who, why, what to set."""
+    offers = "[torch.backends]\nsome_npu = {module}:autoload\n"
+    install(monkeypatch, site, "some-npu", BROKEN, offers)
+
+    told = doctor(file)
+    switched = doctor(file, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+
+    (line,) = (line for line in told["BAD"] if line.startswith("torch.backends: "))
+    assert line.startswith("torch.backends: some_npu (some-npu): breaks every `import torch`, ")
+    assert "Failed to load the backend extension: some_npu" in line
+    assert "(cause: ImportError: libhccl.so: cannot open shared object file)" in line
+    assert line.endswith(
+        "; set TORCH_DEVICE_BACKEND_AUTOLOAD=0 for the run, or repair or uninstall it"
+    )
+    assert any(line.startswith("tool torch of actor: failed: ") for line in told["BAD"])
+    assert any(line.startswith("torch.backends: some_npu") for line in switched["warn"])
+    assert any(line.startswith("tool torch of actor: recorded") for line in switched["ok"])
+
+
+def test_an_extension_that_works_is_fine(site, file, monkeypatch):
+    """One that loads is ok."""
+    install(monkeypatch, site, "some-npu", BROKEN, "[torch.backends]\nsome_npu = {module}:fine\n")
+
+    told = doctor(file)
+
+    (line,) = (line for line in told["ok"] if line.startswith("torch.backends: "))
+    assert line.startswith("torch.backends: some_npu (some-npu): loaded with torch ")
