@@ -14,6 +14,7 @@ from tests.fuzz.parsers import NAMES, parser_named
 
 def main() -> int:
     """Run one fuzzer; exit code 1: something did not hold."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # what is fed may hold any text
     args = _arguments()
     if args.name is None:
         print("\n".join(NAMES))

@@ -1,12 +1,15 @@
-"""A sound config, and faults to plant into it: each independent of the others, each with its path."""
+"""A sound config, and faults to plant into it: independent of each other, each with its path."""
 
 from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NOT_TEXT = (None, True, 0, 7, -1.5, 10**400, [], ["x"], {}, {"x": 1})
 _NOT_BOOL = (None, 0, 1, 2.0, "", "true", "yes", [], [True], {}, {"x": True})
@@ -35,14 +38,15 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "enabled": _NOT_BOOL,
     "strict": _NOT_BOOL,
     "tool": _NOT_NAMES,
-    "steps": (True, -1, 1.5, 10**18, "x", "4-2", "2-", "", [None], [[2]], {"first": 2}, {"every": 0},
-              {"every": 1, "x": 1}, {"every": True}, {"every": 2, "last": "7"}, [10**400]),
+    "steps": (True, -1, 1.5, 10**18, "x", "4-2", "2-", "", [None], [[2]], {"first": 2},
+              {"every": 0}, {"every": 1, "x": 1}, {"every": True}, {"every": 2, "last": "7"},
+              [10**400]),
     "mode": (None, True, 0, 1.5, "", "continous", "Discrete", [], ["discrete"], {}),
     "join_steps": _NOT_BOOL,
     "roles": (True, 7, 1.5, "actor", ["actor"], {}, []),
     "roles.actor": _NOT_MAPPING,
     "roles.actor.ranks": (True, -1, 2**31, 1.5, "7", "", [], [0, -1], [True], ["all"], {}, [[0]]),
-    "roles.actor.phases": (_NOT_NAMES[1:] + ([],)),
+    "roles.actor.phases": (*_NOT_NAMES[1:], []),
     "roles.actor.tool": _NOT_NAMES[1:],
     "roles.actor.engine": _NOT_TEXT[1:],
     "roles.actor.options": _NOT_MAPPING,
@@ -51,7 +55,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "tools.fake": _NOT_MAPPING,
     "engines": _NOT_MAPPING,
     "limits": _NOT_MAPPING,
-    "limits.bytes": (None, True, 0, -1, 4e9, 2**63, 10**400, "", "4 parsec", "0GB", [], ["4GB"], {}),
+    "limits.bytes": (None, True, 0, -1, 4e9, 2**63, "", "4 parsec", "0GB", [], ["4GB"], {}),
     "limits.window_s": _NOT_SECONDS,
     "limits.start_timeout_s": _NOT_SECONDS,
     "limits.stop_timeout_s": _NOT_SECONDS,
@@ -130,23 +134,23 @@ def as_yaml(data: dict[str, Any], gaps: list[int]) -> tuple[str, dict[str, int]]
     """Write *data* a key per line, with comments as *gaps* say; return it and each key's line."""
     lines: list[str] = []
     where: dict[str, int] = {}
-    _write(data, "", 0, lines, where, gaps)
+    for path, value in _flat(data, ""):
+        indent, key = "  " * path.count("."), path.rpartition(".")[2]
+        lines += ["# a comment"] * gaps[len(where) % len(gaps)]
+        lines.append(f"{indent}{key}:{value}")
+        where[path] = len(lines)
     return "\n".join(lines) + "\n", where
 
 
-def _write(
-    data: dict[str, Any], path: str, indent: int, lines: list[str], where: dict[str, int],
-    gaps: list[int],
-) -> None:  # fmt: skip
+def _flat(data: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    """List every key below *path* with its value as YAML; nothing, where keys follow."""
     for key, value in data.items():
         here = f"{path}.{key}" if path else key
-        lines += ["# a comment"] * gaps[len(where) % len(gaps)]
-        where[here] = len(lines) + 1
         if isinstance(value, dict) and value:
-            lines.append(f"{'  ' * indent}{key}:")
-            _write(value, here, indent + 1, lines, where, gaps)
+            yield here, ""
+            yield from _flat(value, here)
         else:
-            text = ".inf" if value == float("inf") else json.dumps(value)
             # YAML 1.1 takes 1e300 for text: a number needs a point and a sign.
-            text = "1.0e+300" if value == 1e300 else text
-            lines.append(f"{'  ' * indent}{key}: {text}")
+            odd = {float("inf"): ".inf", 1e300: "1.0e+300"}
+            yield here, " " + (odd.get(value) if type(value) is float and value in odd
+                               else json.dumps(value))  # fmt: skip

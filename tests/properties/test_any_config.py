@@ -64,8 +64,8 @@ def test_what_faults_are_planted_into_is_sound():
 
     config, uses = check_config(SOUND)
 
-    assert ["actor", "critic"] == list(config.roles)
-    assert ["fake", "fake"] == [use.name for (use,) in uses.values()]
+    assert list(config.roles) == ["actor", "critic"]
+    assert [use.name for (use,) in uses.values()] == ["fake", "fake"]
 
 
 def known_keys() -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import attrs
@@ -171,7 +171,7 @@ def _home(tmp_path_factory):
 @PROPERTY
 @given(drawn=CONFIG, program=PROGRAM)
 def test_windows_are_what_was_asked_whatever_happens(home, drawn, program):
-    """A window is open exactly where one is due; tools start and stop in turn, none is named twice."""
+    """A window is open exactly where one is due; tools start and stop in turn, all named apart."""
     tools.register()
     tools.calls.clear()
     tools.gate.set()
@@ -198,7 +198,7 @@ def assert_disjoint(run) -> None:
     """No two captures of one tool overlap in time."""
     for tool in {capture.tool for capture in run.captures}:
         times = sorted((c.opened_ns, c.closed_ns) for c in run.captures if c.tool == tool)
-        for (_, closed), (opened, _) in zip(times, times[1:], strict=False):
+        for (_, closed), (opened, _) in pairwise(times):
             assert closed <= opened
 
 

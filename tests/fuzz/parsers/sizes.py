@@ -56,7 +56,7 @@ def _read(parse: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _kind(result: Any) -> str:
-    return result if isinstance(result, str) else type(result).__name__
+    return result.partition(", got ")[0] if isinstance(result, str) else type(result).__name__
 
 
 def _plainly(value: Any) -> int:

@@ -1,0 +1,145 @@
+"""Manifests and spans of several processes, as their sessions would write them, line by line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from hypothesis import strategies as st
+
+import rlprof
+from rlprof.rundir import Here, as_line, span_record
+from rlprof.types import Artifact, Target, Window
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EPOCH = 1_790_857_026_000_000_000
+WINDOWS = [Window(2, 3, "rollout"), Window(2, 3, "update"), Window(2, 3, "update", 1), Window(5, 8)]
+DEAD = attrs.evolve(Here.now(), started="never")
+"""A process that has died: there is one with its number, begun at another time."""
+
+
+@attrs.frozen
+class Story:
+    """What one process has written."""
+
+    name: str
+    manifest: tuple[bytes, ...]
+    spans: tuple[bytes, ...]
+
+
+def event(name: str, mono: int = 500, **fields: Any) -> bytes:
+    """Write a line of a manifest."""
+    return as_line({"event": name, "mono": mono, **fields})
+
+
+def head(rank: int) -> tuple[bytes, ...]:
+    """Write the lines every manifest begins with."""
+    who = {"target": attrs.asdict(Target("actor", rank, 3)), "here": attrs.asdict(DEAD)}
+    return (
+        event("process", **who, versions={}),
+        event("clock", realtime_ns=EPOCH, monotonic_ns=100, bound_ns=40),
+    )
+
+
+@st.composite
+def captures(draw, process: str, window: Window, *, many: bool) -> list[bytes]:
+    """Draw the lines about one capture, up to where its process may have been killed.
+
+    *many*: one export may leave several lines, between which it may be cut.
+    """
+    key = {"window": attrs.asdict(window), "tool": draw(st.sampled_from(["fake", "torch"]))}
+    lines = [event("opened", 1000, **key, scratch="/s", asked={"a": 1})]
+    if draw(st.booleans()):
+        lines.append(event("started", **key, seconds=0.5, applied={"a": 1}, unsupported={}))
+    else:
+        lines.append(event("failed", **key, hook="start", error="RuntimeError: no"))
+    lines.append(event("closed", 2000, **key, reason="end", seconds=0.25))
+    statuses = st.sampled_from(["whole", "whole", "partial"])
+    for number in range(draw(st.integers(0, 3 if many else 1))):
+        path = f"{process}/{window.folder}/{key['tool']}-{number}.json"
+        made = Artifact(path, "trace", "chrome-trace", draw(statuses), size=9)
+        lines.append(event("artifact", **key, artifact=attrs.asdict(made)))
+    if many and draw(st.booleans()):
+        lines.append(event("failed", **key, hook="export", error="RuntimeError: no"))
+    return [*lines, event("exported", 3000, **key, seconds=1.5)]
+
+
+@st.composite
+def merges(draw, parts: list[list[bytes]]) -> list[bytes]:
+    """Draw one order of all lines in which each part keeps its own."""
+    waiting = [list(part) for part in parts if part]
+    merged = []
+    while waiting:
+        part = draw(st.sampled_from(waiting)) if len(waiting) > 1 else waiting[0]
+        merged.append(part.pop(0))
+        waiting = [part for part in waiting if part]
+    return merged
+
+
+@st.composite
+def stories(draw, *, many: bool = True) -> list[Story]:
+    """Draw the manifests and spans of one to three processes of a run."""
+    told = []
+    for rank in range(draw(st.integers(1, 3))):
+        name = f"actor-{rank}"
+        windows = draw(st.lists(st.sampled_from(WINDOWS), max_size=3, unique=True))
+        parts = [draw(captures(name, window, many=many)) for window in windows]
+        parts.append([event("skipped", step=9, reason="no phase")] * draw(st.integers(0, 1)))
+        tail = [event("ended")] * draw(st.integers(0, 1))
+        spans = [
+            as_line(span_record(("step", f"step {n}", 200 + n, 300 + n, n, 7, n, None, 0, None)))
+            for n in range(draw(st.integers(0, 3)))
+        ]
+        told.append(Story(name, (*head(rank), *draw(merges(parts)), *tail), tuple(spans)))
+    return told
+
+
+class RunOf:
+    """A run folder whose files are written as the tests say, again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for folder in ("manifest", "spans"):
+            (path / folder).mkdir(parents=True)
+        owner = {"attempt": 1, "opened_ns": EPOCH}
+        (path / "run.json").write_text(json.dumps({"run_id": "a-run", "owner": owner}))
+
+    def write(self, story: Story, manifest: bytes | None = None, spans: bytes | None = None):
+        """Write the files of one process; by default whole."""
+        manifest = b"".join(story.manifest) if manifest is None else manifest
+        spans = b"".join(story.spans) if spans is None else spans
+        (self.path / "manifest" / f"{story.name}.jsonl").write_bytes(manifest)
+        (self.path / "spans" / f"{story.name}.jsonl").write_bytes(spans)
+
+    def clear(self) -> None:
+        """Leave no process' files behind."""
+        for file in self.path.glob("*/*.jsonl"):
+            file.unlink()
+
+    def read(self, told: list[Story]) -> rlprof.Run:
+        """Read what was written of *told*, and of nothing before."""
+        self.clear()
+        for story in told:
+            self.write(story)
+        return rlprof.read(self.path)
+
+
+def claims(run: rlprof.Run) -> set[tuple[Any, ...]]:
+    """Say what *run* tells, fact by fact; a state is a fact only where data are promised."""
+    told: set[tuple[Any, ...]] = {("skipped", s.target.rank, s.step, s.reason) for s in run.skipped}
+    for process in run.processes:
+        told |= {("process", process.name), *(("clock", process.name, c) for c in process.clocks)}
+        told |= {("ended", process.name)} if process.state == "ended" else set()
+    for item in run.captures:
+        key = (item.process, item.window, item.tool)
+        told |= {("opened", key), ("whole", key) if item.state == "whole" else ("opened", key)}
+        told |= {("data", key)} if item.state in ("whole", "partial") else set()
+        told |= {("started", key)} if item.start_s is not None else set()
+        told |= {("closed", key)} if item.closed_ns is not None else set()
+        told |= {("artifact", key, artifact.path) for artifact in item.artifacts}
+        told |= {("note", key, note) for note in item.notes}
+    told |= {("span", span.process, span.id, span.start_ns, span.name) for span in run.spans()}
+    return told
