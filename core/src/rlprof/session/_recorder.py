@@ -166,7 +166,9 @@ class Recorder:
         self._job = Job(key, folder, out, run, in_process=own, measured=self._measured)
         self._misses = {}
         self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
-        self._attempt("prepare", partial(_make_folder, folder, self.capture(window)))
+        if not self._attempt("prepare", partial(_make_folder, folder, self.capture(window))):
+            self._means.scribe.discard(folder)
+            self._job = None  # rather no recording than one that nobody can export
 
     def start(self, window: Window) -> None:
         """Start the plugin; what it refuses or breaks is recorded."""
@@ -339,7 +341,8 @@ def _nothing() -> None:
     """Follow a configure that was answered too late: nothing was started."""
 
 
-def _make_folder(folder: Path, capture: Capture) -> None:
+def _make_folder(folder: Path, capture: Capture) -> bool:
     (folder / RAW).mkdir(parents=True, exist_ok=True)
     text = json.dumps(attrs.asdict(capture), default=str)
     (folder / "capture.json").write_text(text, encoding="utf-8")
+    return True

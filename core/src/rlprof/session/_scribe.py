@@ -32,6 +32,8 @@ _EXPORT_TICK_S = 0.2
 _CLOCK_S = 10.0
 _FLUSH_S = 1.0
 """A step waits at most so long, once, for a run folder that does not answer."""
+_STUCK_S = 10.0
+"""A helper thread that has not moved for so long waits for a run folder that does not answer."""
 _MOST_SPANS = 200_000
 """Kept in memory while the run folder takes none; more are counted and dropped."""
 
@@ -67,6 +69,7 @@ class Scribe:
         self._wake = threading.Event()
         self._is_late = False
         self._is_ending = False
+        self._turns = 0
         self._next_clock = 0.0
         self._thread = threading.Thread(target=self._run, name="rlprof-scribe", daemon=True)
         self._thread.start()
@@ -114,15 +117,19 @@ class Scribe:
         """Write and export all that is left, within the exports' time, and end the thread."""
         self._is_ending = True
         self._wake.set()
-        began = time.monotonic()
-        patience = 10 + self._limits.export_timeout_s * len(self.exports)
-        while self._thread.is_alive() and time.monotonic() - began < patience:
-            self._thread.join(5)
-            if self._thread.is_alive() and len(self.exports):
+        turns, since = self._turns, time.monotonic()
+        told = since
+        while self._thread.is_alive() and time.monotonic() - since < _STUCK_S:
+            self._thread.join(0.5)
+            if self._turns != turns:  # it moves; how long exports take is bounded by themselves
+                turns, since = self._turns, time.monotonic()
+            if len(self.exports) and time.monotonic() - told > _STUCK_S / 2:
+                told = time.monotonic()
                 self._boundary.say(f"exporting: {len(self.exports)} left")
         if self._thread.is_alive():
             self.exports.abandon()
-            self._boundary.tell("close", f"{self._folder} does not answer; the rest is lost")
+            reason = f"{self._folder} does not answer; what is not written yet is lost"
+            self._boundary.tell("close", reason)
 
     def _run(self) -> None:
         while True:
@@ -130,6 +137,7 @@ class Scribe:
             self._wake.wait(0.02 if ending else _EXPORT_TICK_S if len(self.exports) else _TICK_S)
             self._wake.clear()
             self._boundary.call("helper thread", self._turn, self._lost)
+            self._turns += 1
             if ending and not len(self.exports):
                 break
         self._boundary.call("helper thread", self._last_turn, self._lost)
@@ -146,8 +154,8 @@ class Scribe:
             self.tell(**line)
             if line["event"] == "failed":
                 self._boundary.tell(f"{line['tool']}.export", line["error"])
-        self._write_manifest()
         try:
+            self._write_manifest()
             self._write_spans()
         finally:
             for ticket in tickets:
@@ -171,7 +179,11 @@ class Scribe:
             self._boundary.tell("spans", f"{self.dropped} could not be written and are lost")
         self.clock()
         self.tell("ended")
-        self._write_manifest()
+        with suppress(OSError):
+            self._write_manifest()
+        if len(self._manifest):
+            lines = self._manifest.lines_waiting()
+            self._boundary.tell("manifest", f"its last {lines} lines could not be written")
         self._manifest.close()
         self._spans.close()
         self._tidy()

@@ -27,4 +27,4 @@ def _end_before_kineto() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "on_exit") and hasattr(libc, "__cxa_atexit"):  # glibc
         libc.on_exit(libc._exit, None)
-        getattr(libc, "__cxa_atexit")(libc.fflush, None, None)  # noqa: B009 -- would be mangled
+        getattr(libc, "__cxa_atexit")(libc.fflush, None, None)
