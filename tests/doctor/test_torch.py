@@ -77,8 +77,8 @@ def test_cuda_that_is_asked_for_and_absent_is_named(file):
     assert any(line.startswith("tool torch of actor: recorded ") for line in told["ok"])
     assert told["BAD"] == [
         (
-            "tool torch of actor: cuda: torch sees no cuda device here; take it out of the options, "
-            "or run where it can be had"
+            "tool torch of actor: cuda: torch sees no cuda device here; take it out of the "
+            "options, or run where it can be had"
         )
     ]
 

@@ -1,0 +1,82 @@
+"""docs/doctor.md: it has every finding there is, and its example is what happens."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rlprof.config import load_config
+from rlprof.doctor import _profilers
+from tests.doctor.running import doctor
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/doctor.md").read_text()
+PLAIN = re.sub(r"[`*]", "", TEXT)
+
+
+def findings():
+    """Yield the longest piece of constant text of every finding in the source."""
+    for file in sorted((ROOT / "core/src/rlprof/doctor").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "what":
+                value = node.value
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+                value = node.args[2] if len(node.args) > 2 else ast.Constant("")
+            else:
+                continue
+            inner = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+            texts = [text.strip(" ,;:()") for text in inner if isinstance(text, str)]
+            if any(texts):
+                yield file.stem, max(texts, key=len).replace("`", "")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize(("check", "words"), sorted(set(findings())))
+def test_every_finding_is_explained(check, words):
+    """Who searches the docs for what the command said finds it."""
+    assert words in PLAIN or words in {"theirs", "it did not say why"}
+
+
+@pytest.mark.parametrize("name", [*_profilers._INJECTED, *_profilers._ANNOUNCED])
+def test_every_variable_is_explained(name):
+    """Each environment variable that is looked at is in the docs."""
+    assert f"`{name}`" in TEXT
+
+
+@pytest.mark.slow
+def test_the_example_is_what_happens(tmp_path):
+    """The config in the docs gives the lines in the docs; numbers and the machine's own vary."""
+    (config,) = blocks("yaml")
+    (tmp_path / "profile.yaml").write_text(config)
+
+    told = doctor("profile.yaml", cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": ""})
+
+    def shape(text):
+        lines = [line for line in text.splitlines() if re.match(r"(ok|warn|BAD)\b", line)]
+        ours = [re.sub(r"[\d.,]+( [km]?B| m?s)?", "#", line) for line in lines]
+        wheres = ("clocks", "run_dir", "scratch_dir", "ulimit")  # the machine's own
+        return [line for line in ours if not line[6:].startswith(wheres)]
+
+    (shown,) = blocks("text")
+    assert told.code == 1, told.text
+    assert shape(shown) == shape(told.text)
+    assert shown.splitlines()[-1].startswith("not everything will work here: ")
+    assert load_config(yaml.safe_load(config)).roles
+
+
+def test_the_code_in_the_docs_runs(capsys):
+    """The lines for a training process print what is not ok, and nothing else."""
+    (code,) = blocks("python")
+
+    exec(compile(code, "doctor.md", "exec"), {})  # noqa: S102 -- ours
+
+    printed = capsys.readouterr().out.splitlines()
+    assert all(line.startswith(("warn ", "BAD ")) for line in printed), sys.version
