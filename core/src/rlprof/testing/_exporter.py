@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,14 +47,15 @@ class ExporterTests(PluginTests):
         self,
         request: pytest.FixtureRequest,
         tmp_path_factory: pytest.TempPathFactory,
+        tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> dict[str, Path]:
-        """Record the runs, once for all exporters: no one may change them."""
+        """Record the runs, once for all exporters; each test has a copy."""
         stash = request.session.stash
         if _RUNS not in stash:
             monkeypatch.setitem(plugins._registered, ("tool", "kit"), PhaseTool)
             stash[_RUNS] = make_runs(tmp_path_factory.mktemp("runs"))
-        return stash[_RUNS]
+        return {kind: _copied(run, tmp_path / "runs") for kind, run in stash[_RUNS].items()}
 
     def _export(self, run: Path, out: Path) -> list[Path]:
         """Export as `rlprof export` does."""
@@ -139,6 +141,10 @@ class ExporterTests(PluginTests):
 
         assert result.returncode == 0, result.stderr
         assert f"{called}: " in result.stdout
+
+
+def _copied(run: Path, to: Path) -> Path:
+    return Path(shutil.copytree(run, to / run.parent.name / run.name))
 
 
 def _digests(folder: Path) -> dict[Path, str]:

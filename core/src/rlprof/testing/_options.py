@@ -37,6 +37,7 @@ kind, where, heavy, asked, more = json.loads(sys.argv[1])
 plugin = load_class(where)
 replica = 0 if kind == "engine" else None
 target = Target("rollout" if kind == "engine" else "actor", replica=replica)
+imported = set(sys.modules)
 environ, folder = dict(os.environ), os.getcwd()
 said, odd = [], ""
 for _ in range(2):
@@ -53,7 +54,7 @@ changed = [
         "the threads": threading.active_count() != 1,
     }.items() if is_so
 ]
-loaded = sorted({name.partition(".")[0] for name in sys.modules} & set(heavy))
+loaded = sorted({name.partition(".")[0] for name in set(sys.modules) - imported} & set(heavy))
 print(json.dumps({"said": said, "odd": odd, "changed": changed, "loaded": loaded}))
 """
 

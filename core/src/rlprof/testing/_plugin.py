@@ -58,10 +58,14 @@ class PluginTests:
             raise TypeError(f"{cls.__name__} replaces the test that watches over replacements")
 
     @pytest.fixture(autouse=True)
-    def _alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Take away what launchers have left, so that a session is the kit's own."""
-        for variable in [name for name in os.environ if name.startswith(_LAUNCHERS)]:
-            monkeypatch.delenv(variable)
+    def _alone(self) -> Iterator[None]:
+        """Take away what launchers have left, and afterwards what the plugin has."""
+        before = dict(os.environ)
+        for variable in [name for name in before if name.startswith(_LAUNCHERS)]:
+            del os.environ[variable]
+        yield
+        os.environ.clear()
+        os.environ.update(before)
 
     @pytest.fixture(name="called")
     def _called(self, monkeypatch: pytest.MonkeyPatch) -> str:

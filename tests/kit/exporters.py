@@ -1,0 +1,84 @@
+"""An exporter that keeps every law, and exporters that each break one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+
+from rlprof import hookimpl
+
+
+def table(run):
+    return "\n".join(f"{one.window.id}\t{one.state}".encode("utf-8", "replace").decode()
+                     for one in run.captures) + "\n"  # fmt: skip
+
+
+class GoodExporter:
+    """List the captures."""
+
+    @hookimpl
+    def export(self, run, out):
+        (out / "captures.txt").write_text(table(run))
+        return [out / "captures.txt"]
+
+
+class WritesIntoTheRun:
+    """Write beside the traces."""
+
+    @hookimpl
+    def export(self, run, out):
+        (run.path / "captures.txt").write_text(table(run))
+        return GoodExporter().export(run, out)
+
+
+class TrustsTheTraces:
+    """Read every trace as if it were whole."""
+
+    @hookimpl
+    def export(self, run, out):
+        for capture in run.captures:
+            for artifact in capture.artifacts:
+                with gzip.open(run.path / artifact.path) as file:
+                    json.load(file)
+        return GoodExporter().export(run, out)
+
+
+class ReturnsText:
+    """Return names where Paths are due."""
+
+    @hookimpl
+    def export(self, run, out):
+        return [str(path) for path in GoodExporter().export(run, out)]
+
+
+class MakesUpNames:
+    """Name its file differently every time."""
+
+    @hookimpl
+    def export(self, run, out):
+        file = out / f"{uuid.uuid4()}.txt"
+        file.write_text(table(run))
+        return [file]
+
+
+class LeavesDrafts:
+    """Leave a file it does not speak of."""
+
+    @hookimpl
+    def export(self, run, out):
+        (out / "draft").write_text("x")
+        return GoodExporter().export(run, out)
+
+
+class RemembersTheLastRun:
+    """Write what it saw of the run before, too."""
+
+    def __init__(self):
+        self.seen = []
+
+    @hookimpl
+    def export(self, run, out):
+        self.seen.append(run.run_id)
+        (out / "runs.txt").write_text("\n".join(self.seen))
+        return [out / "runs.txt"]

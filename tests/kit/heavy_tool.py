@@ -1,0 +1,11 @@
+"""A tool whose module imports something heavy."""
+
+from __future__ import annotations
+
+import colorsys  # noqa: F401 -- stands for torch
+
+from tests.kit.tools import Good
+
+
+class ImportsHeavily(Good):
+    """Import torch, or what stands for it, with the module."""

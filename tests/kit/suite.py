@@ -1,0 +1,119 @@
+"""The kit, run on plugins good and bad by test_kit.py; not collected by itself."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from rlprof.testing import EngineTests, ExporterTests, ToolTests, _drive, overrides
+from tests.kit import engines, exporters, heavy_tool, tools
+
+_drive.ANSWER_S = 3  # a bad engine hangs, and this is how long it may
+
+
+def _offered(self):
+    return None
+
+
+_not_packaged = overrides("is not packaged")(_offered)
+
+
+def _tests(base, plugin, **declared):
+    body = {"plugin": plugin, "test_it_is_offered_by_its_name": _not_packaged}
+    return type(f"Test{plugin.__name__}", (base,), body | declared)
+
+
+_ELSEWHERE = (
+    "test_importing_it_is_light",
+    "test_configure_at_launch_is_pure",
+    "test_export_runs_elsewhere_and_later",
+    "test_a_session_records_whole_windows",
+    "test_recording_does_not_change_the_work",
+    "test_two_at_once_are_refused_or_both_record",
+)
+_GO_ELSEWHERE = {
+    tools.Good, tools.ImportsAtLaunch, tools.AnswersDifferently, tools.WritesAtLaunch,
+    tools.SetsTheEnvironment, tools.RemembersInTheProcess, tools.WantsToBeAlone,
+    tools.ClaimsToBeAlone, tools.ChangesTheWork, tools.NamesItsFilesAlike,
+    heavy_tool.ImportsHeavily,
+}  # fmt: skip
+"""The others leave out the laws that need processes: those take most of the time."""
+_left_out = overrides("needs processes, and breaks no law there")(_offered)
+
+for _plugin in (*vars(tools).values(), heavy_tool.ImportsHeavily):
+    if isinstance(_plugin, type) and issubclass(_plugin, tools.Good):
+        globals()[f"Test{_plugin.__name__}"] = _tests(
+            ToolTests, _plugin, options={} if _plugin is tools.ParsesBadly else {"count": 3},
+            heavy=("colorsys",),
+            **({} if _plugin in _GO_ELSEWHERE else dict.fromkeys(_ELSEWHERE, _left_out)),
+        )  # fmt: skip
+
+for _plugin in vars(exporters).values():
+    if isinstance(_plugin, type) and _plugin.__module__ == exporters.__name__:
+        globals()[f"Test{_plugin.__name__}"] = _tests(ExporterTests, _plugin)
+
+for _plugin in vars(engines).values():
+    if isinstance(_plugin, type) and _plugin.__module__ == engines.__name__:
+        globals()[f"Test{_plugin.__name__}"] = _tests(
+            EngineTests, _plugin, engine=engines.engine, work=engines.work, kill=engines.kill
+        )
+
+
+class _QuickTests(ToolTests):
+    test_it_is_offered_by_its_name = _not_packaged
+    vars().update(dict.fromkeys(_ELSEWHERE, _left_out))
+
+
+class TestReplacesInSilence(_QuickTests):
+    plugin = tools.Good
+
+    def test_a_second_stop_is_harmless(self):
+        """Say nothing."""
+
+
+class TestTakesATestAway(_QuickTests):
+    plugin = tools.Good
+    test_a_second_stop_is_harmless = None
+
+
+class TestReplacesWithAReason(_QuickTests):
+    plugin = tools.StopsOnlyOnce
+
+    @pytest.mark.xfail(reason="the profiler below dies of a second stop", strict=True)
+    def test_a_second_stop_is_harmless(self, driven, tmp_path):
+        super().test_a_second_stop_is_harmless(driven, tmp_path)
+
+
+class TestDeclaresAnotherProduct(_QuickTests):
+    plugin = tools.Good
+    produces = "files"
+
+
+class TestWorksNotHere(_QuickTests):
+    plugin = tools.Good
+    works_here = "needs a machine that is not here"
+
+
+class TestIsNotPackaged(ToolTests):
+    plugin = tools.Good
+    vars().update(dict.fromkeys(_ELSEWHERE, _left_out))
+
+
+class TestMakesNoEngine(EngineTests):
+    plugin = engines.GoodEngine
+    test_it_is_offered_by_its_name = _not_packaged
+
+
+class TestCannotBeKilled(EngineTests):
+    plugin = engines.GoodEngine
+    cannot_be_killed = "it lives in the trainer's process"
+    test_it_is_offered_by_its_name = _not_packaged
+
+    @contextmanager
+    def engine(self):
+        with engines.engine(self) as handle:
+            yield handle
+
+    def work(self, handle):
+        return engines.work(self, handle)

@@ -1,0 +1,203 @@
+"""The kit itself: what is right passes, and each wrong fails the law it breaks and no other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from rlprof.testing import EngineTests, ExporterTests, ToolTests, overrides
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+CUT = {
+    "test_raw_data_that_were_cut_are_never_called_whole",
+    "test_no_raw_data_are_never_called_whole",
+    "test_a_window_never_closed_is_never_called_whole",
+}
+LAUNCH = {"test_configure_at_launch_is_pure"}
+EXPECTED = {
+    "TestGood": set(),
+    "TestClaimsToBeAlone": set(),
+    "TestReplacesWithAReason": set(),
+    "TestWorksNotHere": set(),
+    "TestNoDocstring": {"test_it_says_in_a_line_what_it_does"},
+    "TestImportsHeavily": {"test_importing_it_is_light"},
+    "TestImportsAtLaunch": LAUNCH,
+    "TestAnswersDifferently": LAUNCH,
+    "TestWritesAtLaunch": LAUNCH,
+    "TestSetsTheEnvironment": LAUNCH,
+    "TestAnswersOddly": {
+        "test_the_documented_options_are_accepted",
+        "test_a_config_without_options_is_right_or_told_what_is_missing",
+    },
+    "TestParsesBadly": {"test_odd_values_are_told_and_raise_nothing"},
+    "TestGoesInCircles": {"test_lighter_options_come_to_an_end"},
+    "TestNeverLightEnough": {"test_lighter_options_come_to_an_end"},
+    "TestRunsNowhere": {"test_runs_on_and_claims_are_words_core_knows"},
+    "TestClaimsOddly": {"test_runs_on_and_claims_are_words_core_knows"},
+    "TestStopsOnlyAfterStart": {"test_stop_without_start_is_harmless"},
+    "TestStopsOnlyOnce": {"test_a_second_stop_is_harmless"},
+    "TestSecondStopForgets": {"test_a_second_stop_is_harmless"},
+    "TestStaysHalfOpen": {"test_a_failed_start_leaves_nothing_behind"},
+    "TestStealsTheWindow": {"test_a_second_start_is_refused_or_harmless"},
+    "TestRecordsOnce": {"test_windows_follow_each_other"},
+    "TestSaysNoReason": {"test_start_says_what_it_applied_in_words"},
+    "TestChokesOnNames": {"test_ranges_may_have_any_name"},
+    "TestAwaitsConfigure": {
+        "test_its_hooks_are_called_as_they_are",
+        "test_the_documented_options_are_accepted",
+        "test_a_config_without_options_is_right_or_told_what_is_missing",
+    },
+    "TestRemembersInTheProcess": {
+        "test_export_runs_elsewhere_and_later",
+        "test_a_session_records_whole_windows",
+        "test_two_at_once_are_refused_or_both_record",
+    },
+    "TestMovesItsData": {"test_exporting_again_gives_the_same"},
+    "TestCallsAllWhole": CUT,
+    "TestStumblesOverCuts": CUT,
+    "TestHidesTheLoss": {"test_raw_data_that_were_cut_are_never_called_whole"},
+    "TestNamesItsFilesAlike": {
+        "test_export_runs_elsewhere_and_later",
+        "test_exporting_again_gives_the_same",
+        "test_ranges_may_have_any_name",
+    },
+    "TestWantsToBeAlone": {"test_two_at_once_are_refused_or_both_record"},
+    "TestChangesTheWork": {"test_recording_does_not_change_the_work"},
+    "TestDeclaresAnotherProduct": {"test_what_it_produces_is_as_declared"},
+    "TestReplacesInSilence": {"test_standard_tests_are_replaced_only_with_a_reason"},
+    "TestTakesATestAway": {"test_standard_tests_are_replaced_only_with_a_reason"},
+    "TestIsNotPackaged": {"test_it_is_offered_by_its_name"},
+    "TestGoodExporter": set(),
+    "TestWritesIntoTheRun": {"test_it_leaves_the_run_as_it_is"},
+    "TestTrustsTheTraces": {"test_it_exports_any_run", "test_it_leaves_the_run_as_it_is"},
+    "TestReturnsText": {"test_it_exports_any_run", "test_two_runs_do_not_mix"},
+    "TestMakesUpNames": {
+        "test_a_second_export_gives_the_same_names",
+        "test_two_runs_do_not_mix",
+    },
+    "TestLeavesDrafts": {"test_all_it_writes_is_returned"},
+    "TestRemembersTheLastRun": {"test_two_runs_do_not_mix"},
+    "TestGoodEngine": set(),
+    "TestAwaitsTheEngine": set(),
+    "TestCannotBeKilled": set(),
+    "TestPassesOnItsErrors": {
+        "test_a_second_start_is_refused_or_harmless",
+        "test_an_engine_that_dies_in_a_window_is_told",
+        "test_a_window_of_a_dead_engine_is_refused",
+        "test_a_new_instance_meets_an_engine_that_records",
+    },
+    "TestStopsWhatIsNot": {
+        "test_stop_without_start_is_harmless",
+        "test_a_second_stop_is_harmless",
+        "test_a_failed_start_leaves_nothing_behind",
+    },
+    "TestWaitsForTheDead": {
+        "test_an_engine_that_dies_in_a_window_is_told",
+        "test_a_window_of_a_dead_engine_is_refused",
+    },
+}
+"""Class of suite.py → the laws it fails."""
+
+
+@pytest.fixture(scope="module", name="cases")
+def _cases(tmp_path_factory):
+    """Run suite.py in a process of its own; return its test cases by class."""
+    report = tmp_path_factory.mktemp("kit") / "report.xml"
+    argv = [sys.executable, "-m", "pytest", "tests/kit/suite.py", "-q", "-p", "no:cacheprovider"]
+    argv += ["-W", "ignore", "--junitxml", str(report)]  # a coroutine of TestAwaitsConfigure
+    result = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    assert report.exists(), result.stdout + result.stderr
+    found = {}
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 -- pytest's own
+        found.setdefault(case.get("classname").rpartition(".")[2], []).append(case)
+    return found
+
+
+def broken(cases):
+    """Return the laws that failed, and what was said."""
+    told = {}
+    for case in cases:
+        for failure in [*case.findall("failure"), *case.findall("error")]:
+            told[case.get("name").partition("[")[0]] = failure.text
+    return told
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_plugin_fails_the_laws_it_breaks_and_no_other(cases, name):
+    """Right plugins pass the whole kit; a wrong one fails where its fault is."""
+    found = broken(cases[name])
+
+    assert EXPECTED[name] == set(found), "\n".join(found.values())
+
+
+def test_every_class_of_the_suite_is_looked_at(cases):
+    """No plugin of the suite is forgotten here."""
+    others = {"TestTakesAnUnknownArgument", "TestMakesNoEngine"}
+
+    assert EXPECTED.keys() | others == cases.keys()
+
+
+def test_a_hook_that_does_not_fit_says_so_first(cases):
+    """A wrong argument fails the contract, in words for who wrote it."""
+    told = broken(cases["TestTakesAnUnknownArgument"])
+
+    assert "did you mean 'folder'?" in told["test_it_fits_the_contract"]
+
+
+def test_without_an_engine_the_kit_says_what_to_define(cases):
+    """An engine's author is told which method is missing."""
+    told = broken(cases["TestMakesNoEngine"])
+
+    assert "define engine(self), with @contextmanager" in told["test_a_window_is_recorded"]
+
+
+def test_what_cannot_be_tried_is_skipped_with_the_reason_declared(cases):
+    """`works_here` and `cannot_be_killed` stand in the report."""
+    reasons = {
+        name: {case.find("skipped").get("message") for case in cases[name] if len(case)}
+        for name in ("TestWorksNotHere", "TestCannotBeKilled")
+    }
+
+    assert "needs a machine that is not here" in reasons["TestWorksNotHere"]
+    assert "cannot be killed: it lives in the trainer's process" in reasons["TestCannotBeKilled"]
+
+
+@pytest.mark.parametrize("kit", [ToolTests, EngineTests, ExporterTests])
+def test_every_law_is_a_sentence(kit):
+    """The docstring of each standard test is the law it checks."""
+    laws = [getattr(kit, name) for name in dir(kit) if name.startswith("test_")]
+
+    assert len(laws) >= 12
+    assert [
+        law.__name__ for law in laws if not (law.__doc__ or "").split("\n")[0].endswith(".")
+    ] == []
+
+
+@pytest.mark.parametrize("reason", ["", "  ", None, 7])
+def test_overrides_wants_a_reason(reason):
+    """A reason is a sentence, not a formality."""
+    with pytest.raises(TypeError, match="overrides: say why"):
+        overrides(reason)
+
+
+def test_the_guard_itself_cannot_be_replaced():
+    """A class that replaces the test that watches is refused when it is made."""
+    guard = "test_standard_tests_are_replaced_only_with_a_reason"
+
+    with pytest.raises(TypeError, match="replaces the test that watches over replacements"):
+        type("TestSly", (ToolTests,), {guard: overrides("so that it is silent")(lambda self: None)})
+
+
+def test_importing_rlprof_imports_neither_the_kit_nor_pytest():
+    """The kit needs pytest; rlprof does not."""
+    code = "import sys, rlprof; rlprof.open; print({'pytest', 'rlprof.testing'} & set(sys.modules))"
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert out.stdout.strip() == "set()"

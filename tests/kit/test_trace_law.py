@@ -1,0 +1,115 @@
+"""The law of traces: each fault a trace can have is told, with what to do."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import attrs
+import pytest
+
+from rlprof.testing import _trace
+from rlprof.testing._drive import FIRST, Recorded
+from rlprof.types import Capture, Target
+
+NOW = time.time_ns()
+EVENT = {"ph": "X", "name": "a", "ts": 10.5, "dur": 2, "pid": 1, "tid": 1}
+
+
+@pytest.fixture(name="recorded")
+def _recorded(tmp_path):
+    capture = Capture("a-run", Target("actor", coordinates={"tp": 0}), FIRST, "mine", "host", 7)
+    return Recorded(tmp_path, capture, began_ns=NOW, ended_ns=NOW + 10**9)
+
+
+def header(recorded, **changes):
+    capture = recorded.capture
+    return {
+        "run": capture.run_id,
+        "target": attrs.asdict(capture.target),
+        "window": attrs.asdict(capture.window),
+        "tool": "mine",
+        "epoch_ns": NOW,
+        "error_ns": None,
+    } | changes
+
+
+def check(recorded, content):
+    file = recorded.folder / "a.trace.json.gz"
+    text = content if isinstance(content, str) else json.dumps(content)
+    file.write_bytes(gzip.compress(text.encode()))
+    return _trace.check_trace(file, recorded)
+
+
+def test_a_right_trace_is_returned(recorded):
+    """What keeps the contract comes back as it was read."""
+    trace = {"rlprof": header(recorded), "traceEvents": [EVENT, {"ph": "M", "name": "x"}]}
+
+    assert trace == check(recorded, trace)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"run": "another"}, "take run, target, window and tool from `capture`"),
+        ({"window": {}}, "take run, target, window and tool from `capture`"),
+        ({"epoch_ns": 1.5}, "give the wall clock of ts 0 in ns, an int"),
+        ({"epoch_ns": True}, "give the wall clock of ts 0 in ns, an int"),
+        ({"epoch_ns": None}, "give the wall clock of ts 0 in ns, an int"),
+        ({"epoch_ns": NOW // 1000}, "which is outside of it"),
+        ({"error_ns": "?"}, "give an int in ns, or null if unknown"),
+        ({"error_ns": -1}, "give an int in ns, or null if unknown"),
+    ],
+)
+def test_a_header_that_is_wrong_is_told(recorded, changes, told):
+    """The `rlprof` object says whose the trace is and when it was, in whole nanoseconds."""
+    with pytest.raises(AssertionError, match=told):
+        check(recorded, {"rlprof": header(recorded, **changes), "traceEvents": [EVENT]})
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ({"ts": NOW / 1000}, "which is outside of it"),
+        ({"ts": "10"}, "in microseconds"),
+        ({"dur": -1}, "ends before it begins"),
+        ({"dur": None}, "a `dur` that is no number"),
+        ({"name": "\ud800"}, "half of a surrogate pair"),
+    ],
+)
+def test_an_event_that_is_wrong_is_told(recorded, event, told):
+    """Times are microseconds from the epoch, and lie in the window."""
+    with pytest.raises(AssertionError, match=told):
+        check(recorded, {"rlprof": header(recorded), "traceEvents": [EVENT | event]})
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"traceEvents": [EVENT]}, "write the `rlprof` object first"),
+        ([EVENT], "is an object"),
+        ({"rlprof": 7}, "`rlprof` is an object"),
+        ('{"rlprof": NaN}', "NaN is no JSON"),
+        ('{"rlprof": {', "is no JSON in UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_told(recorded, content, told):
+    """Strict JSON, an object, with the `rlprof` object first."""
+    with pytest.raises(AssertionError, match=told):
+        check(recorded, content)
+
+
+def test_the_rlprof_object_comes_first(recorded):
+    """A reader has it without reading the whole."""
+    with pytest.raises(AssertionError, match="its first key is 'traceEvents'"):
+        check(recorded, {"traceEvents": [EVENT], "rlprof": header(recorded)})
+
+
+def test_a_trace_is_gzipped(recorded):
+    """Plain JSON is refused, with the function that writes it rightly."""
+    file = recorded.folder / "a.json"
+    file.write_text("{}")
+
+    with pytest.raises(AssertionError, match=r"write it with gzip\.open"):
+        _trace.check_trace(file, recorded)

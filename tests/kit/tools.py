@@ -1,0 +1,427 @@
+"""A tool that keeps every law, and tools that each break one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import attrs
+
+from rlprof import Artifact, CaptureError, Launch, hookimpl
+
+
+def _known(value):
+    return {"low": "low", "high": "high"}[value]
+
+
+def _level(value):
+    if value not in ("low", "high"):
+        raise ValueError(f"expected low or high, got {value!r}")
+    return value
+
+
+@attrs.frozen
+class Options:
+    level: str = attrs.field(default="low", metadata={"parse": _level})
+    count: int = 3
+
+
+@attrs.frozen
+class BadOptions:
+    level: str = attrs.field(default="low", metadata={"parse": _known})
+
+
+class Heard:
+    """What `start` returns."""
+
+    def __init__(self):
+        self.applied = {"level": "low"}
+        self.unsupported = {"gpu": "there is none"}
+        self.names = []
+
+    def push(self, name, payload):
+        self.names.append(name)
+
+    def pop(self):
+        pass
+
+
+class Good:
+    """Keep every law."""
+
+    Options = Options
+    runs_on = "process"
+    heard = None
+    window = None
+    options = Options()
+
+    @hookimpl
+    def configure(self, place, options):
+        if place == "process":
+            self.options = options
+
+    @hookimpl
+    def start(self, folder):
+        if self.heard is not None:
+            raise CaptureError("a window is open already")
+        (folder / "began").write_text(str(time.time_ns()))
+        self.heard = Heard()
+        self.folder = folder
+        return self.heard
+
+    @hookimpl
+    def stop(self):
+        heard, self.heard = self.heard, None
+        if heard is not None:
+            names = [name.encode("utf-8", "replace").decode() for name in heard.names]
+            (self.folder / "names.json").write_text(json.dumps(names))
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        return self.made(capture, folder, out)
+
+    def made(self, capture, folder, out, status="whole"):
+        try:
+            names = json.loads((folder / "names.json").read_bytes())
+            began = int((folder / "began").read_text())
+        except (OSError, ValueError) as exc:
+            raise CaptureError(f"the window was not closed: {exc}") from exc
+        return self.written(capture, out, names, began, status)
+
+    def written(self, capture, out, names, began, status="whole"):
+        header = {
+            "run": capture.run_id,
+            "target": attrs.asdict(capture.target),
+            "window": attrs.asdict(capture.window),
+            "tool": capture.tool,
+            "epoch_ns": began,
+            "error_ns": None,
+        }
+        events = [
+            {"ph": "i", "name": name, "ts": 0, "pid": 1, "tid": 1} for name in ["begin", *names]
+        ]
+        name = f"{capture.stem}.trace.json.gz"
+        with gzip.open(out / name, "wt", encoding="utf-8") as file:
+            json.dump({"rlprof": header, "traceEvents": events}, file)
+        return [Artifact(name, kind="trace", format="chrome-trace", status=status, note="so")]
+
+
+class NoDocstring(Good):
+    pass
+
+
+class ImportsAtLaunch(Good):
+    """Import something heavy in configure."""
+
+    @hookimpl
+    def configure(self, place, options):
+        import colorsys  # noqa: F401 -- stands for torch
+
+
+class AnswersDifferently(Good):
+    """Return a Launch that is another in each process."""
+
+    @hookimpl
+    def configure(self, place, options):
+        return Launch(env={"WHO": str(os.getpid())}) if place == "launch" else None
+
+
+class AnswersOddly(Good):
+    """Return no Launch."""
+
+    @hookimpl
+    def configure(self, place, options):
+        return {"env": {}} if place == "launch" else None
+
+
+class WritesAtLaunch(Good):
+    """Write a file in configure."""
+
+    @hookimpl
+    def configure(self, place, options):
+        if place == "launch":
+            Path("left-behind").touch()
+
+
+class SetsTheEnvironment(Good):
+    """Change the environment in configure."""
+
+    @hookimpl
+    def configure(self, place, options):
+        if place == "launch":
+            os.environ["LEFT"] = "behind"
+
+
+class ParsesBadly(Good):
+    """Raise KeyError where ValueError is due."""
+
+    Options = BadOptions
+
+
+class GoesInCircles(Good):
+    """Offer options that come again."""
+
+    @staticmethod
+    def lighter(options):
+        return attrs.evolve(options, count=4 if options.count == 3 else 3)
+
+
+class NeverLightEnough(Good):
+    """Offer lighter options for ever."""
+
+    @staticmethod
+    def lighter(options):
+        return attrs.evolve(options, count=options.count + 1)
+
+
+class RunsNowhere(Good):
+    """Say a word that core does not know."""
+
+    runs_on = "anywhere"
+
+
+class ClaimsOddly(Good):
+    """Claim a resource per something core does not know."""
+
+    claims = {"kit": "galaxy"}
+
+
+class StopsOnlyAfterStart(Good):
+    """Raise in a stop without a start."""
+
+    was_started = False
+
+    @hookimpl
+    def start(self, folder):
+        self.was_started = True
+        return Good.start(self, folder)
+
+    @hookimpl
+    def stop(self):
+        if not self.was_started:
+            raise RuntimeError("nothing was started")
+        Good.stop(self)
+
+
+class StopsOnlyOnce(Good):
+    """Raise in a second stop."""
+
+    stops = 0
+
+    @hookimpl
+    def start(self, folder):
+        self.stops = 0
+        return Good.start(self, folder)
+
+    @hookimpl
+    def stop(self):
+        self.stops += 1
+        if self.stops > 1:
+            raise RuntimeError("stopped already")
+        Good.stop(self)
+
+
+class SecondStopForgets(Good):
+    """Take away what was recorded in a second stop."""
+
+    folder = None
+
+    @hookimpl
+    def stop(self):
+        if self.heard is None and self.folder is not None and self.folder.is_dir():
+            (self.folder / "names.json").unlink(missing_ok=True)
+        Good.stop(self)
+
+
+class StaysHalfOpen(Good):
+    """Leave a failed start behind, and stumble over it in stop."""
+
+    file = None
+
+    @hookimpl
+    def start(self, folder):
+        if self.heard is not None:
+            raise CaptureError("a window is open already")
+        self.heard, self.folder = Heard(), folder
+        (folder / "began").write_text(str(time.time_ns()))
+        return self.heard
+
+
+class StealsTheWindow(Good):
+    """Start a second window over the first."""
+
+    @hookimpl
+    def start(self, folder):
+        self.heard = None
+        return Good.start(self, folder)
+
+
+class RecordsOnce(Good):
+    """Record the first window of an instance only."""
+
+    was_used = False
+
+    @hookimpl
+    def start(self, folder):
+        heard = Good.start(self, folder)
+        if self.was_used:
+            self.heard = None
+        self.was_used = True
+        return heard
+
+
+class SaysNoReason(Good):
+    """Say what is unsupported, and not why."""
+
+    @hookimpl
+    def start(self, folder):
+        heard = Good.start(self, folder)
+        heard.unsupported = {"gpu": ""}
+        return heard
+
+
+class ChokesOnNames(Good):
+    """Write names as they come."""
+
+    @hookimpl
+    def stop(self):
+        heard, self.heard = self.heard, None
+        if heard is not None:
+            names = ", ".join(f'"{name}"' for name in heard.names)
+            text = f"[{names}]".encode("utf-8", "replace")
+            (self.folder / "names.json").write_bytes(text)
+
+
+class AwaitsConfigure(Good):
+    """Have a hook that is a coroutine."""
+
+    @hookimpl
+    async def configure(self, place, options):
+        return None
+
+
+class RemembersInTheProcess(Good):
+    """Export only where `configure` was called before."""
+
+    remembered = threading.Event()
+
+    @hookimpl
+    def configure(self, place, options):
+        if place == "process":
+            self.remembered.set()
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        if not self.remembered.is_set():
+            raise CaptureError("was not configured")
+        return self.made(capture, folder, out)
+
+
+class MovesItsData(Good):
+    """Take the raw data away when they are exported."""
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        found = self.made(capture, folder, out)
+        shutil.rmtree(folder)
+        folder.mkdir()
+        return found
+
+
+class CallsAllWhole(Good):
+    """Call whole what was cut."""
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        return self.written(capture, out, [], self.began(folder))
+
+    def began(self, folder):
+        return time.time_ns()
+
+
+class HidesTheLoss(Good):
+    """Return nothing where data were cut."""
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        try:
+            return self.made(capture, folder, out)
+        except CaptureError:
+            return None
+
+
+class StumblesOverCuts(Good):
+    """Raise something else than CaptureError where data were cut."""
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        names = json.loads((folder / "names.json").read_bytes())
+        return self.written(capture, out, names, int((folder / "began").read_text()))
+
+
+class NamesItsFilesAlike(Good):
+    """Name every file the same."""
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        (found,) = self.made(capture, folder, out)
+        (out / found.path).rename(out / "trace.json.gz")
+        return [attrs.evolve(found, path="trace.json.gz")]
+
+
+class WantsToBeAlone(Good):
+    """Fail beside another of its kind, without a claim."""
+
+    busy = threading.Lock()
+
+    @hookimpl
+    def start(self, folder):
+        if self.heard is None and not self.busy.acquire(blocking=False):
+            raise CaptureError("another one is active")
+        try:
+            return Good.start(self, folder)
+        except BaseException:
+            if self.heard is None:
+                self.busy.release()
+            raise
+
+    @hookimpl
+    def stop(self):
+        if self.heard is not None:
+            self.busy.release()
+        Good.stop(self)
+
+
+class ClaimsToBeAlone(WantsToBeAlone):
+    """Claim what only one can have: nothing is wrong with that."""
+
+    claims = {"the-kit": "process"}
+
+
+class ChangesTheWork(Good):
+    """Change what the work draws while it records."""
+
+    @hookimpl
+    def start(self, folder):
+        heard = Good.start(self, folder)
+        random.Random.random = lambda self: 0.5
+        return heard
+
+    @hookimpl
+    def stop(self):
+        random.Random.__dict__.get("random") and delattr(random.Random, "random")
+        Good.stop(self)
+
+
+class TakesAnUnknownArgument(Good):
+    """Take an argument no hook is given."""
+
+    @hookimpl
+    def start(self, foldr):
+        return None
