@@ -22,6 +22,14 @@ A tool's class may declare, beside its hooks:
 `claims`
     `{resource: "thread" | "process" | "device" | "node"}`: what it takes while recording. Two
     tools of one role with an equal claim are refused before the run.
+`lighter`
+    a static method `lighter(options)`: the same options, recorded more cheaply, or None where
+    nothing is cheaper. Core asks for it when the last window was too large or its stop too slow,
+    and says so.
+`sample`
+    a static method `sample(rounds)`: do that many rounds of the work the tool records the most
+    of. Core measures it bare and recorded, in a process of its own, to estimate what a window
+    will cost.
 """
 
 from __future__ import annotations

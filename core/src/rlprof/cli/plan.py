@@ -1,12 +1,14 @@
-"""`rlprof plan FILE`: which targets would be recorded, when, with what."""
+"""`rlprof plan FILE`: which targets would be recorded, when, with what, and what it would cost."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._estimate import estimates
 from rlprof.cli._table import table
 from rlprof.config import load_config
+from rlprof.rundir import read
 from rlprof.schedule import parse_steps
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ def add(subparsers: Any) -> None:
         "plan",
         help="show what a config would record",
         description="Show the windows FILE opens within the given steps: one line per step and "
-        "role. Needs none of the plugins.",
+        "role. Then estimate what each tool costs on this host, from a short measurement in a "
+        "process of its own (kept, so only the first time takes a few seconds); that needs the "
+        "plugins. An estimate is an upper bound: real work leaves a tool more pauses.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
@@ -32,6 +36,18 @@ def add(subparsers: Any) -> None:
         metavar="A-B",
         help="the steps to look at (default: 0-100)",
     )
+    parser.add_argument(
+        "--window-s",
+        type=float,
+        default=None,
+        metavar="S",
+        help="how long a window usually takes, to estimate size and time (default: as in --like, "
+        "else 1 second)",
+    )
+    parser.add_argument(
+        "--like", metavar="RUN", help="an earlier run, whose phases tell how long windows take"
+    )
+    parser.add_argument("--no-estimate", action="store_true", help="show the windows alone")
     parser.set_defaults(run=run)
 
 
@@ -51,6 +67,9 @@ def run(args: argparse.Namespace) -> int:
     print(
         "\nwritten to " + config.run_dir + "/<run id>/step_<step>/<phase>/<role>_<rank>_of_<world>/"
     )
+    if not args.no_estimate:
+        like = None if args.like is None else read(args.like)
+        print(f"\n{estimates(config, like, args.window_s)}")
     return 0
 
 

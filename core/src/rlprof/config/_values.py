@@ -147,6 +147,9 @@ class Config:
     """Options by engine."""
     limits: Limits = Limits()
     """What profiling may cost."""
+    calibrate: bool = True
+    """Measure once a host, in a process of its own at lowest priority, what a tool costs, so that
+    the log can estimate a window before it opens."""
     strict: bool = False
     """True: errors of rlprof and its plugins stop training instead of being recorded."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from rlprof.rundir._clock import clock_at, read_clock
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
+from rlprof.rundir._own import own_folder
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
@@ -38,6 +39,7 @@ __all__ = [
     "find_runs",
     "is_alive",
     "join",
+    "own_folder",
     "read",
     "read_clock",
     "read_lines",

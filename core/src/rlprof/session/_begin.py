@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config import check_config, choose_tools
-from rlprof.errors import ConfigError, RlprofError, RunError
-from rlprof.rundir import Here, join
+from rlprof.errors import ConfigError, RlprofError
+from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary
@@ -122,7 +122,7 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
         "expected": config.expected(),
     }
     here = Here.now()
-    home = _scratch_home(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
+    home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
     run = join(Path(config.run_dir).absolute(), target, header)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     life = f"{run.run_id}-{run.attempt}"
@@ -143,12 +143,15 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     scribe.hurry()  # who looks at the run now should see this process
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
-    track = Track(target, Agenda(schedule), session.means)
+    track = Track(target, Agenda(schedule), session.means, session.took_s)
     session.add(track)
     if schedule.steps:
         try:
             scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-            track.adopt([use for use in uses if use.kind == "tool"])
+            tools = [use for use in uses if use.kind == "tool"]
+            track.adopt(tools)
+            if config.calibrate:
+                scribe.measure(tools)
         except BaseException:  # strict, or Ctrl-C in a long import
             session.close()
             raise
@@ -170,6 +173,7 @@ def _at_exit(session: Session) -> None:
 def engine_track(
     config: Config,
     means: Means,
+    took_s: Callable[[str | None], float | None],
     handle: Any,
     *,
     role: str,
@@ -193,21 +197,8 @@ def engine_track(
     )
     is_chosen = any(own.includes(rank) for rank in held)
     schedule = config.schedule(role) if is_chosen else Schedule()
-    track = Track(target, Agenda(schedule), means, link=Link(handle, loop), ranks=held)
+    track = Track(target, Agenda(schedule), means, took_s, link=Link(handle, loop), ranks=held)
     return track, uses if schedule.steps else []
-
-
-def _scratch_home(base: Path) -> Path:
-    """Make the user's own folder below *base*, before anything of the run is made.
-
-    What lies in it says which code an export runs, so nobody else may write there.
-    """
-    home = base / f"rlprof-{os.getuid()}"
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = home.lstat()
-    if home.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise RunError(f"{home}: others may write there; remove it or name another scratch_dir")
-    return home
 
 
 def _forget() -> None:

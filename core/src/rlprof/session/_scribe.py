@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import Journal, as_line, read_clock, read_lines, span_record
+from rlprof.session import calibration
 from rlprof.session._exports import Exports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import subprocess
+    from collections.abc import Callable, Iterable
 
-    from rlprof.config import Limits
+    from rlprof.config import Limits, ToolUse
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
 
@@ -66,6 +68,8 @@ class Scribe:
         self._rubbish: deque[Path] = deque()
         self._tickets: deque[threading.Event] = deque()
         self.exports = Exports(limits.export_timeout_s, self.discard)
+        self._unmeasured: deque[ToolUse] = deque()
+        self._measuring: subprocess.Popen[bytes] | None = None
         self._wake = threading.Event()
         self._is_late = False
         self._is_ending = False
@@ -101,6 +105,10 @@ class Scribe:
     def hurry(self) -> None:
         """Have what was left written now rather than within a second."""
         self._wake.set()
+
+    def measure(self, uses: Iterable[ToolUse]) -> None:
+        """Have measured what tools cost, if that is not known on this host."""
+        self._unmeasured.extend(uses)
 
     def flush(self) -> None:
         """Wait until what was left is on disk, but not for a run folder that does not answer."""
@@ -161,8 +169,17 @@ class Scribe:
             for ticket in tickets:
                 ticket.set()
         self._tidy()
+        self._measure()
         if any(line["event"] == "artifact" for line in lines):
             self.spent = self._add_up()
+
+    def _measure(self) -> None:
+        """Measure one tool after the other."""
+        if self._measuring is not None and self._measuring.poll() is None:
+            return
+        self._measuring = None
+        if self._unmeasured:
+            self._measuring = calibration.begin(self._unmeasured.popleft())
 
     def _look(self) -> None:
         """Say it if somebody has removed the run folder: writing to open files goes on silently."""
@@ -170,6 +187,9 @@ class Scribe:
             self._boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
 
     def _last_turn(self) -> None:
+        if self._measuring is not None:
+            self._measuring.kill()
+            self._measuring.wait()
         self._look()
         with suppress(OSError):
             self._write_spans()

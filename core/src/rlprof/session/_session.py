@@ -50,6 +50,7 @@ class Session:
         self._step_id = 0
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
+        self._took_ns: dict[str | None, int] = {}
         self._is_closed = False
         self._mailbox: Mailbox | None = None
         self.means = means(self._tick)
@@ -143,7 +144,7 @@ class Session:
         from rlprof.session._begin import engine_track
 
         made = engine_track(
-            self._config, self.means, handle,
+            self._config, self.means, self.took_s, handle,
             role=role, replica=replica, ranks=ranks, loop=loop, coordinates=coordinates,
         )  # fmt: skip
         if made is None:
@@ -206,6 +207,7 @@ class Session:
             scope.step, scope.thread, scope.id, above, scope.occurrence, scope.attributes,
         ))  # fmt: skip
         if scope.is_phase:
+            self._took_ns[scope.name] = scope.end_ns - scope.start_ns
             for track in self._tracks:
                 track.leave_phase(scope)
 
@@ -219,6 +221,7 @@ class Session:
             "step", f"step {step}", self._step_ns, time.monotonic_ns(), step,
             threading.get_ident(), self._step_id, None, 0, None,
         ))  # fmt: skip
+        self._took_ns[None] = time.monotonic_ns() - self._step_ns
         for track in self._tracks:
             track.end_step(step, self._occurrences)
 
@@ -237,6 +240,11 @@ class Session:
             self._mailbox.look(self.means)
 
     # How it is made, and unmade in a forked child
+
+    def took_s(self, phase: str | None) -> float | None:
+        """Say how long *phase* (None: a step) took when it was here last."""
+        took_ns = self._took_ns.get(phase)
+        return None if took_ns is None else took_ns / 1e9
 
     def add(self, track: Track) -> None:
         """Take the track of the process itself."""

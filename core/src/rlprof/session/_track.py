@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.session import calibration
 from rlprof.session._pressure import lighter
 from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
@@ -34,6 +35,7 @@ class Track:
         target: Target,
         agenda: Agenda,
         means: Means,
+        took_s: Callable[[str | None], float | None],
         *,
         link: Link | None = None,
         ranks: tuple[int, ...] = (),
@@ -54,6 +56,8 @@ class Track:
         self._served: dict[str, list[int]] = {}
         self._used: set[str] = set()
         self._captured_step: int | None = None
+        self._took_s = took_s
+        self._estimated: set[str] = set()
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
@@ -172,8 +176,28 @@ class Track:
             self._means.boundary.say(f"{window.id}: {use.name} records less: {said['lighter']}")
         if self._demand is not None:
             said["request"] = self._demand.id
+        estimate = self._estimate(recorder.use, window)
+        if estimate is not None:
+            said["estimate"] = estimate
         recorder.prepare(window, **said)
         return recorder
+
+    def _estimate(self, use: ToolUse, window: Window) -> dict[str, float] | None:
+        """Say, before a tool's first window, what it will cost if that is known."""
+        took_s = self._took_s(window.phase)
+        if use.name in self._estimated or took_s is None:
+            return None
+        found = calibration.known(use)
+        if found is None:
+            return None
+        self._estimated.add(use.name)
+        cost = found.of(took_s)
+        self._means.boundary.say(
+            f"{window.id}: {use.name} may take up to {cost['bytes'] / 1e6:.1f} MB, make it "
+            f"{cost['slowdown']:.1f} times as long and the step wait {cost['stop_s']:.1f} s "
+            f"(it took {took_s:.1f} s last time)"
+        )
+        return cost
 
     def close_window(self, reason: str) -> None:
         """Stop what records; what waits for the run folder is the helper thread's."""

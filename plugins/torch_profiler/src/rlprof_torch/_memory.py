@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact, CaptureError, hookimpl
-from rlprof_torch._options import MemoryOptions
+from rlprof_torch._options import MemoryOptions, lighter_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +35,7 @@ class TorchMemory:
     Options = MemoryOptions
     claims = {"cuda_memory_history": "process"}  # noqa: RUF012 -- read, never written
     runs_on = "process"
+    lighter = staticmethod(lighter_memory)
 
     options: MemoryOptions = attrs.field(factory=MemoryOptions)
     _folder: Path | None = None

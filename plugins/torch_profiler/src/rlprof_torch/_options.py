@@ -70,3 +70,25 @@ class MemoryOptions:
     """Keep the Python stack of each."""
     on_oom: bool = False
     """Write a snapshot the moment an allocation fails inside a window, too."""
+
+
+_HEAVIEST = ("stack", "modules", "flops", "shapes", "memory")
+"""Contents that can be done without, the most expensive first."""
+
+
+def lighter_torch(options: TorchOptions) -> TorchOptions | None:
+    """Leave out the most expensive of the contents that can be done without."""
+    for name in _HEAVIEST:
+        if name in options.contents:
+            left = tuple(other for other in options.contents if other != name)
+            return attrs.evolve(options, contents=left or ("cpu",))  # empty would be more, not less
+    return None
+
+
+def lighter_memory(options: MemoryOptions) -> MemoryOptions | None:
+    """Leave out the stacks, then keep a tenth of the history at a time."""
+    if options.stacks:
+        return attrs.evolve(options, stacks=False)
+    if options.max_entries >= 10_000:
+        return attrs.evolve(options, max_entries=options.max_entries // 10)
+    return None

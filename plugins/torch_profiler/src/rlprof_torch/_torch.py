@@ -16,7 +16,7 @@ import attrs
 from rlprof import Artifact, CaptureError, hookimpl
 from rlprof_torch._forks import guard_forks
 from rlprof_torch._kineto import finish
-from rlprof_torch._options import TorchOptions
+from rlprof_torch._options import TorchOptions, lighter_torch
 from rlprof_torch._recording import NOTES, TorchRecording, has_xpu
 
 if TYPE_CHECKING:
@@ -35,10 +35,21 @@ class Torch:
     Options = TorchOptions
     claims = {"kineto": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
 
+    lighter = staticmethod(lighter_torch)
+
     options: TorchOptions = attrs.field(factory=TorchOptions)
     _recording: TorchRecording | None = None
     _last: weakref.ref[Any] | None = None
     _has_device: bool = False
+
+    @staticmethod
+    def sample(rounds: int) -> None:
+        """Do what makes the most events: small operators, one after the other."""
+        import torch
+
+        values = torch.ones(8, 8)
+        for _ in range(rounds):
+            values = (values @ values).clamp(max=1.0)
 
     @property
     def runs_on(self) -> str:

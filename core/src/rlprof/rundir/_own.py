@@ -1,0 +1,24 @@
+"""The folder on local disk that is the user's alone: raw data, and what was measured."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rlprof.errors import RunError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def own_folder(base: Path) -> Path:
+    """Make the user's own folder below *base*, a folder for temporary files.
+
+    What lies in it says which code an export runs, so nobody else may write there.
+    """
+    home = base / f"rlprof-{os.getuid()}"
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = home.lstat()
+    if home.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise RunError(f"{home}: others may write there; remove it or name another scratch_dir")
+    return home

@@ -1,0 +1,85 @@
+"""What a tool costs on this host, measured on work of its own choosing, in a process of its own.
+
+`python -m rlprof.session.calibrate_process MODULE:CLASS OPTIONS FILE`: the tool's `sample` runs
+bare and recorded, and FILE gets the ratio, the bytes and the time of `stop`. It sees no device: a
+second process on a GPU that training has filled could end that training.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rlprof import plugins
+from rlprof.config import Faults, options_of
+from rlprof.session.export_process import load_class
+from rlprof.types import Capture, Target, Window
+
+_SECONDS = 0.1
+"""Of bare work; enough that the start of a recording does not count."""
+_LONGEST_S = 60
+_PR_SET_PDEATHSIG = 1
+
+
+def main(argv: list[str]) -> int:
+    """Measure, and leave the result whole or not at all."""
+    plugin, asked, file = argv
+    signal.alarm(_LONGEST_S)
+    os.nice(19)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # it is of use to none else
+    try:
+        result: dict[str, Any] = measure(load_class(plugin), json.loads(asked))
+    except (Exception, SystemExit) as exc:  # a stranger's code; no estimate is no harm
+        result = {"error": f"{type(exc).__name__}: {exc}"}
+    draft = Path(f"{file}.{os.getpid()}")
+    draft.write_text(json.dumps(result))
+    draft.rename(file)
+    return 0
+
+
+def measure(plugin: type[Any], asked: dict[str, Any]) -> dict[str, float]:
+    """Run the tool's sample bare and recorded; return what a second of such work costs."""
+    faults = Faults()
+    options = options_of(plugin, asked, faults)
+    if faults:
+        raise ValueError(f"options are not accepted: {faults.found}")
+    hooks = plugins.hooks("tool", plugin())
+    target, window = Target("calibration"), Window(0, 1)
+    hooks.configure(place="process", target=target, options=options)
+    rounds, bare_s = 1, 0.0
+    while bare_s < _SECONDS:  # the last is the one that counts: warm, and long enough
+        rounds *= 2
+        bare_s = _timed(plugin.sample, rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        raw, out = Path(folder, "raw"), Path(folder, "out")
+        raw.mkdir()
+        out.mkdir()
+        hooks.start(window=window, target=target, folder=raw)
+        recorded_s = _timed(plugin.sample, rounds)
+        stop_s = _timed(lambda _: hooks.stop(window=window, folder=raw), 0)
+        me = f"{plugin.__module__}:{plugin.__qualname__}"
+        capture = Capture("calibration", target, window, "tool", "here", os.getpid(), asked, me)
+        made = plugins.hooks("tool", plugin()).export(capture=capture, folder=raw, out=out) or []
+        size = sum((out / artifact.path).stat().st_size for artifact in made)
+    return {
+        "slowdown": round(max(1.0, recorded_s / bare_s), 3),
+        "bytes_per_s": round(size / bare_s),
+        "stop_per_s": round(stop_s / bare_s, 6),
+    }
+
+
+def _timed(function: Any, rounds: int) -> float:
+    began = time.process_time()  # at lowest priority the wall clock counts what others do
+    function(rounds)
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""Estimates before a capture: what a tool costs on this host, measured once and kept.
+
+An upper bound, for a tool's sample is work that leaves it no pause; real phases wait for a device
+or for each other. Kept in the user's own folder for temporary files, by tool, options and version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import own_folder
+
+if TYPE_CHECKING:
+    from rlprof.config import ToolUse
+
+_STALE_S = 120
+"""A measurement begun so long ago is not going on any more."""
+
+
+@attrs.frozen
+class Calibration:
+    """What one second of the work a tool likes least costs with it."""
+
+    slowdown: float
+    """How many times as long the work takes while it is recorded."""
+    bytes_per_s: float
+    """Artifacts."""
+    stop_per_s: float
+    """Seconds the step waits when the window closes."""
+
+    def of(self, seconds: float) -> dict[str, float]:
+        """Estimate a window of work that takes *seconds* when it is not recorded."""
+        return {
+            "bytes": round(self.bytes_per_s * seconds),
+            "slowdown": round(self.slowdown, 2),
+            "stop_s": round(self.stop_per_s * seconds, 3),
+        }
+
+
+def file_of(use: ToolUse) -> Path:
+    """Name the file that keeps what is known of *use*."""
+    module = use.plugin.__module__
+    packages = metadata.packages_distributions().get(module.partition(".")[0], [])
+    versions = [f"{name} {metadata.version(name)}" for name in sorted(set(packages))]
+    what = [module, use.plugin.__qualname__, json.dumps(use.asked, sort_keys=True, default=str)]
+    key = hashlib.sha256("\n".join([*what, *versions, sys.version]).encode()).hexdigest()[:24]
+    return own_folder(Path(tempfile.gettempdir())) / "calibration" / f"{use.name}-{key}.json"
+
+
+def known(use: ToolUse) -> Calibration | None:
+    """Return what was measured of *use* on this host, if it was."""
+    if not can_be_measured(use):
+        return None
+    try:
+        return Calibration(**json.loads(file_of(use).read_bytes()))
+    except (OSError, ValueError, TypeError):  # not yet, or it could not be
+        return None
+
+
+def can_be_measured(use: ToolUse) -> bool:
+    """Whether the tool says what to measure it with, and another process can import it."""
+    return hasattr(use.plugin, "sample") and use.plugin.__module__ != "__main__"
+
+
+def begin(use: ToolUse) -> subprocess.Popen[bytes] | None:
+    """Start measuring *use*, unless that was done, or is being done by another process."""
+    if not can_be_measured(use):
+        return None
+    file = file_of(use)
+    mark = file.with_suffix(".begun")
+    with suppress(OSError):
+        if file.exists() or time.time() - mark.stat().st_mtime < _STALE_S:
+            return None
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mark.touch()
+    env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
+    env["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    env |= dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"), "")
+    plugin = f"{use.plugin.__module__}:{use.plugin.__qualname__}"
+    asked = json.dumps(dict(use.asked), default=str)
+    argv = [sys.executable, "-m", "rlprof.session.calibrate_process", plugin, asked, str(file)]
+    quiet: Any = subprocess.DEVNULL
+    return subprocess.Popen(argv, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
+    """Measure *use* now, waiting for it; or say why that cannot be done."""
+    if not can_be_measured(use):
+        return "the tool brings no sample to measure it with"
+    file = file_of(use)
+    file.with_suffix(".begun").unlink(missing_ok=True)
+    process = None if file.exists() else begin(use)
+    if process is not None:
+        try:
+            process.wait(timeout_s)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    found = known(use)
+    if found is not None:
+        return found
+    try:
+        return str(json.loads(file.read_bytes())["error"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "it could not be measured"
+    finally:
+        file.unlink(missing_ok=True)  # what hindered it may be gone next time
