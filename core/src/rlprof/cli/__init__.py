@@ -8,13 +8,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from rlprof.cli import capture, check, doctor, export, ls, plan, plugins, salvage
+from rlprof.cli import capture, check, doctor, export, ls, new, plan, plugins, salvage
 from rlprof.errors import RlprofError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export)
+COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export, new)
 
 _EPILOG = """\
 a first run:
@@ -27,6 +27,7 @@ a first run:
   rlprof ls RUN                        what was captured, what was not, and why
   rlprof salvage RUN                   export what processes that died have left
   rlprof export RUN --to timeline      one timeline for https://ui.perfetto.dev
+  rlprof new tool my_tool              a plugin of your own, to begin with
 """
 
 

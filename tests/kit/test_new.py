@@ -1,0 +1,101 @@
+"""`rlprof new`: what it writes passes the kit as it is, and the linters of whoever goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rlprof import plugins
+from rlprof.cli import main
+from tests.kit.sites import install, its_tests
+
+IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"
+IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TRY003", "ERA001"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", plugins.GROUPS)
+def test_what_it_writes_passes_the_kit(kind, tmp_path, capsys):
+    """A generated plugin installs, is listed under its name, and keeps every law."""
+    code = main(["new", kind, "my_own", "--dir", str(tmp_path)])
+    folder = tmp_path / "rlprof-my-own"
+    env = install(folder, tmp_path / "site")
+
+    said = its_tests(folder, env)
+
+    assert code == 0
+    assert f"cd {folder}" in capsys.readouterr().out
+    assert "passed" in said
+    assert "failed" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", plugins.GROUPS)
+def test_what_it_writes_is_clean(kind, tmp_path):
+    """Ruff with every rule, its formatter, and mypy --strict find nothing to say."""
+    main(["new", kind, "my_own", "--dir", str(tmp_path)])
+    folder = tmp_path / "rlprof-my-own"
+    ruff = [sys.executable, "-m", "ruff"]
+    rules = [
+        "--select",
+        "ALL",
+        "--ignore",
+        IGNORED,
+        "--per-file-ignores",
+        ",".join(f"tests/**:{r}" for r in IN_TESTS),
+    ]
+    where = ["--isolated", "--line-length", "100", "--target-version", "py310", "."]
+    for argv in (
+        [*ruff, "check", *rules, *where],
+        [*ruff, "format", "--check", *where],
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy"), "src"],
+    ):
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("My-Tool", "'My-Tool' is no name for a plugin; use up to 40 small letters, digits and"),
+        ("My-Tool", "single '_', a letter first; 'my_tool' would do"),
+        ("", "'' is no name for a plugin"),
+        ("../up", "'up' would do"),
+        ("7th", "a letter first"),
+        ("a__b", "'a_b' would do"),
+        ("ünï", "is no name for a plugin"),
+        ("a" * 41, "is no name for a plugin"),
+        ("import", "'import' is a word of Python; choose another name"),
+        ("torch", "tool 'torch' is offered by rlprof-torch; choose another name"),
+    ],
+)
+def test_a_name_that_cannot_be_is_told(name, told, tmp_path, capsys):
+    """The name must do as a word of a config, a distribution and a package."""
+    code = main(["new", "tool", name, "--dir", str(tmp_path)])
+
+    assert code == 1
+    assert told in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(tmp_path, capsys):
+    """A folder that exists stays as it is, and the error names it."""
+    (tmp_path / "rlprof-mine").mkdir()
+    (tmp_path / "rlprof-mine/work.txt").write_text("of weeks")
+
+    code = main(["new", "tool", "mine", "--dir", str(tmp_path)])
+
+    assert code == 1
+    assert "rlprof-mine exists already; remove it, or choose another" in capsys.readouterr().err
+    assert [tmp_path / "rlprof-mine/work.txt"] == list((tmp_path / "rlprof-mine").iterdir())
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path, capsys):
+    """A mistyped --dir makes no tree."""
+    code = main(["new", "tool", "mine", "--dir", str(tmp_path / "nope")])
+
+    assert code == 1
+    assert "nope is no folder; make it, or name another" in capsys.readouterr().err
