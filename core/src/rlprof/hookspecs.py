@@ -107,7 +107,10 @@ class Tool:
         a window that was never closed: read only *folder*, never what `start` or `stop` kept.
         Name files `capture.stem` plus a suffix. Paths of artifacts are relative to *out*; size
         and checksum are filled in by core. Return nothing if there is nothing: the capture then
-        reads as empty.
+        reads as empty. Raw data that were cut give artifacts with `status="partial"` and a note,
+        or one `CaptureError`; so `stop` leaves a mark by which the whole can be told. Leave the
+        raw data where they are, for the helper may die and `export` be called again; core deletes
+        them once every artifact is whole.
 
         A `trace` artifact is gzipped chrome-trace JSON (`format="chrome-trace"`, by habit
         `.pt.trace.json.gz` or `.trace.json.gz`). Its first top-level key is `rlprof`, an object of
@@ -117,7 +120,7 @@ class Tool:
 
             @hookimpl
             def export(self, capture, folder, out):
-                shutil.move(folder / "samples.txt", out / f"{capture.stem}.txt")
+                shutil.copyfile(folder / "samples.txt", out / f"{capture.stem}.txt")
                 return [Artifact(f"{capture.stem}.txt", kind="files", format="text")]
         """
 
@@ -125,25 +128,47 @@ class Tool:
 class Engine:
     """A plugin that reaches a rollout engine through the engine's own interface.
 
-    The hooks mean what they mean for a `Tool`; *handle* is the engine as the caller holds it.
-    `start` and `stop` may be `async def`.
+    The hooks mean what they mean for a `Tool`; *handle* is what `prof.attach` was given, and None
+    at launch. `configure`, `start` and `stop` are called on a thread of their own, one at a time,
+    and may be `async def`: they are awaited on the loop given to `attach`, or on one of their own.
+    An engine that is gone is a `CaptureError`, raised in time: core stops waiting at the limits,
+    and then does not use the plugin again.
     """
 
     @hookspec(firstresult=True)
     def configure(self, place: Place, target: Target, options: Any, handle: Any) -> Launch | None:
-        """Check *options*; at launch return the engine arguments the engine must be born with."""
+        """Check *options*; at launch return the engine arguments the engine must be born with.
+
+        @hookimpl
+        def configure(self, place):
+            return Launch(engine_args={"profiler": True}) if place == "launch" else None
+        """
 
     @hookspec(firstresult=True)
     def start(self, window: Window, target: Target, folder: Path, handle: Any) -> Recording | None:
-        """Ask the engine to begin recording; return when it has answered."""
+        """Ask the engine to begin recording; return when it has answered.
+
+        *folder* lies on the host of the caller: an engine elsewhere writes where it can, and
+        `stop` fetches it.
+
+            @hookimpl
+            async def start(self, folder, handle):
+                await handle.start_profile(str(folder))
+        """
 
     @hookspec(firstresult=True)
     def stop(self, window: Window, folder: Path, handle: Any) -> None:
-        """Ask the engine to stop; "not in progress" is success."""
+        """Ask the engine to stop; "not in progress" is success.
+
+        @hookimpl
+        async def stop(self, handle):
+            if await handle.is_profiling():
+                await handle.stop_profile()
+        """
 
     @hookspec(firstresult=True)
     def export(self, capture: Capture, folder: Path, out: Path) -> Sequence[Artifact] | None:
-        """Turn what the engine left in *folder* into artifacts in *out*."""
+        """Turn what the engine left in *folder* into artifacts in *out*; the engine is gone."""
 
 
 class Exporter:

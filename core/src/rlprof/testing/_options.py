@@ -166,4 +166,7 @@ class OptionTests(PluginTests):
             assert options not in seen, f"lighter goes in a circle: {options!r} comes again"
             seen.append(options)
             assert len(seen) < _MOST_LIGHTER, "lighter never says None; there is an end to cheaper"
-            attrs.validate(options)
+            again = json.loads(json.dumps(dict(self.options) | attrs.asdict(options)))
+            assert structured(self.plugin, again) == options, (
+                f"lighter returned {options!r}, which a config could not say; validate it likewise"
+            )

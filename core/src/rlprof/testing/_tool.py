@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from rlprof.rundir import Run
 
+_SAMPLE_S = 30
+"""More than any round takes, also where torch is imported in it."""
+
 
 class ToolTests(WindowTests):
     """Inherit it, name your class, and every law of a tool is tested.
@@ -129,13 +132,15 @@ class ToolTests(WindowTests):
         )
 
     def test_a_sample_ends(self) -> None:
-        """`sample`, if there is one, does typical work for about as long as it is told to."""
+        """`sample`, if there is one, does as many rounds of typical work as it is told to."""
         sample: Any = getattr(self.plugin, "sample", None)
         if sample is None:
-            pytest.skip("declares no sample(seconds): work to calibrate the tool with")
+            pytest.skip("declares no sample(rounds): work to estimate its cost with")
         self.skip_where_it_cannot_run()
-        began = time.monotonic()
-        sample(0.1)
-        took = time.monotonic() - began
+        took = []
+        for rounds in (1, 3):
+            began = time.monotonic()
+            sample(rounds)
+            took.append(time.monotonic() - began)
 
-        assert took < 30, f"sample(0.1) took {took:.0f} s; look at the clock while it works"
+        assert max(took) < _SAMPLE_S, f"3 rounds took {max(took):.0f} s; a round is milliseconds"
