@@ -139,9 +139,11 @@ class Engine:
     def configure(self, place: Place, target: Target, options: Any, handle: Any) -> Launch | None:
         """Check *options*; at launch return the engine arguments the engine must be born with.
 
-        @hookimpl
-        def configure(self, place):
-            return Launch(engine_args={"profiler": True}) if place == "launch" else None
+        In the process see that it was born so: raise `CaptureError` if it has no profiler.
+
+            @hookimpl
+            def configure(self, place):
+                return Launch(engine_args={"profiler": True}) if place == "launch" else None
         """
 
     @hookspec(firstresult=True)
@@ -160,10 +162,12 @@ class Engine:
     def stop(self, window: Window, folder: Path, handle: Any) -> None:
         """Ask the engine to stop; "not in progress" is success.
 
-        @hookimpl
-        async def stop(self, handle):
-            if await handle.is_profiling():
-                await handle.stop_profile()
+        What the engine records for somebody else is left alone.
+
+            @hookimpl
+            async def stop(self, handle):
+                if await handle.is_profiling():
+                    await handle.stop_profile()
         """
 
     @hookspec(firstresult=True)
