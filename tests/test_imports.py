@@ -121,6 +121,7 @@ def test_core_catches_everything_only_at_its_boundaries():
     assert places == {
         "cli/export.py",  # an exporter, after the run
         "config/_tools.py",  # configure at launch: before the run, told as a fault
+        "doctor/child.py",  # a tool's sample, in the child
         "plugins.py",  # importing and making a plugin
         "rundir/_journal.py",  # the text of a user's own objects
         "session/_boundary.py",  # everything in a run

@@ -73,12 +73,19 @@ TOOL = '''
 
     class Anywhere(Tool):
         runs_on = "process"
+
+    class Sampled(Tool):
+        @staticmethod
+        def sample(rounds):
+            misbehave(os.environ.get("SAMPLE", ""), "sample")
 '''
 
 
 def install_tool(monkeypatch, site, *, name="rlprof-mad", text=TOOL, offers=None, **more):
     """Install a distribution that `rlprof doctor` and its children find; return its module."""
-    offers = offers or tool("mad", "Tool") + "anywhere = {module}:Anywhere\n"
+    offers = (
+        offers or tool("mad", "Tool") + "anywhere = {module}:Anywhere\nsampled = {module}:Sampled\n"
+    )
     module = install(monkeypatch, site, name, text, offers, **more)
     monkeypatch.setenv("PYTHONPATH", str(site))
     return module

@@ -150,6 +150,21 @@ def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
     ]
 
 
+def test_a_sample_that_raises_is_told_beside_what_was_recorded(tried, monkeypatch):
+    """The window goes on without the tool's own work; one that is refused is told alone."""
+    monkeypatch.setenv("SAMPLE", "sample:raise")
+
+    recorded, sample = tried({}, tool="sampled")
+    refused = tried({"goes": "start:refuse"}, tool="sampled")
+
+    assert recorded.startswith("ok tool sampled of actor: recorded 7 events")
+    assert sample == (
+        "warn tool sampled of actor: its sample raised ValueError: sample went wrong; "
+        "no cost can be estimated; repair it"
+    )
+    assert len(refused) == 1
+
+
 def test_a_tool_that_leaves_nothing_is_a_warning(tried):
     """An export without artifacts is told."""
     (line,) = tried({"goes": "empty"})
@@ -192,7 +207,7 @@ def test_a_tool_that_hangs_when_imported_is_a_finding(tried, tmp_path, monkeypat
         offers="[rlprof.tools]\nsleepy = {module}:Tool\n",
     )  # fmt: skip
 
-    (line,) = tried({}, tool="sleepy", timeout_s=2)
+    (line,) = tried({}, tool="sleepy", timeout_s=8)
 
     assert line.startswith(
         "BAD tool sleepy of actor: importing it, or its configure at launch, did"

@@ -87,7 +87,8 @@ def _places(folder: Path, config: Config, timeout_s: float) -> dict[str, Any]:
     # The helper process ends within our time, or it would outlive the one that started it.
     limits["export_timeout_s"] = min(limits["export_timeout_s"], timeout_s / 2)
     scratch = str(folder / "scratch")
-    return {"run_dir": str(folder), "scratch_dir": scratch, "steps": [1], "limits": limits}
+    places = {"run_dir": str(folder), "scratch_dir": scratch}
+    return {**places, "steps": [1], "limits": limits, "calibrate": False}
 
 
 def _capture(run: Path) -> CaptureResult | None:

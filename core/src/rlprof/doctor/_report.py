@@ -53,6 +53,9 @@ def report(
         last = f": {answer.raised[-1]}" if answer.raised else ""
         what = f"recorded nothing, and did not say why{last}"
         return [*found, Finding("BAD", use.where, what)]
+    if answer.value["sample"] and capture.start_s is not None:  # else it was refused anyway
+        what = f"its sample raised {answer.value['sample']}"
+        found.append(Finding("warn", use.where, what, "no cost can be estimated; repair it"))
     outcome = _outcome(use, answer, capture)
     return [outcome, *_unsupported(use, capture), *_slow(use, capture, limits), *found]
 

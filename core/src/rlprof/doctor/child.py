@@ -11,7 +11,8 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,8 +21,11 @@ from rlprof.config import check_config, merge_launches
 from rlprof.doctor import _folders
 from rlprof.errors import ConfigError, PluginError
 
-_BATCHES, _BATCH_S = 20, 0.01
-"""The work of a dry window: mini-batches, and how long each takes."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BATCHES, _ROUNDS, _BATCH_S = 20, 50, 0.01
+"""The work of a dry window: mini-batches, and what each does of the tool's sample, or how long."""
 
 
 def check(config: Any, roles: list[str] | None) -> dict[str, Any]:
@@ -50,23 +54,33 @@ def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
     """Record one window as a run would, of a little work; all that happens is in its run folder."""
     import rlprof
 
-    sample = getattr(plugins.load("tool", tool), "sample", _sample)
+    work = _work(getattr(plugins.load("tool", tool), "sample", None))
+    error = ""
     began = time.monotonic()
     with rlprof.open(config, role=role, rank=0, world_size=1) as prof:
         opened_s = time.monotonic() - began
         prof.step(1)
         with prof.phase("doctor"):
             for _ in range(_BATCHES):
-                sample(_BATCH_S)
+                try:
+                    work()
+                except Exception as exc:  # a tool's sample; one that is refused cannot work, either
+                    error = f"{type(exc).__name__}: {exc}"
                 prof.minibatch()
-    return {"opened_s": round(opened_s, 6)}
+    return {"opened_s": round(opened_s, 6), "sample": error}
 
 
-def _sample(seconds: float) -> None:
-    """Work for *seconds*, with a tool that does not say what it is made for."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        sorted(range(1000), key=lambda number: -number)
+def _work(sample: Callable[[int], object] | None) -> Callable[[], object]:
+    """Return what is done in a mini-batch: the tool's own sample, or just some work."""
+    if sample is not None:
+        return partial(sample, _ROUNDS)
+
+    def keep_busy() -> None:
+        end = time.monotonic() + _BATCH_S
+        while time.monotonic() < end:
+            sorted(range(1000), key=lambda number: -number)
+
+    return keep_busy
 
 
 def run_dir(path: str, room: int) -> list[dict[str, str]]:
