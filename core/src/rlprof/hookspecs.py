@@ -129,10 +129,11 @@ class Engine:
     """A plugin that reaches a rollout engine through the engine's own interface.
 
     The hooks mean what they mean for a `Tool`; *handle* is what `prof.attach` was given, and None
-    at launch. `configure`, `start` and `stop` are called on a thread of their own, one at a time,
-    and may be `async def`: they are awaited on the loop given to `attach`, or on one of their own.
-    An engine that is gone is a `CaptureError`, raised in time: core stops waiting at the limits,
-    and then does not use the plugin again.
+    at launch. `configure`, `start` and `stop` are called on a thread of their own, one at a time.
+    `start` and `stop` may be `async def`, and in the process `configure` may return an awaitable:
+    these are awaited on the loop given to `attach`, or on one of their own. An engine that is gone
+    is a `CaptureError`, raised in time: core stops waiting at the limits, and then does not use the
+    plugin again.
     """
 
     @hookspec(firstresult=True)
