@@ -91,6 +91,21 @@ class Fake:
         return made
 
 
+class Costly(Fake):
+    """A tool that says what it costs, and what is lighter."""
+
+    name = "costly"
+
+    @staticmethod
+    def lighter(options):
+        return attrs.evolve(options, level=options.level - 1) if options.level else None
+
+    @staticmethod
+    def sample(rounds):
+        for _ in range(rounds):
+            sum(range(1000))
+
+
 class Other(Fake):
     """A second tool, so that two can be used together."""
 
@@ -125,6 +140,6 @@ def register() -> None:
     """Offer them all in this process."""
     import rlprof
 
-    for tool in (Fake, Other, Anywhere):
+    for tool in (Fake, Other, Anywhere, Costly):
         rlprof.register("tool", tool.name, tool)
     rlprof.register("tool", "bare", Bare)

@@ -69,7 +69,7 @@ class Limits:
     window_s: float = attrs.field(default=300.0, validator=_seconds)
     """A window open for so long is closed early."""
     configure_timeout_s: float = attrs.field(default=60.0, validator=_seconds)
-    """How long opening the session waits for a tool to import and warm up."""
+    """How long opening the session waits for the run folder, and for a tool to warm up."""
     start_timeout_s: float = attrs.field(default=5.0, validator=_seconds)
     """How long a step waits for a tool to start."""
     stop_timeout_s: float = attrs.field(default=120.0, validator=_seconds)

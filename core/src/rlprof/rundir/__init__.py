@@ -12,7 +12,7 @@ Manifest and spans are separate files because a manifest is read whole and spans
 
 from __future__ import annotations
 
-from rlprof.rundir._clock import clock_at, read_clock
+from rlprof.rundir._clock import clock_at, read_clock, unbroken
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
 from rlprof.rundir._own import own_folder
@@ -44,4 +44,5 @@ __all__ = [
     "read_clock",
     "read_lines",
     "span_record",
+    "unbroken",
 ]

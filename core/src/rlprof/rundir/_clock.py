@@ -30,6 +30,37 @@ def read_clock() -> Clock:
     return min(tries, key=lambda pair: pair.bound_ns)
 
 
+def unbroken(pairs: Sequence[Clock]) -> tuple[list[Clock], list[int]]:
+    """Shift the pairs from before a step of the wall clock, as if it had always been as it is last.
+
+    Returned with the shift of each. Else what came later could stand before what came earlier. The
+    size of the step is added to the bound: which of the two times was right is not known here.
+    """
+    shifted: list[Clock] = []
+    shifts: list[int] = []
+    shift = 0
+    for index in range(len(pairs) - 1, -1, -1):
+        pair = pairs[index]
+        if shifted and _stepped(pair, pairs[index + 1]):
+            shift += _drift(pair, pairs[index + 1])
+        shifted.append(
+            Clock(pair.realtime_ns + shift, pair.monotonic_ns, pair.bound_ns + abs(shift))
+        )
+        shifts.append(shift)
+    return shifted[::-1], shifts[::-1]
+
+
+def _drift(left: Clock, right: Clock) -> int:
+    span = right.monotonic_ns - left.monotonic_ns
+    return (right.realtime_ns - left.realtime_ns) - span
+
+
+def _stepped(left: Clock, right: Clock) -> bool:
+    """Whether the wall clock moved by more from *left* to *right* than one is slewed."""
+    slewed = (right.monotonic_ns - left.monotonic_ns) * _DRIFT_PPM // 1_000_000
+    return abs(_drift(left, right)) > slewed + left.bound_ns + right.bound_ns
+
+
 def clock_at(pairs: Sequence[Clock], monotonic_ns: int) -> tuple[int, int]:
     """Return the wall-clock time of *monotonic_ns* and its error bound, both in ns.
 
@@ -44,9 +75,9 @@ def clock_at(pairs: Sequence[Clock], monotonic_ns: int) -> tuple[int, int]:
         return _apply(pair, monotonic_ns), pair.bound_ns + age * _DRIFT_PPM // 1_000_000
     left, right = pairs[index - 1], pairs[index]
     span = right.monotonic_ns - left.monotonic_ns
-    drift = (right.realtime_ns - left.realtime_ns) - span
+    drift = _drift(left, right)
     bound = max(left.bound_ns, right.bound_ns)
-    if abs(drift) > span * _DRIFT_PPM // 1_000_000 + left.bound_ns + right.bound_ns:
+    if _stepped(left, right):
         nearer = left if monotonic_ns - left.monotonic_ns <= span // 2 else right
         return _apply(nearer, monotonic_ns), bound + abs(drift)
     share = drift * (monotonic_ns - left.monotonic_ns) // span

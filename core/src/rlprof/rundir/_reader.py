@@ -85,7 +85,7 @@ def read(path: str | Path) -> Run:
             continue
         process = story.process(age_s=time.time() - file.stat().st_mtime)
         processes.append(process)
-        captures += [draft.result(process) for draft in story.drafts.values()]
+        captures += story.captures(process)
         skipped += story.skipped
         answers += story.answers(process)
         problems += story.problems(process)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from rlprof.rundir import _spans
+from rlprof.rundir._clock import unbroken
 from rlprof.rundir._journal import read_lines
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Process:
     target: Target
     here: Here
     clocks: tuple[Clock, ...]
+    """As they were read, sorted; `rlprof.rundir.unbroken` makes them one clock."""
     state: ProcessState
     versions: Mapping[str, str]
 
@@ -57,6 +59,8 @@ class CaptureResult:
     opened_ns: int
     """Monotonic time of its process."""
     closed_ns: int | None
+    clock_shift_ns: int
+    """What to add to wall-clock times in its artifacts: the clock was stepped after it."""
     start_s: float | None
     stop_s: float | None
     export_s: float | None
@@ -122,10 +126,11 @@ class Run:
         """
         problems = [] if problems is None else problems
         for process in self.processes:
+            clocks, _ = unbroken(process.clocks)
             for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", problems):
                 try:
                     yield _spans.span_from_record(
-                        line, target=process.target, process=process.name, clocks=process.clocks
+                        line, target=process.target, process=process.name, clocks=clocks
                     )
                 except (KeyError, TypeError, ValueError, OverflowError):
                     continue

@@ -25,10 +25,12 @@ writes a file of its own, whose lines say `of` which process they are.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.rundir._clock import unbroken
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._run import Answer, CaptureResult, Process, Skipped
 from rlprof.types import Artifact, Clock, Target, Window
@@ -66,7 +68,7 @@ class _Draft:
     exported: bool = False
     salvaged: bool = False
 
-    def result(self, process: Process) -> CaptureResult:
+    def result(self, process: Process, shift_ns: int) -> CaptureResult:
         state = self._state(process)
         return CaptureResult(
             window=self.window,
@@ -83,6 +85,7 @@ class _Draft:
             notes=tuple(self.notes),
             opened_ns=self.opened_ns,
             closed_ns=self.closed_ns,
+            clock_shift_ns=shift_ns,
             start_s=self.start_s,
             stop_s=self.stop_s,
             export_s=self.export_s,
@@ -140,6 +143,15 @@ class Story:
             state = "running" if alive else "died"
         clocks = tuple(sorted(self.clocks, key=lambda clock: clock.monotonic_ns))
         return Process(self.name, self.target, self.here, clocks, state, self.versions)
+
+    def captures(self, process: Process) -> list[CaptureResult]:
+        """List what became of each capture."""
+        times = [clock.monotonic_ns for clock in process.clocks]
+        _, shifts = unbroken(process.clocks)
+        return [
+            draft.result(process, shifts[max(0, bisect_right(times, draft.opened_ns) - 1)])
+            for draft in self.drafts.values()
+        ]
 
     def answers(self, process: Process) -> list[Answer]:
         """List what became of the requests to this process and its engines."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config import check_config, choose_tools
-from rlprof.errors import ConfigError, RlprofError
+from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
@@ -25,12 +25,17 @@ from rlprof.session._recorder import Means
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
+from rlprof.session._worker import Overrun, Worker
 from rlprof.types import Target, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from rlprof.config import Config, ToolUse
+    from rlprof.rundir import RunFolder
+
+_GRACE_S = 5
+"""Who waits for rank 0 gives up by himself, in time to say what for."""
 
 log = logging.getLogger("rlprof")
 
@@ -123,7 +128,7 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     }
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
-    run = join(Path(config.run_dir).absolute(), target, header)
+    run = _joined(config, target, header)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
@@ -159,6 +164,24 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     _current.session = session
     log.info("%s: writes to %s", target, run.path)
     return session
+
+
+def _joined(config: Config, target: Target, header: Mapping[str, Any]) -> RunFolder:
+    """Join the run, but do not wait for a file system that does not answer."""
+    wait_s = config.limits.configure_timeout_s
+    folder = Path(config.run_dir).absolute()
+    worker = Worker("rlprof-open")
+    try:
+        found: RunFolder = worker.call(
+            lambda: join(folder, target, header, wait_s=wait_s),
+            timeout_s=wait_s + _GRACE_S,
+            afterwards=lambda: None,
+        )
+    except Overrun:
+        raise RunError(f"{folder}: does not answer") from None
+    finally:
+        worker.stop()
+    return found
 
 
 def _at_exit(session: Session) -> None:

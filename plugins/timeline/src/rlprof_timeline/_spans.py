@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import clock_at
+from rlprof.rundir import clock_at, unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,6 +49,7 @@ def of_windows(
     captures: Iterable[CaptureResult], process: Process, left_out: Mapping[str, str]
 ) -> Iterator[Slice]:
     """Draw the windows that no trace shows, and those that left files to be opened elsewhere."""
+    clocks, _ = unbroken(process.clocks)
     for capture in captures:
         files = [artifact.path for artifact in capture.artifacts if artifact.kind == "files"]
         missing = [left_out[item.path] for item in capture.artifacts if item.path in left_out]
@@ -64,7 +65,7 @@ def of_windows(
             args["notes"] = "; ".join([*capture.notes, *missing])
         # One that was never closed ends with the last sign of life.
         end = capture.closed_ns or process.clocks[-1].monotonic_ns
-        start, _ = clock_at(process.clocks, capture.opened_ns)
+        start, _ = clock_at(clocks, capture.opened_ns)
         yield Slice("windows", name, start, start + max(0, end - capture.opened_ns), args)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import hookimpl
+from rlprof.rundir import unbroken
 from rlprof_timeline._lines import encode, timed
 from rlprof_timeline._spans import LANES, Slice, in_rows, of_span, of_windows
 from rlprof_timeline._traces import Trace, UnreadableTraceError
@@ -142,7 +143,7 @@ class _Source:
     def about(self) -> Iterator[dict[str, Any]]:
         """Describe what of it is in the file."""
         target = str(self.process.target)
-        bound = max(clock.bound_ns for clock in self.process.clocks)
+        bound = max(clock.bound_ns for clock in unbroken(self.process.clocks)[0])
         yield {"file": f"spans/{self.process.name}.jsonl", "target": target,
                "events": self.spans, "error_ns": bound, "problems": []}  # fmt: skip
         for trace in self.all_traces():

@@ -73,7 +73,7 @@ class Trace:
         header, events = self._read()
         if type(header.get("epoch_ns")) is not int:
             raise self._unreadable("its rlprof object has no epoch_ns")
-        self.epoch_ns = header["epoch_ns"]
+        self.epoch_ns = header["epoch_ns"] + self.capture.clock_shift_ns
         self.error_ns = header["error_ns"] if type(header.get("error_ns")) is int else None
         self.clock = str(header.get("clock", ""))
         named = []

@@ -1,0 +1,205 @@
+"""What a window costs: estimated before it, and lessened under pressure."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import time
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.config import check_config
+from rlprof.session import calibration
+from tests.fakes import tools
+
+
+@pytest.fixture(name="use")
+def _use(config, monkeypatch, tmp_path):
+    """Return how `costly` is used, in a place where nothing was measured yet."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    _, uses = check_config(config(tool="costly"))
+    return uses["actor"][0]
+
+
+def train(prof, steps):
+    for _ in prof.steps(steps):
+        with prof.phase("rollout"):
+            pass
+
+
+def notes(prof):
+    return [" ".join(capture.notes) for capture in rlprof.read(prof.run_dir).captures]
+
+
+def levels(prof):
+    return [capture.applied["level"] for capture in rlprof.read(prof.run_dir).captures]
+
+
+@pytest.mark.slow
+def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use):
+    """Its sample runs bare and recorded; the second time the figures are there."""
+    found = calibration.measured(use)
+
+    assert isinstance(found, calibration.Calibration)
+    assert found.slowdown >= 1
+    assert found.bytes_per_s > 0
+    assert calibration.known(use) == found
+    assert calibration.begin(use) is None
+
+
+@pytest.mark.slow
+def test_two_processes_do_not_measure_the_same(use):
+    """The first that comes does it; a second one finds it begun."""
+    first = calibration.begin(use)
+    second = calibration.begin(use)
+
+    assert isinstance(first, subprocess.Popen)
+    assert second is None
+    first.kill()
+    first.wait()
+
+
+def test_a_tool_without_a_sample_has_no_estimate(config):
+    """Nothing is started for it, and the reason is said."""
+    _, uses = check_config(config())
+
+    assert calibration.begin(uses["actor"][0]) is None
+    assert "brings no sample" in calibration.measured(uses["actor"][0])
+
+
+@pytest.mark.slow
+def test_a_tool_that_cannot_be_measured_says_why(use):
+    """What went wrong in the other process is told, and tried again the next time."""
+    broken = attrs.evolve(use, asked={"raises_in": "start"})
+
+    assert calibration.measured(broken) == "RuntimeError: start went wrong"
+    assert not calibration.file_of(broken).exists()
+
+
+def test_the_log_estimates_a_window_before_it_opens(config, use, caplog, monkeypatch):
+    """From what was measured and how long the phase took; once for each tool."""
+    cost = calibration.Calibration(slowdown=2.0, bytes_per_s=3e9, stop_per_s=5.0)
+    monkeypatch.setattr(calibration, "known", lambda _: cost)
+    monkeypatch.setattr(calibration, "begin", lambda _: None)
+
+    with caplog.at_level(logging.INFO, "rlprof"):
+        with rlprof.open(config(tool="costly", steps=[1, 2])) as prof:
+            prof._took_ns["rollout"] = 500_000_000
+            train(prof, range(1, 3))
+
+    expected = (
+        "actor 0/1: 1/rollout: costly may take up to 1500.0 MB, make it 2.0 times as long and the "
+        "step wait 2.5 s (it took 0.5 s last time)"
+    )
+    said = [record.getMessage() for record in caplog.records if "may take" in record.getMessage()]
+    assert said == [expected]
+
+
+@pytest.mark.slow
+def test_plan_estimates_what_a_window_will_cost(config, use, tmp_path, capsys):
+    """By the length given, or by the phases of an earlier run."""
+    file = tmp_path / "p.yaml"
+    file.write_text("{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}")
+    with rlprof.open(config(steps="none")) as prof:
+        train(prof, range(3))
+
+    codes = [
+        main(["plan", str(file), "--window-s", "7"]),
+        main(["plan", str(file), "--like", str(prof.run_dir)]),
+    ]
+
+    given, like = capsys.readouterr().out.split("mode discrete")[1:]
+    assert codes == [0, 0]
+    assert "actor  costly  rollout  7.0 s" in given
+    assert "actor  costly  rollout   0 ms" in like
+    assert "one window costs at most, measured on this host" in given
+
+
+def test_plan_says_why_there_is_no_estimate(tmp_path, capsys):
+    """A tool that is not installed here is no fault of a plan."""
+    file = tmp_path / "p.yaml"
+    file.write_text("{tool: nowhere, steps: [1], roles: {actor: {}}}")
+
+    assert main(["plan", str(file)]) == 0
+    assert "no estimate: config: tool: tool 'nowhere' is not installed" in capsys.readouterr().out
+
+
+def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
+    """Rather less than nothing: the tool is asked for lighter options, and it is said."""
+    given = config(
+        tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 100}, calibrate=False
+    )
+
+    with rlprof.open(given) as prof:
+        for step in range(3):
+            train(prof, [step])
+            while prof.scribe.spent < 30 * (step + 1):  # each leaves some 30 bytes
+                prof.scribe._wake.set()
+                time.sleep(0.01)
+
+    assert levels(prof) == [2, 2, 1]
+    assert notes(prof)[:2] == ["", ""]
+    assert "recorded less than asked: level: 1; the last window took" in notes(prof)[2]
+    assert "of limits.bytes are left" in notes(prof)[2]
+
+
+def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
+    """Half of stop_timeout_s is a warning, before the whole of it switches the tool off."""
+    given = config(tool="costly", tools={"costly": {"level": 1}}, calibrate=False)
+
+    with rlprof.open(given) as prof:
+        train(prof, [0])
+        prof._tracks[0]._recorders["costly"].last_stop_s = 61.0
+        train(prof, [1, 2])
+
+    assert levels(prof) == [1, 0, 0]
+    assert "the last stop took 61.0 s of limits.stop_timeout_s" in notes(prof)[1]
+
+
+def test_a_tool_that_has_nothing_lighter_goes_on_as_it_was(config):
+    """Then limits alone hold: of bytes, and of the time a stop may take."""
+    with rlprof.open(config()) as prof:
+        train(prof, [0])
+        prof._tracks[0]._recorders["fake"].last_stop_s = 61.0
+        train(prof, [1])
+
+    assert levels(prof) == [1, 1]
+    assert notes(prof) == ["", ""]
+
+
+@pytest.mark.slow
+def test_measuring_ends_with_the_session(config, use):
+    """A run that is over before its tools were measured leaves no process behind."""
+    with rlprof.open(config(tool="costly", steps=[1])) as prof:
+        while prof.scribe._measuring is None:
+            prof.scribe._wake.set()
+        pid = prof.scribe._measuring.pid
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "options"),
+    [("torch", {"contents": ["cpu", "stack", "shapes", "memory", "flops", "modules"]}),
+     ("torch", {"contents": ["stack"]}), ("torch_memory", {}), ("costly", {"level": 3})],
+    ids=str,
+)  # fmt: skip
+def test_lighter_options_come_to_an_end(tool, options):
+    """Each notch is a different value of the tool's own options, and the last has none below."""
+    tools.register()
+    _, uses = check_config({
+        "tool": tool, "tools": {tool: options}, "steps": [1], "roles": {"actor": {}}
+    })  # fmt: skip
+    use = uses["actor"][0]
+    seen = [use.options]
+    while (less := use.plugin.lighter(seen[-1])) is not None:
+        seen.append(less)
+        assert len(seen) < 20
+
+    assert len(set(seen)) == len(seen) > 1
+    assert {type(value) for value in seen} == {use.plugin.Options}
