@@ -131,7 +131,7 @@ def test_plan_says_why_there_is_no_estimate(tmp_path, capsys):
 def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
     """Rather less than nothing: the tool is asked for lighter options, and it is said."""
     given = config(
-        tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 100}, calibrate=False
+        tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 80}, calibrate=False
     )
 
     with rlprof.open(given) as prof:

@@ -86,6 +86,8 @@ class Recorder:
         self._worker: Worker | None = None
         self._instances: list[_Instance] = []
         self._job: Job | None = None
+        self._latest: Job | None = None
+        """The job of the window that was opened last, also while it is being stopped."""
         self._recording: Any = None
         self._started = False
         self._calling: tuple[str, float] | None = None
@@ -163,7 +165,7 @@ class Recorder:
         folder = scratch / window.folder / self.name
         out = run / window.folder / self._target.folder / self.name
         own = type(self._now.plugin).__module__ == "__main__"
-        self._job = Job(key, folder, out, run, in_process=own, measured=self._measured)
+        self._job = self._latest = Job(key, folder, out, run, in_process=own, measured=self._measured)
         self._misses = {}
         self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
         if not self._attempt("prepare", partial(_make_folder, folder, self.capture(window))):
@@ -243,7 +245,7 @@ class Recorder:
             self._calling = None
             error = f"has not returned for {seconds:.0f} s; it runs on the working thread, so "
             error += "nobody can cut it"
-            self._failed(hook, error)
+            self._failed(hook, error, None if hook == "configure" else self._latest)
             self._means.boundary.tell(f"{self.name}.{hook} hangs", error)
 
     @property
