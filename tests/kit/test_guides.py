@@ -1,0 +1,147 @@
+"""docs/writing-a-plugin.md and docs/hooks.md: what they quote, run and name is what there is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof import hookspecs, plugins
+from rlprof.config import Limits
+from rlprof.rundir import CaptureResult, Process, Run
+from rlprof.testing import EngineTests, ToolTests
+from rlprof.types import Recording
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs/writing-a-plugin.md").read_text()
+HOOKS = (ROOT / "docs/hooks.md").read_text()
+QUOTED = re.findall(r"<!-- quoted: (.*?) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL)
+RUNS = re.findall(r"<!-- runs: (.*?) -->\n```python\n(.*?)```", GUIDE, re.DOTALL)
+DECLARED = re.findall(r"^`(\w+)`$", hookspecs.__doc__, re.MULTILINE)
+
+
+def hooks_of(kind):
+    """Return the names of the hooks of *kind* with their arguments."""
+    return {
+        name: [arg for arg in inspect.signature(hook).parameters if arg != "self"]
+        for name, hook in vars(hookspecs.KINDS[kind]).items()
+        if not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(("path", "text"), QUOTED, ids=[path for path, _ in QUOTED])
+def test_what_is_quoted_stands_there(path, text):
+    """Every quoted block is, to the letter, a part of the file it names."""
+    assert text.rstrip("\n") in (ROOT / path).read_text(), f"quote {path} anew"
+
+
+def test_the_guide_quotes_both_examples():
+    """The tool's class and the engine's adapter are in the guide."""
+    paths = {path for path, _ in QUOTED}
+
+    assert {
+        "examples/third_party_tool/src/rlprof_stacks/_tool.py",
+        "examples/third_party_tool/tests/test_conformance.py",
+        "examples/third_party_engine/src/rlprof_mini/__init__.py",
+        "examples/third_party_engine/tests/test_conformance.py",
+    } <= paths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("said", "program"), RUNS, ids=["tool", "exporter"])
+def test_the_programs_of_the_guide_run(said, program, tmp_path):
+    """Copied into a file and run, each does what the guide says."""
+    (tmp_path / "try_it.py").write_text(program)
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "try_it.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+@pytest.mark.parametrize("kind", plugins.GROUPS)
+def test_every_hook_and_its_arguments_are_drawn(kind):
+    """The section of each kind in docs/hooks.md draws its hooks with all that they are given."""
+    (section,) = re.findall(rf"\n## An? {kind}\n(.*?)(?=\n## )", HOOKS, re.DOTALL)
+    (picture,) = re.findall(r"```\n(.*?)```", section, re.DOTALL)
+
+    for hook, arguments in hooks_of(kind).items():
+        assert f"{hook}(" in picture, f"{kind}: {hook} is not drawn"
+        for argument in arguments:
+            assert re.search(rf"\b{argument}\b", picture), f"{kind}: {hook} without {argument}"
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_every_declared_attribute_is_documented(name):
+    """What a class may declare has a row in both guides."""
+    assert f"| `{name}` |" in HOOKS
+    assert f"| `{name}` |" in GUIDE
+
+
+def test_the_contract_declares_what_it_did():
+    """The attributes are found in the contract, so that the test above tests something."""
+    assert {"Options", "runs_on", "claims", "lighter", "sample"} <= set(DECLARED)
+
+
+@pytest.mark.parametrize(
+    "name", [field.name for field in attrs.fields(Limits) if field.name.endswith("_s")]
+)
+def test_every_deadline_is_drawn_as_it_is(name):
+    """docs/hooks.md names each limit, and its default in seconds."""
+    seconds = f"{getattr(Limits(), name):g} s"
+
+    assert name in HOOKS
+    assert seconds in HOOKS
+
+
+@pytest.mark.parametrize("name", [name for name in vars(Recording) if not name.startswith("_")])
+def test_every_member_of_a_recording_is_documented(name):
+    """The guide says what each member that core looks for means."""
+    assert re.search(rf"^\| `{name}(\(.*?\))?` \|", GUIDE, re.MULTILINE)
+
+
+def test_what_the_kit_lets_declare_is_documented():
+    """Every attribute an author sets on the test class is in the guide."""
+    names = {"plugin", "options", "produces", "works_here", "heavy", "name"}
+
+    for name in names:
+        assert hasattr(ToolTests, name) or name == "plugin"
+        assert f"| `{name}` |" in GUIDE
+    for name in ("engine", "work", "kill", "loop", "cannot_be_killed"):
+        assert hasattr(EngineTests, name)
+        assert name in GUIDE
+
+
+def test_what_the_guide_says_of_a_run_is_there():
+    """The attributes of a run, a capture and a process that are named exist."""
+    (table,) = re.findall(r"\| of the run \| is \|\n(.*?)\n\n", GUIDE, re.DOTALL)
+    fields = {field.name for cls in (Run, CaptureResult, Process) for field in attrs.fields(cls)}
+    known = fields | {"spans", "start_ns", "end_ns", "step", "attributes"}
+
+    named = set(re.findall(r"`(\w+)", table))
+
+    assert named <= known
+    assert {"captures", "processes", "spans", "problems"} <= named
+
+
+def test_public_names_in_the_guide_exist():
+    """What the guide calls rlprof.something is there."""
+    names = set(re.findall(r"\brlprof\.([A-Za-z_]+)\b", GUIDE + HOOKS))
+    modules = {"testing", "hookspecs", "cli", "tools", "engines", "exporters"}
+
+    assert names <= set(rlprof.__all__) | modules
+
+
+@pytest.mark.parametrize("text", [GUIDE, HOOKS], ids=["guide", "hooks"])
+def test_links_lead_somewhere(text):
+    """Every relative link names a file that exists."""
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / "docs" / target).exists(), target
