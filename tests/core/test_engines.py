@@ -1,0 +1,249 @@
+"""Rollout engines that were attached: recorded beside the process, by their own schedule."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.errors import ConfigError
+from tests.core.test_on_demand import ask
+from tests.fakes import engines
+
+
+@pytest.fixture(name="given")
+def _given(config):
+    """Return a function that makes a config with an actor and a rollout engine."""
+    engines.register()
+    engines.calls.clear()
+
+    def make(engine="motor", options=None, rollout=None, **changes):
+        rollout = {"engine": engine, "phases": ["rollout"], "tool": []} | (rollout or {})
+        roles = {"actor": {"phases": ["update"]}, "rollout": rollout}
+        return config(
+            roles=roles, engines={engine: options or {}}, **({"steps": [1]} | changes)
+        )  # fmt: skip
+
+    return make
+
+
+def train(prof, steps=range(3)):
+    for _ in prof.steps(steps):
+        with prof.phase("rollout"):
+            pass
+        with prof.phase("update"):
+            pass
+
+
+def found(prof):
+    return [
+        (c.window.id, str(c.target), c.tool, c.state) for c in rlprof.read(prof.run_dir).captures
+    ]
+
+
+def test_an_engine_is_recorded_in_the_windows_of_its_role(given):
+    """It has its own phases, its own target and folder; the process has its own beside it."""
+    with rlprof.open(given(), role="actor") as prof:
+        prof.attach({"name": "e0"})
+        train(prof)
+
+    run = rlprof.read(prof.run_dir)
+    assert found(prof) == [
+        ("1/rollout", "rollout replica 0", "motor", "whole"),
+        ("1/update", "actor 0/1", "fake", "whole"),
+    ]
+    (artifact,) = run.captures[0].artifacts
+    assert artifact.path.startswith("step_000001/rollout/rollout_replica_0/motor/rollout_replica0_")
+    assert (run.path / artifact.path).read_text() == "e0 1/rollout"
+
+
+def test_a_launch_says_what_an_engine_must_be_born_with(given):
+    """Before the engine exists, and so without a handle."""
+    launch = rlprof.launch(given(options={"speed": 7}), role="rollout")
+
+    assert launch.engine_args == {"speed": 7}
+    assert engines.calls == [("configure", "launch", "rollout 0/1", None)]
+
+
+def test_a_rank_or_role_that_is_not_recorded_is_born_as_it_is(given):
+    """Nothing is wrapped for nothing."""
+    nothing = rlprof.Launch()
+
+    assert nothing == rlprof.launch(given(), role="rollout", rank=3)
+    assert nothing == rlprof.launch(given(), role="critic")
+    assert nothing == rlprof.launch(given(enabled=False), role="rollout")
+    assert nothing == rlprof.launch(role="rollout")
+
+
+def test_several_replicas_are_recorded_at_once(given):
+    """`ranks` chooses those that hold one of them."""
+    with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
+        prof.attach({"name": "a"}, replica=0, ranks=[0, 1])
+        prof.attach({"name": "b"}, replica=1, ranks=[2, 3])
+        prof.attach({"name": "c"}, replica=2, ranks=[4, 5])
+        train(prof)
+
+    assert [entry[:2] for entry in found(prof)] == [
+        ("1/rollout", "rollout replica 0"),
+        ("1/rollout", "rollout replica 1"),
+        ("1/update", "actor 0/1"),
+    ]
+
+
+def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
+    """All faults at once, with the close name, where they stand."""
+    with rlprof.open(given(options={"sped": 1, "raises_in": 3}), role="actor") as prof:
+        with pytest.raises(ConfigError) as raised:
+            prof.attach({"name": "e"})
+
+    assert raised.value.faults == (
+        "config: engines.motor.sped: unknown key; did you mean 'speed'?",
+        "config: engines.motor.raises_in: expected text, got 3",
+    )
+
+
+def test_a_role_without_an_engine_cannot_be_attached(given):
+    """The config says which plugin reaches it; without one that is an error at once."""
+    with rlprof.open(given(), role="actor") as prof, pytest.raises(ConfigError, match="name one"):
+        prof.attach({"name": "e"}, role="actor")
+
+
+def test_a_role_that_is_not_in_the_config_is_left_alone(given, caplog):
+    """As for processes: it is said, and nothing is recorded."""
+    with rlprof.open(given(), role="actor") as prof:
+        prof.attach({"name": "e"}, role="judge")
+        train(prof)
+
+    assert [entry[1] for entry in found(prof)] == ["actor 0/1"]
+    assert "role 'judge' is not in the config" in caplog.text
+
+
+@pytest.mark.parametrize("hook", ["start", "stop"])
+def test_an_engine_that_fails_harms_nobody(given, hook):
+    """Its capture says why; the process is recorded, and training goes on."""
+    with rlprof.open(given(options={"raises_in": hook}), role="actor") as prof:
+        prof.attach({"name": "e"})
+        train(prof)
+
+    captures = {c.tool: c for c in rlprof.read(prof.run_dir).captures}
+    assert captures["fake"].state == "whole"
+    assert captures["motor"].state == ("failed" if hook == "start" else "partial")
+    assert f"{hook}: CaptureError: {hook}: the engine is dead" in captures["motor"].notes
+
+
+@pytest.mark.parametrize("hook", ["start", "stop"])
+def test_an_engine_that_does_not_answer_is_given_up(given, hook):
+    """The step goes on after the timeout; the engine is not asked again."""
+    limits = {f"{hook}_timeout_s": 0.1}
+    given = given(options={"hangs_in": hook}, steps=[1, 2], limits=limits)
+    with rlprof.open(given, role="actor") as prof:
+        prof.attach({"name": "e"})
+        began = time.monotonic()
+        train(prof)
+        took = time.monotonic() - began
+
+    notes = [c.notes for c in rlprof.read(prof.run_dir).captures if c.tool == "motor"]
+    assert took < 0.9
+    assert f"{hook} was not answered within {hook}_timeout_s 0.1" in " ".join(notes[0])
+    assert "not started" in " ".join(notes[1])
+
+
+def test_coroutines_run_on_a_loop_of_their_own(given):
+    """Hooks may be `async def`; without a loop of the engine's they get one."""
+    with rlprof.open(given("async_motor"), role="actor") as prof:
+        prof.attach({"name": "e"})
+        train(prof)
+
+    assert [call for call in engines.calls if call[0] != "configure"] == [
+        ("start", "1/rollout", False),
+        ("stop", "1/rollout"),
+    ]
+    assert found(prof)[0][3] == "whole"
+
+
+def test_coroutines_run_on_the_engines_loop(given):
+    """With `loop` they run where the engine lives."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        with rlprof.open(given("async_motor"), role="actor") as prof:
+            prof.attach({"loop": loop}, loop=loop)
+            train(prof)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    assert ("start", "1/rollout", True) in engines.calls
+
+
+def test_waiting_on_the_engines_own_loop_is_refused_at_once(given):
+    """It could never answer; the capture says what to do instead."""
+
+    async def rollout():
+        with rlprof.open(given("async_motor"), role="actor") as prof:
+            prof.attach({}, loop=asyncio.get_running_loop())
+            train(prof)
+        return prof
+
+    began = time.monotonic()
+    prof = asyncio.run(rollout())
+
+    (capture,) = [c for c in rlprof.read(prof.run_dir).captures if c.tool == "async_motor"]
+    assert time.monotonic() - began < 4
+    assert "entered on the engine's own event loop" in capture.notes[0]
+
+
+def test_a_replica_that_was_restarted_is_attached_again(given):
+    """The new handle takes the place of the old one."""
+    with rlprof.open(given(steps=[0, 1]), role="actor") as prof:
+        prof.attach({"name": "old"})
+        train(prof, [0])
+        prof.attach({"name": "new"})
+        train(prof, [1])
+
+    run = rlprof.read(prof.run_dir)
+    made = [c for c in run.captures if c.tool == "motor"]
+    assert [(run.path / c.artifacts[0].path).read_text() for c in made] == [
+        "old 0/rollout",
+        "new 1/rollout",
+    ]
+
+
+def test_an_engine_can_be_asked_for_on_demand(given):
+    """A request for its role reaches the engine, with options of its own."""
+    with rlprof.open(given(steps="none"), role="actor") as prof:
+        prof.attach({"name": "e"})
+        ask(prof, role="rollout", options={"motor": {"speed": 9}})
+        train(prof)
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    (answer,) = rlprof.read(prof.run_dir).answers
+    assert (capture.window.id, str(capture.target)) == ("0/rollout", "rollout replica 0")
+    assert dict(capture.asked) == {"speed": 9}
+    assert (answer.state, str(answer.target)) == ("served", "rollout replica 0")
+
+
+def test_the_tables_show_engines(given, capsys):
+    """`rlprof ls` names the replica."""
+    with rlprof.open(given(), role="actor") as prof:
+        prof.attach({"name": "e"})
+        train(prof)
+
+    assert main(["ls", str(prof.run_dir)]) == 0
+    assert "1/rollout  rollout replica 0  motor  whole" in capsys.readouterr().out
+
+
+def test_attaching_to_a_closed_session_does_nothing(given):
+    """After close every method is still there."""
+    prof = rlprof.open(given(), role="actor")
+    prof.close()
+
+    prof.attach({"name": "e"})
+
+    assert engines.calls == []

@@ -1,0 +1,84 @@
+"""Engines that record their calls, and go wrong where they are told to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import attrs
+
+from rlprof import Artifact, CaptureError, Launch, hookimpl
+
+calls: list[tuple[Any, ...]] = []
+
+
+@attrs.frozen
+class MotorOptions:
+    speed: int = 1
+    raises_in: str = ""
+    hangs_in: str = ""
+
+
+class Motor:
+    """An engine whose handle is a dictionary."""
+
+    Options = MotorOptions
+    options = MotorOptions()
+
+    @hookimpl
+    def configure(self, place, target, options, handle):
+        calls.append(("configure", place, str(target), handle))
+        self.options = options
+        return Launch(engine_args={"speed": options.speed}) if place == "launch" else None
+
+    @hookimpl
+    def start(self, window, target, folder, handle):
+        calls.append(("start", window.id, str(target), threading.current_thread().name))
+        self._misbehave("start")
+        (folder / "raw.txt").write_text(f"{handle['name']} {window.id}")
+
+    @hookimpl
+    def stop(self, window, folder, handle):
+        calls.append(("stop", window.id, handle["name"]))
+        self._misbehave("stop")
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        name = f"{capture.stem}.txt"
+        (folder / "raw.txt").rename(out / name)
+        return [Artifact(name, kind="files", format="text")]
+
+    def _misbehave(self, hook):
+        if self.options.raises_in == hook:
+            raise CaptureError(f"{hook}: the engine is dead")
+        if self.options.hangs_in == hook:
+            time.sleep(1)
+
+
+class AsyncMotor:
+    """An engine whose start and stop are coroutines."""
+
+    @hookimpl
+    async def start(self, window, folder, handle):
+        await asyncio.sleep(0)
+        calls.append(("start", window.id, asyncio.get_running_loop() is handle.get("loop")))
+        (folder / "raw.txt").write_text(window.id)
+
+    @hookimpl
+    async def stop(self, window):
+        await asyncio.sleep(0)
+        calls.append(("stop", window.id))
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        return Motor().export(capture, folder, out)
+
+
+def register() -> None:
+    """Offer them in this process."""
+    import rlprof
+
+    rlprof.register("engine", "motor", Motor)
+    rlprof.register("engine", "async_motor", AsyncMotor)
