@@ -64,7 +64,8 @@ def use(path: Path, *, timeline: bool = True) -> str:
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         code = main(["ls", "--files", str(path)])
     assert code == 0, shown.getvalue()
-    assert all(line.isprintable() for line in shown.getvalue().splitlines()), shown.getvalue()
+    odd = [line for line in shown.getvalue().split("\n") if not line.isprintable()]
+    assert not odd, f"cannot be printed: {odd[0]!r}"
     states = sorted({capture.state for capture in run.captures})
     said = f"{len(run.processes)} {states} {len(spans)} {len(run.problems)}"
     if not timeline:  # it takes most of the time

@@ -36,7 +36,8 @@ def seeds(folder: Path) -> list[bytes]:
         control.Request("20261121-1", "actor", by="me@here"),
         control.Request("20261121-2", "actor", next=3, at=7, ranks=(0, 1), phases=("a",)),
         control.Request("20261121-3", "actor", mode="continuous", ranks=None,
-                        tool=("fake", "other"), options={"fake": {"level": 3}, "other": {"unsupported": ["a"]}}),
+                        tool=("fake", "other"),
+                        options={"fake": {"level": 3}, "other": {"unsupported": ["a"]}}),
     ]  # fmt: skip
     return [control.write(folder, request).read_bytes() for request in asked]
 

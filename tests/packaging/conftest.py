@@ -1,0 +1,108 @@
+"""Every distribution of the checkout built once, and environments that hold some of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@attrs.frozen
+class Built:
+    """A distribution, built: the sdist from its folder, the wheel from the sdist."""
+
+    name: str
+    folder: Path
+    sdist: Path
+    wheel: Path
+
+
+@attrs.frozen
+class Environment:
+    """A new environment that sees third-party packages, and of ours what was installed into it."""
+
+    path: Path
+
+    @property
+    def python(self) -> str:
+        """Its interpreter."""
+        return str(self.path / "bin/python")
+
+    def run(self, *argv: str, code: int = 0, **env: str) -> str:
+        """Run a command of it, away from the checkout; return all it printed."""
+        keep = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        keep["PATH"] = f"{self.path / 'bin'}{os.pathsep}{keep['PATH']}"
+        result = subprocess.run(
+            argv, cwd=self.path, env=keep | env, capture_output=True, text=True
+        )  # fmt: skip
+        said = result.stdout + result.stderr
+        assert code == result.returncode, said
+        return said
+
+    def install(self, *files: Path | str) -> str:
+        """Install *files* and nothing they ask for; the network is not needed."""
+        pip = [self.python, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+        return self.run(*pip, "--no-index", "--no-deps", "--no-build-isolation", *map(str, files))
+
+
+def third_party() -> str:
+    """Return where the packages of others are: `envs/make_env.sh` keeps ours out of there."""
+    pth = Path(sysconfig.get_path("purelib")) / "rlprof_base.pth"
+    assert pth.exists(), f"{sys.executable} was not made by envs/make_env.sh; use .envs/test"
+    return pth.read_text().strip()
+
+
+@pytest.fixture(scope="session", name="source")
+def _source(tmp_path_factory):
+    """Copy what git would clone, so that building leaves nothing in the checkout."""
+    copy = tmp_path_factory.mktemp("source")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes((ROOT / name).read_bytes())
+    return copy
+
+
+@pytest.fixture(scope="session", name="built")
+def _built(source, tmp_path_factory) -> dict[str, Built]:
+    """Build every distribution, by name."""
+    made = {}
+    for folder in [source / "core", *sorted((source / "plugins").iterdir())]:
+        out = tmp_path_factory.mktemp("dist")
+        subprocess.run(
+            [sys.executable, "-m", "build", "--no-isolation", "-o", str(out), str(folder)],
+            capture_output=True, check=True,
+        )  # fmt: skip
+        (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+        name = wheel.name.partition("-")[0].replace("_", "-")
+        made[name] = Built(name, folder, sdist, wheel)
+    return made
+
+
+@pytest.fixture(name="environment")
+def _environment(tmp_path):
+    """Return a function that makes an environment of the files given."""
+
+    def make(*files: Path | str) -> Environment:
+        path = tmp_path / "env"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
+        environment = Environment(path)
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        site = Path(environment.run(environment.python, "-c", where).strip())
+        (site / "third_party.pth").write_text(third_party())
+        if files:
+            environment.install(*files)
+        return environment
+
+    return make

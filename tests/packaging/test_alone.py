@@ -1,0 +1,184 @@
+"""Each distribution in an environment of its own: what works, and what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+CONFIG = "run_dir: {home}/runs\ntool: {tool}\nsteps: [1]\nroles: {{actor: {{}}}}\n"
+FOLDERS = sorted(file.parent.name for file in ROOT.glob("plugins/*/pyproject.toml"))
+LONG = "not hundreds_of_windows and not bit_equal and not exit_codes"
+"""Minutes of windows and programs, which the suite runs anyway; packaging changes nothing there."""
+WHERE = """
+from pathlib import Path
+import rlprof
+
+def pytest_sessionstart(session):
+    here = Path(rlprof.__file__)
+    assert here.is_relative_to({home!r}), here
+    print("rlprof from", here)
+"""
+"""A pytest plugin: the tests do not begin unless it is the installed rlprof they test."""
+
+
+@pytest.fixture(name="core")
+def _core(built, environment):
+    """An environment with core alone."""
+    return environment(built["rlprof"].wheel)
+
+
+def config_file(environment, tool: str) -> str:
+    """Write a config that names *tool*."""
+    file = environment.path / "profile.yaml"
+    file.write_text(CONFIG.format(home=environment.path, tool=tool))
+    return str(file)
+
+
+def dist_of(folder: str, built):
+    """Return the distribution that is built from plugins/*folder*."""
+    return next(dist for dist in built.values() if dist.folder.name == folder)
+
+
+# A plugin and core
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_plugin_passes_its_tests_installed_with_core_alone(folder, built, environment):
+    """Its wheel and core's are enough for all its tests, but those that take minutes."""
+    dist = dist_of(folder, built)
+    made = environment(built["rlprof"].wheel, dist.wheel)
+    (site,) = made.path.glob("lib/python*/site-packages")
+    (site / "where_rlprof_is.py").write_text(WHERE.format(home=str(made.path)))
+
+    said = made.run(
+        made.python, "-m", "pytest", "-p", "where_rlprof_is", "-p", "no:cacheprovider",
+        "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-k", LONG,
+        str(ROOT / "tests" / folder),
+    )  # fmt: skip
+
+    assert f"rlprof from {made.path}" in said
+    assert " passed" in said
+    ours = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
+    assert ours == {"rlprof", dist.name.replace("-", "_")}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_plugin_is_offered_and_fits(folder, built, environment):
+    """What its entry points name is there, loads, and is listed with its distribution."""
+    dist = dist_of(folder, built)
+    made = environment(built["rlprof"].wheel, dist.wheel)
+
+    listed = made.run("rlprof", "plugins").splitlines()
+
+    rows = [line.split() for line in listed if line.startswith(("tool", "engine", "exporter"))]
+    assert rows
+    assert all(row[2:5] == [dist.name, "0.1.0", "yes"] for row in rows)
+
+
+def test_a_tool_records_installed_from_wheels(built, environment):
+    """A step recorded with the installed torch tool is listed whole; no checkout is needed."""
+    made = environment(*(dist.wheel for dist in built.values()))
+    program = (
+        "import rlprof, torch\n"
+        f"with rlprof.open({config_file(made, 'torch')!r}) as prof:\n"
+        "    for _ in prof.steps([1]):\n"
+        "        with prof.phase('update'):\n"
+        "            torch.ones(4).sum()\n"
+        "print(prof.run_dir)\n"
+    )
+
+    run = made.run(made.python, "-c", program).splitlines()[-1]
+
+    assert "whole" in made.run("rlprof", "ls", run)
+    assert "timeline.json.gz" in made.run("rlprof", "export", run, "--to", "timeline")
+    assert "No broken requirements found" in made.run(made.python, "-m", "pip", "check")
+
+
+@pytest.mark.parametrize("name", ["rlprof", "rlprof-torch", "rlprof-timeline"])
+def test_an_sdist_installs(name, built, environment):
+    """Who builds from source gets the same package."""
+    made = environment(*({built["rlprof"].sdist, built[name].sdist}))
+
+    package = name.replace("-", "_")
+    found = made.run(made.python, "-c", f"import {package}; print({package}.__file__)").strip()
+
+    assert Path(found).is_relative_to(made.path)
+    assert (Path(found).parent / "py.typed").exists()
+
+
+def test_all_together_replace_nobodys_torch(built, environment):
+    """Asked for with every extra, pip would install our own distributions and nothing else."""
+    made = environment()
+    house = made.path / "wheels"
+    house.mkdir()
+    for dist in built.values():
+        (house / dist.wheel.name).write_bytes(dist.wheel.read_bytes())
+    extras = ",".join(name.removeprefix("rlprof-") for name in built if name != "rlprof")
+
+    report = made.path / "report.json"
+    made.run(
+        made.python, "-m", "pip", "install", "-q", "--dry-run", "--report", str(report),
+        "--no-index", "--find-links", str(house), f"rlprof[{extras}]",
+        *(name for name in built if name != "rlprof"),
+    )  # fmt: skip
+
+    chosen = {item["metadata"]["name"] for item in json.loads(report.read_bytes())["install"]}
+    assert set(built) == chosen
+
+
+# Core without any plugin
+
+
+@pytest.mark.parametrize(("tool", "dist"), [("torch", "rlprof-torch"),
+                                            ("torch_memory", "rlprof-torch")])  # fmt: skip
+def test_check_says_what_to_install(core, tool, dist):
+    """A config that names a tool of ours that is not there is told the command."""
+    file = config_file(core, tool)
+
+    said = core.run("rlprof", "check", file, code=1)
+
+    assert f"{file}:2: tool: tool '{tool}' is not installed; pip install {dist}" in said
+    assert "Traceback" not in said
+
+
+def test_open_says_what_to_install(core):
+    """A program whose config names it ends before it begins, with the same words."""
+    file = config_file(core, "torch")
+
+    said = core.run(core.python, "-c", f"import rlprof; rlprof.open({file!r})", code=1)
+
+    assert said.splitlines()[-1].endswith(
+        f"{file}:2: tool: tool 'torch' is not installed; pip install rlprof-torch (installed: none)"
+    )
+
+
+def test_export_says_what_to_install(core):
+    """An exporter of ours that is not there is told with the command."""
+    said = core.run("rlprof", "export", "nowhere", "--to", "timeline", code=1)
+
+    assert "exporter 'timeline' is not installed; pip install rlprof-timeline" in said
+    assert "Traceback" not in said
+
+
+def test_plugins_says_what_to_install(core):
+    """With none there, the list of plugins is how to get some."""
+    said = core.run("rlprof", "plugins")
+
+    assert "no plugins are installed" in said
+    assert "pip install rlprof-torch rlprof-timeline" in said
+
+
+def test_core_needs_nothing_but_itself(core):
+    """Off, listed and planned: all that needs no plugin works without one."""
+    file = config_file(core, "torch")
+
+    assert "one per outermost phase" in core.run("rlprof", "plan", file)
+    assert "No broken requirements found" in core.run(core.python, "-m", "pip", "check")
+    program = "import rlprof, sys; rlprof.open(); print('torch' in sys.modules)"
+    assert core.run(core.python, "-c", program).strip() == "False"

@@ -1,0 +1,141 @@
+"""A plugin made for another core: whoever meets it is told which, and what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PROJECT = """
+    [build-system]
+    requires = ["hatchling"]
+    build-backend = "hatchling.build"
+    [project]
+    name = "rlprof-late"
+    version = "0.9.3"
+    dependencies = ["rlprof>=0.9"]
+    [project.entry-points."rlprof.tools"]
+    late = "rlprof_late:Late"
+    [project.entry-points."rlprof.exporters"]
+    late_report = "rlprof_late:LateReport"
+"""
+BROKEN = """
+    from rlprof import hookimpl
+    from rlprof.marvels import Marvel
+
+    class Late(Marvel):
+        @hookimpl
+        def start(self, folder):
+            return None
+"""
+STRANGE = """
+    from rlprof import hookimpl
+
+    class Late:
+        "Record what only a later core knows how to ask for."
+
+        @hookimpl
+        def start(self, folder, marvel):
+            return None
+
+    class LateReport:
+        @hookimpl
+        def export(self, run, out, marvel):
+            return None
+"""
+SMOOTH = """
+    from rlprof import hookimpl
+
+    class Late:
+        "Record nothing."
+
+        @hookimpl
+        def start(self, folder):
+            return None
+
+    class LateReport:
+        @hookimpl
+        def export(self, run, out):
+            return []
+"""
+ASKS = "(rlprof-late 0.9.3, which asks for rlprof>=0.9)"
+ADVICE = "this is rlprof 0.1.0; install versions that fit each other"
+
+
+@pytest.fixture(name="late")
+def _late(built, environment, tmp_path):
+    """Return a function that installs the plugin, with the module given, beside core."""
+
+    def make(module: str):
+        project = tmp_path / "late"
+        project.mkdir()
+        (project / "pyproject.toml").write_text(dedent(PROJECT))
+        (project / "rlprof_late.py").write_text(dedent(module))
+        subprocess.run(
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(tmp_path / "w"),
+             str(project)],
+            capture_output=True, check=True,
+        )  # fmt: skip
+        (wheel,) = (tmp_path / "w").glob("*.whl")
+        made = environment(built["rlprof"].wheel, wheel)
+        file = made.path / "profile.yaml"
+        file.write_text(f"run_dir: {made.path}/runs\ntool: late\nroles: {{actor: {{}}}}\n")
+        return made
+
+    return make
+
+
+def assert_explained(said: str, kind: str = "tool 'late'") -> None:
+    """Assert that *said* names the plugin, what it asks for, what is here, and what to do."""
+    (line,) = {line.strip() for line in said.splitlines() if kind in line and ASKS in line}
+    assert line.endswith(ADVICE)
+
+
+@pytest.mark.parametrize("module", [BROKEN, STRANGE], ids=["does not load", "takes what is not"])
+def test_a_plugin_of_another_core_is_explained_everywhere(late, module):
+    """`rlprof plugins`, `rlprof check` and `rlprof.open` say the same of it, and nothing breaks."""
+    made = late(module)
+    file = str(made.path / "profile.yaml")
+
+    listed = made.run("rlprof", "plugins", code=1)
+    checked = made.run("rlprof", "check", file, code=1)
+    opened = made.run(made.python, "-c", f"import rlprof; rlprof.open({file!r})", code=1)
+
+    for said in (listed, checked, opened):
+        assert_explained(said)
+    assert "NO" in listed
+    assert "Traceback" not in listed + checked
+    assert opened.splitlines()[-1].strip().startswith(f"{file}:2: tool: ")
+
+
+def test_an_exporter_of_another_core_is_explained(late):
+    """`rlprof export` says it too."""
+    made = late(STRANGE)
+
+    said = made.run("rlprof", "export", "nowhere", "--to", "late_report", code=1)
+
+    assert_explained(said, "exporter 'late_report'")
+    assert "Traceback" not in said
+
+
+def test_pip_check_tells_a_plugin_of_another_core(late):
+    """Installed against pip's advice, it is told by pip as well."""
+    made = late(SMOOTH)
+
+    said = made.run(made.python, "-m", "pip", "check", code=1)
+
+    assert "rlprof-late 0.9.3 has requirement rlprof>=0.9, but you have rlprof 0.1.0" in said
+
+
+@pytest.mark.xfail(strict=True, reason="plugins.py compares no versions where a plugin loads")
+def test_a_plugin_of_another_core_that_seems_to_fit_is_told(late):
+    """It may break in the run: the list of plugins does not call it fitting."""
+    made = late(SMOOTH)
+
+    listed = made.run("rlprof", "plugins", code=1)
+
+    assert_explained(listed)
