@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import attr
+import attrs
+import pluggy
+import pytest
+import yaml
+
+import rlprof
+from rlprof import plugins
 from rlprof.doctor._interpreter import look_at_core, look_at_python
 from rlprof.doctor._plugins import fits, look_at_plugins
 from tests.core.distributions import CORE, GOOD, install, tool
@@ -35,6 +46,21 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
 
     assert found.level == "warn"
     assert f"is installed more than once: 9.9 in {tmp_path}" in str(found)
+
+
+def test_a_core_that_is_only_on_the_path_is_told(tmp_path):
+    """A checkout on PYTHONPATH has no version plugins could ask for: BAD, and no traceback."""
+    for module in (attr, attrs, pluggy, rlprof, yaml):
+        folder = Path(module.__file__).parent
+        (tmp_path / folder.name).symlink_to(folder)
+    argv = [sys.executable, "-S", "-m", "rlprof.cli", "doctor", "none.yaml"]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "BAD   rlprof: is imported without being installed, so that no plugin" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -107,6 +133,23 @@ def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, m
     assert broken.startswith("tool broken: tool 'broken' (acme 1.0) does not load: AttributeError")
     assert any(line.startswith("tool fine: left nothing") for line in told["warn"])
     assert [path.name for path in tmp_path.iterdir() if path.name == "outputs"] == []
+
+
+@pytest.mark.slow
+def test_an_environment_without_tools_is_bad(monkeypatch):
+    """Where only exporters are installed nothing can be recorded."""
+    offers = [offer for offer in plugins.offers() if offer.kind == "exporter"]
+    monkeypatch.setattr(plugins, "offers", lambda: offers)
+
+    found = [f"{one.level} {one}" for one in look_at_plugins(None, 30)]
+
+    assert found == [
+        "ok exporter timeline: fits",
+        (
+            "BAD plugins: no tool is installed, so nothing can be recorded; "
+            "pip install what you use, e.g. rlprof-torch"
+        ),
+    ]
 
 
 @pytest.mark.slow

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import socket
 import sys
 from contextlib import suppress
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._table import plain
@@ -86,8 +84,7 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings as they come; 1 if any is BAD."""
-    python = f"Python {platform.python_version()} ({sys.executable})"
-    print(f"rlprof {metadata.version('rlprof')}, {python}, on {socket.gethostname()}\n", flush=True)
+    print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
     counts = {"ok": 0, "warn": 0, "BAD": 0}
     found = examine(args.file, roles=args.role, timeout_s=args.timeout, progress=_progress)
     for finding in found:

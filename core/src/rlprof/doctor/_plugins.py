@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from rlprof import plugins
 from rlprof.doctor._child import ask
 from rlprof.doctor._finding import Finding
+from rlprof.doctor._interpreter import core_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,9 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
     With *names* only those count: the others are none of this config's.
     """
     offers = [offer for offer in plugins.offers() if names is None or offer.name in names]
-    core = metadata.version("rlprof")
+    core = core_version()
     for offer in offers:
-        if not fits(core, offer.requires):
+        if core and not fits(core, offer.requires):
             what = f"asks for {offer.requires}, and this is rlprof {core}"
             advice = "install versions that fit each other"
             yield Finding("warn", f"{offer.kind} {offer.name}", what, advice)
@@ -40,8 +40,8 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
             yield Finding("BAD", where, answer.value)
         else:
             yield Finding("ok", where, "fits")
-    if not offers and names is None:
-        what = "none is installed, so nothing can be recorded"
+    if names is None and all(offer.kind == "exporter" for offer in offers):
+        what = "no tool is installed, so nothing can be recorded"
         yield Finding("BAD", "plugins", what, "pip install what you use, e.g. rlprof-torch")
 
 
