@@ -229,16 +229,16 @@ def _not_installed(kind: Kind, name: str) -> str:
     other = [offer.kind for offer in offers() if offer.name == name]
     other += [known for known, word in KNOWN if word == name]
     if (kind, name) in KNOWN:
-        return f"{kind} {name!r} is not installed; pip install {KNOWN[kind, name]}{there}"
+        return f"{kind} {shown(name)} is not installed; pip install {KNOWN[kind, name]}{there}"
     if other:
-        return f"{name!r} is {_a(other[0])}, not {_a(kind)}{there}"
+        return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}"
     hint = _close(name, names)
     if hint:
-        return f"{kind} {name!r} is not installed{hint}{there}"
+        return f"{kind} {shown(name)} is not installed{hint}{there}"
     known = {word: dist for (which, word), dist in KNOWN.items() if which == kind}
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]!r} (pip install {known[close[0]]})?" if close else ""
-    return f"{kind} {name!r} is not installed{hint}{there}"
+    return f"{kind} {shown(name)} is not installed{hint}{there}"
 
 
 def _a(kind: str) -> str:

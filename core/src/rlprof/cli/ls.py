@@ -70,7 +70,7 @@ def _run(run: Run, *, files: bool) -> str:
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     processes = _count(len(run.processes), "process", "es")
     captures = _count(len(run.captures), "capture")
-    title = f"run {run.run_id}{attempt}: {_state(run)}, opened {_when(run)}"
+    title = f"run {plain(run.run_id)}{attempt}: {_state(run)}, opened {_when(run)}"
     parts = [f"{title}, {processes}, {captures}, {size(total)}"]
     if run.captures:
         numbers = ("EVENTS", "SIZE", "START", "STOP", "EXPORT")

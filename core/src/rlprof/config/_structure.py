@@ -21,6 +21,9 @@ from rlprof.errors import shown
 DEEPEST = 30
 """YAML anchors can make data that contain themselves."""
 
+_LONGEST_KEY = 80
+"""Longer ones are cut where they are shown."""
+
 _TOO_DEEP = "is nested too deep; does it contain itself?"
 
 _NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
@@ -53,7 +56,9 @@ BAD: Any = object()
 
 def join(path: str, key: object) -> str:
     """Name what stands under *key* in what stands under *path*."""
-    name = key if isinstance(key, str) else shown(key)
+    name = shown(key)
+    if isinstance(key, str) and key.isprintable() and len(key) <= _LONGEST_KEY:
+        name = key
     return f"{path}.{name}" if path else name
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import RunError
+from rlprof.errors import RunError, shown
 from rlprof.rundir._journal import read_lines
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._story import Story
@@ -27,6 +27,10 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, Recursio
 
 SALVAGED = "+"
 """Begins the name of a manifest file that tells of other processes; no role's name does."""
+
+
+_NO_TIME_NS = 10**19
+"""From here on, the year 2286, no clock is meant."""
 
 
 def find_runs(run_dir: Path) -> list[Path]:
@@ -50,6 +54,8 @@ def read(path: str | Path) -> Run:
             int(owner["attempt"]),
             int(owner["opened_ns"]),
         )
+        if not 0 <= opened_ns < _NO_TIME_NS:
+            raise ValueError(f"opened_ns {shown(opened_ns)} is no time")
         config = dict(header.get("config") or {})
         expected = {
             role: "all" if ranks == "all" else [int(rank) for rank in ranks]

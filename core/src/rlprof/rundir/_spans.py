@@ -69,6 +69,8 @@ def span_from_record(
     """Rebuild a span; raise ValueError or the like for what is not one."""
     from rlprof.rundir._clock import clock_at
 
+    if record["kind"] not in ("step", "phase", "span"):
+        raise ValueError(record["kind"])
     start, end = int(record["t0"]), int(record["t1"])
     epoch, _ = clock_at(clocks, start)
     return Span(

@@ -186,9 +186,8 @@ class Story:
         target, here = _target(line), Here(**line["here"])
         if target is None:
             raise ValueError(line)
-        self.target = target
-        self.here = attrs.evolve(here, pid=int(here.pid))
-        self.versions = dict(line.get("versions") or {})
+        here, versions = attrs.evolve(here, pid=int(here.pid)), dict(line.get("versions") or {})
+        self.target, self.here, self.versions = target, here, versions
 
     def _on_clock(self, line: dict[str, Any]) -> None:
         times = line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]
@@ -240,7 +239,10 @@ class Story:
     def _on_artifact(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
         artifact = Artifact(**line["artifact"])
-        artifact = attrs.evolve(artifact, path=str(artifact.path), size=int(artifact.size))
+        events = None if artifact.events is None else int(artifact.events)
+        artifact = attrs.evolve(
+            artifact, path=str(artifact.path), size=int(artifact.size), events=events
+        )
         draft.artifacts[artifact.path] = artifact
         if artifact.note:
             draft.notes.append(str(artifact.note))

@@ -165,7 +165,8 @@ class Recorder:
         folder = scratch / window.folder / self.name
         out = run / window.folder / self._target.folder / self.name
         own = type(self._now.plugin).__module__ == "__main__"
-        self._job = self._latest = Job(key, folder, out, run, in_process=own, measured=self._measured)
+        job = Job(key, folder, out, run, in_process=own, measured=self._measured)
+        self._job = self._latest = job
         self._misses = {}
         self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
         if not self._attempt("prepare", partial(_make_folder, folder, self.capture(window))):

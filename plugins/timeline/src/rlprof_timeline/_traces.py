@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rlprof import Artifact
     from rlprof.rundir import CaptureResult
 
+_NO_TIME_NS = 10**19
+"""From here on, the year 2286, no clock is meant."""
 _LAST = 1 << 31
 """The place of a track that names none."""
 _HEARD = {"name": str, "labels": str, "sort_index": int}
@@ -71,7 +73,7 @@ class Trace:
     def survey(self) -> None:
         """Read the clock, the extent and the tracks."""
         header, events = self._read()
-        if type(header.get("epoch_ns")) is not int:
+        if type(header.get("epoch_ns")) is not int or abs(header["epoch_ns"]) >= _NO_TIME_NS:
             raise self._unreadable("its rlprof object has no epoch_ns")
         self.epoch_ns = header["epoch_ns"] + self.capture.clock_shift_ns
         self.error_ns = header["error_ns"] if type(header.get("error_ns")) is int else None
@@ -148,7 +150,7 @@ class Trace:
             raise self._unreadable("is cut short") from None
         except (OSError, zlib.error) as exc:
             raise self._unreadable(f"cannot be read: {exc}") from exc
-        except (ValueError, RecursionError) as exc:
+        except (ValueError, ArithmeticError, RecursionError) as exc:  # also of a Decimal
             raise self._unreadable(f"is no JSON: {exc}") from exc
         except MemoryError:
             raise self._unreadable("is larger than the memory of this machine") from None

@@ -234,7 +234,8 @@ def _mended_members(text: str) -> tuple[dict[str, str], bool]:
     for candidate in _mended(text):
         try:
             value = strict(f"{{{candidate}}}")
-        except ValueError:
+            found = {key: json.dumps(item, allow_nan=False) for key, item in value.items()}
+        except ValueError:  # no JSON, or 1e400, which Python reads as infinite
             continue
-        return {key: json.dumps(item) for key, item in value.items()}, candidate is text
+        return found, candidate is text
     return {}, False
