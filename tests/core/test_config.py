@@ -325,7 +325,8 @@ def test_a_roles_name_is_a_plain_word(name):
     with pytest.raises(ConfigError) as error:
         load_config({"tool": "t", "roles": {name: {}}})
 
-    assert (f"config: roles.{name}: {message}",) == error.value.faults
+    told = name if name.isprintable() else repr(name)  # a line break would forge a line
+    assert (f"config: roles.{told}: {message}",) == error.value.faults
 
 
 @pytest.mark.parametrize(
