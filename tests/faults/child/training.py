@@ -1,0 +1,126 @@
+"""A small seeded training loop; with FAULTS_BARE in the environment rlprof is never imported."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import random
+import struct
+import time
+
+
+def open_session(**how):
+    """Open rlprof with the config RLPROF_CONFIG names, or what stands for a job without it."""
+    if "FAULTS_BARE" in os.environ:
+        return Bare()
+    import rlprof
+
+    return rlprof.open(**how)
+
+
+class Bare:
+    """The calls of a session, in a job that has none."""
+
+    run_dir = None
+
+    def steps(self, steps):
+        return steps
+
+    def phase(self, name):
+        return contextlib.nullcontext()
+
+    def step(self, step):
+        pass
+
+    minibatch = close = lambda self: None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+
+class Floats:
+    """Four weights that follow a random walk."""
+
+    def __init__(self):
+        random.seed(7)
+        self.weights = [random.gauss(0, 1) for _ in range(4)]
+
+    def update(self):
+        self.weights = [0.9 * weight + random.gauss(0, 0.1) for weight in self.weights]
+
+    def state(self):
+        return struct.pack("4d", *self.weights) + repr(random.getstate()).encode()
+
+
+class Torch:
+    """A network with dropout and Adam: parameters, optimizer and random numbers must all agree."""
+
+    def __init__(self):
+        import torch
+
+        torch.manual_seed(7)
+        layers = torch.nn.Linear(8, 16), torch.nn.Dropout(0.2), torch.nn.Linear(16, 1)
+        self.torch = torch
+        self.network = torch.nn.Sequential(*layers)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=0.01)
+
+    def update(self):
+        loss = self.network(self.torch.randn(4, 8)).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+    def state(self):
+        file = io.BytesIO()
+        for tensor in self.network.state_dict().values():
+            file.write(tensor.numpy().tobytes())
+        for moments in self.optimizer.state_dict()["state"].values():
+            file.write(b"".join(tensor.numpy().tobytes() for tensor in moments.values()))
+        return file.getvalue() + self.torch.get_rng_state().numpy().tobytes()
+
+
+def make_model():
+    return {"floats": Floats, "torch": Torch}[os.environ["FAULTS_MODEL"]]()
+
+
+def nothing(step):
+    pass
+
+
+def train(prof, *, within=nothing, between=nothing, steps=(1, 2, 3, 4, 5), who="", model=None):
+    """Train, calling *within* in each phase and *between* after it; tell the state of each step."""
+    model = model or make_model()
+    for step in prof.steps(steps):
+        with prof.phase("update"):
+            model.update()
+            prof.minibatch()
+            with prof.phase("inner"):
+                within(step)
+        tell(who, step, model)
+        between(step)
+    return model
+
+
+def tell(who, step, model):
+    print(f"state {who}{step} {hashlib.sha256(model.state()).hexdigest()[:16]}", flush=True)
+
+
+def settle(prof, captures):
+    """Wait until as many captures as that are exported and their lines are written."""
+    if prof.run_dir is None:
+        return
+    import rlprof
+
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        run = rlprof.read(prof.run_dir)
+        ended = [c for c in run.captures if c.export_s is not None or c.state == "failed"]
+        if len(ended) >= captures:
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"{captures} captures were not exported within 30 s")

@@ -1,0 +1,46 @@
+"""Disks that are too small, read-only or do not answer, mounted for one test; root may do that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def tmpfs(path, options):
+    """Mount a disk in memory at *path*, made if missing; skip the test where that is forbidden."""
+    path.mkdir(parents=True, exist_ok=True)
+    run("mount", "-t", "tmpfs", "-o", options, "tmpfs", path)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+@contextmanager
+def ext4(path):
+    """Mount a disk at *path* that `fsfreeze` can hold: writers wait and cannot be killed."""
+    path.mkdir(parents=True, exist_ok=True)
+    image = path.with_suffix(".img")
+    image.touch()
+    os.truncate(image, 16 << 20)
+    run("mkfs.ext4", "-q", image)
+    run("mount", "-o", "loop", image, path)
+    try:
+        yield path
+    finally:
+        subprocess.run(["fsfreeze", "-u", path], check=False, capture_output=True)
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+def run(*argv):
+    """Run what only root can; skip the test, saying why, where it is not allowed or not there."""
+    try:
+        subprocess.run(argv, check=True, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip(f"{argv[0]} is not installed here")
+    except subprocess.CalledProcessError as exc:
+        pytest.skip(f"{' '.join(map(str, argv))}: {exc.stderr.strip()}")

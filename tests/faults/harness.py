@@ -1,0 +1,108 @@
+"""Run a script twice, without rlprof and with it, and compare.
+
+A script trains with `training.train`, which tells the state of its model after every step. What
+holds whatever goes wrong is asked in one place, `Told.assert_harmless`; the tests say what each
+fault leaves in the manifest and in the log.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from tests.faults import processes
+from tests.faults.told import Ended, Told
+
+LIMITS = {"start_timeout_s": 5, "stop_timeout_s": 20, "export_timeout_s": 30}
+BOUND_S = 60
+"""How long anything may take on a machine that does much else."""
+
+
+class Lab:
+    """Starts the processes of one test, all in one folder."""
+
+    def __init__(self, home: Path, launcher: processes.Launcher) -> None:
+        self.home = home
+        self.runs = home / "runs"
+        self.scratch = home / "scratch"
+        self.keeps_scratch = True
+        """False: the fault is that raw data are taken away."""
+        self._launcher = launcher
+        self._started = 0
+
+    def within(self, name):
+        """Return a lab of its own in a folder of this one."""
+        (self.home / name).mkdir()
+        return Lab(self.home / name, self._launcher)
+
+    def config(self, **changes):
+        """Return a config: three of five steps of one actor, recorded by `faulty`."""
+        changes["limits"] = LIMITS | changes.get("limits", {})
+        base = {
+            "run_dir": str(self.runs),
+            "scratch_dir": str(self.scratch),
+            "tool": "faulty",
+            "steps": [1, 2, 3],
+            "roles": {"actor": {"phases": ["update"]}},
+        }
+        return base | changes
+
+    def start(self, script, *, model="torch", bare=False, env=None, **config):
+        """Start *script*; *config* holds changes to the config."""
+        self._started += 1
+        stem = self.home / f"process_{self._started}"
+        file, settings = stem.with_suffix(".py"), stem.with_suffix(".yaml")
+        file.write_text(
+            "from training import *\nimport os, signal, sys, threading, time\n" + script
+        )
+        settings.write_text(json.dumps(self.config(**config)))
+        told = {"FAULTS_BARE": "1"} if bare else {"RLPROF_CONFIG": str(settings)}
+        told |= {"FAULTS_HOME": str(self.home), "FAULTS_MODEL": model, **(env or {})}
+        return self._launcher.start(file, told, warm=model == "torch", bare=bare)
+
+    def bare(self, script, *, model="torch", env=None, act=None):
+        """Return how *script* ends without rlprof."""
+        return self.finish(self.start(script, model=model, env=env, bare=True), act)
+
+    def finish(self, child, act=None):
+        """Let *act* do to the child what it likes, wait for the child, say how it ended."""
+        if act is not None:
+            act(child)
+        code = child.wait(BOUND_S)
+        return Ended(code, child.out.read_text(), child.err.read_text())
+
+    def both(self, script, *, model="torch", env=None, act=None, cut=None, **config):
+        """Run *script* without rlprof and with it, and check that training saw no difference.
+
+        *act* may do to each child what it likes. *cut* says after how many steps the fault ends
+        the child with rlprof and no other: then *act* is for that one.
+        """
+        bare = self.start(script, model=model, env=env, bare=True)
+        real = self.start(script, model=model, env=env, **config)
+        ended = self.finish(bare, None if cut is not None else act)
+        told = Told(self, ended, self.finish(real, act), real.pid)
+        told.assert_harmless(cut)
+        return told
+
+    def reached(self):
+        """Say whether a tool has come to where it goes wrong."""
+        return (self.home / "reached").exists()
+
+    def go_on(self):
+        """Let a tool that waits go on."""
+        (self.home / "go on").touch()
+
+    def rlprof(self, *argv):
+        """Run `rlprof` *argv* in a process of its own."""
+        script = f"from rlprof.cli import main\nsys.exit(main({list(map(str, argv))!r}))\n"
+        return self.finish(self.start(script, model="floats"))
+
+
+def wait_for(condition, what: str, bound_s: float = BOUND_S):
+    """Return what *condition* returns once that is true; fail after *bound_s*."""
+    deadline = time.monotonic() + bound_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {bound_s} s"
+        time.sleep(0.02)
+    return found

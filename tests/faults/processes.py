@@ -1,0 +1,137 @@
+"""Start the processes of a test, and find those it left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+
+CHILD = Path(__file__).with_name("child")
+_LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+@attrs.define
+class Child:
+    """A process that runs a script."""
+
+    pid: int
+    out: Path
+    err: Path
+    bare: bool
+    """Whether it does without rlprof."""
+    wait: object
+    """Takes seconds, returns the exit code as `subprocess` gives it."""
+
+    def kill(self, number=signal.SIGKILL) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
+
+class Launcher:
+    """Starts processes: with torch as children of one that has imported it, else afresh."""
+
+    def __init__(self, site: Path) -> None:
+        self._path = [str(CHILD), str(site)]
+        self._zygote = None
+
+    def start(self, script: Path, env, *, warm: bool, bare: bool) -> Child:
+        """Start *script* with *env* on top of this process' environment."""
+        full = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
+        above = os.environ.get("PYTHONPATH")
+        full["PYTHONPATH"] = os.pathsep.join([*self._path, *([above] if above else [])])
+        full["OMP_NUM_THREADS"] = "1"
+        if warm and self._zygote is None:
+            self._zygote = _Zygote(full, self._path)
+        full |= env
+        out, err = script.with_suffix(".out"), script.with_suffix(".err")
+        if warm:
+            pid = self._zygote.start(script, full, out, err)
+            return Child(pid, out, err, bare, lambda bound_s: self._zygote.wait(pid, bound_s))
+        with out.open("wb") as out_file, err.open("wb") as err_file:
+            process = subprocess.Popen(
+                [sys.executable, str(script)], env=full, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=out_file, stderr=err_file,
+            )  # fmt: skip
+        return Child(process.pid, out, err, bare, process.wait)
+
+    def close(self) -> None:
+        """End the process that has imported torch."""
+        if self._zygote is not None:
+            self._zygote.close()
+
+
+class _Zygote:
+    """The other end of `child/zygote.py`."""
+
+    def __init__(self, env, path) -> None:
+        self._path = path
+        self._codes = {}
+        self._process = subprocess.Popen(
+            [sys.executable, str(CHILD / "zygote.py")], env=env, text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def start(self, script, env, out, err) -> int:
+        order = {"script": str(script), "env": env, "path": self._path}
+        order |= {"out": str(out), "err": str(err)}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        while True:
+            line = self._line(60)
+            if "started" in line:
+                return line["started"]
+            self._codes[line["ended"]] = line["code"]
+
+    def wait(self, pid, bound_s) -> int:
+        deadline = time.monotonic() + bound_s
+        while pid not in self._codes:
+            line = self._line(deadline - time.monotonic())
+            self._codes[line["ended"]] = line["code"]
+        return self._codes[pid]
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def _line(self, bound_s):
+        if not select.select([self._process.stdout], [], [], max(0, bound_s))[0]:
+            raise TimeoutError(f"no process ended within {bound_s:g} s")
+        return json.loads(self._process.stdout.readline())
+
+
+def left_behind(home: Path, sessions, bound_s: float = 15) -> list[str]:
+    """List the processes of *home* or of *sessions* that are still there after *bound_s*."""
+    deadline = time.monotonic() + bound_s
+    while (found := _of(home, sessions)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def end_all(home: Path) -> None:
+    """Kill what a test that failed has left."""
+    for line in _of(home, []):
+        with suppress(ProcessLookupError):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+
+
+def _of(home, sessions) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+            known = command + (folder / "environ").read_bytes()
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended, or is somebody else's
+            continue
+        state, session = fields[0], int(fields[3])
+        if state not in "ZX" and (str(home).encode() in known or session in sessions):
+            found.append(f"{folder.name} {command.replace(bytes(1), b' ').decode()}")
+    return found

@@ -1,0 +1,162 @@
+"""Processes that training starts: each has its own session or none, and harms no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.told import captures
+
+pytestmark = pytest.mark.slow
+
+ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["update"]}}}
+ONE_RUN = {"RLPROF_RUN_ID": "family"}
+
+
+@pytest.mark.parametrize("tool", ["torch", "faulty"])
+@pytest.mark.parametrize("place", ["within", "between"])
+def test_a_forked_child_trains_on_and_leaves_the_run_alone(lab, place, tool):
+    """It writes nothing, closes nothing, ends as it likes; its parent's windows are whole."""
+    script = f"""
+def fork(step):
+    if step == 2:
+        child = os.fork()
+        if child == 0:
+            train(prof, who="child ")
+            sys.exit(3)
+        print("state child code", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+with open_session() as prof:
+    train(prof, {place}=fork)
+"""
+    told = lab.both(script, tool=tool)
+
+    assert "state child code 3" in told.real.states
+    assert told.captures == [f"{step}/update {tool} whole" for step in (1, 2, 3)]
+    assert told.processes == ["actor 0/1 ended"]
+    assert len([span for span in told.run.spans() if span.kind == "step"]) == 5
+    assert told.notes == told.problems == told.log == []
+
+
+CHILDREN = """
+import multiprocessing
+
+def work():
+    with {session} as prof:
+        train(prof, who="child ")
+    sys.exit(3)
+
+if __name__ == "__main__":
+    with open_session(role="actor") as prof:
+        model = train(prof, steps=(1, 2))
+        child = multiprocessing.get_context("{method}").Process(target=work)
+        child.start()
+        child.join()
+        print("state child code", child.exitcode, flush=True)
+        train(prof, steps=(3, 4, 5), model=model)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_with_a_session_of_its_own_joins_the_run(lab, method):
+    """Another role in a process that multiprocessing started: both are whole, in one folder."""
+    script = CHILDREN.format(method=method, session='open_session(role="critic")')
+
+    told = lab.both(script, model="floats", env=ONE_RUN, **ROLES)
+
+    assert "state child code 3" in told.real.states
+    assert sorted(told.captures) == sorted(
+        2 * [f"{step}/update faulty whole" for step in (1, 2, 3)]
+    )
+    assert told.processes == ["actor 0/1 ended", "critic 0/1 ended"]
+    assert told.notes == told.problems == told.log == []
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_without_a_session_is_no_part_of_the_run(lab, method):
+    """What it trains is what it trained, and the run knows of the parent alone."""
+    script = CHILDREN.format(method=method, session="Bare()")
+
+    told = lab.both(script, model="floats", env=ONE_RUN)
+
+    assert "state child code 3" in told.real.states
+    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == told.problems == told.log == []
+
+
+@pytest.mark.parametrize("end", ["prof.close()", "pass"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_closes_its_session_at_its_end(lab, method, end):
+    """Children of multiprocessing end without atexit; their sessions are closed all the same."""
+    script = f"""
+import multiprocessing
+
+def work():
+    prof = open_session(role="critic")
+    train(prof, who="child ")
+    {end}
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("{method}").Process(target=work)
+    child.start()
+    child.join()
+    print("state child code", child.exitcode, flush=True)
+"""
+    told = lab.both(script, model="floats", **ROLES)
+
+    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
+    assert told.processes == ["critic 0/1 ended"]
+    assert told.problems == ["actor 0/1 is missing"]
+    assert told.notes == told.log == []
+
+
+def test_a_daemon_that_its_parent_ends_is_said_to_have_died(lab):
+    """Its open window is lost, what it exported before is whole, its parent's windows are too."""
+    script = """
+import multiprocessing
+
+def serve(ready):
+    def within(step):
+        if step == 2:
+            ready.send("serving")
+            time.sleep(600)
+
+    prof = open_session(role="critic")
+    train(prof, who="daemon ", within=within, between=lambda step: settle(prof, 1))
+
+here, there = multiprocessing.Pipe()
+daemon = multiprocessing.get_context("fork").Process(target=serve, args=(there,), daemon=True)
+daemon.start()
+here.recv()
+with open_session(role="actor") as prof:
+    train(prof)
+"""
+    told = lab.both(script, tool="torch", **ROLES)
+
+    runs = {run.processes[0].target.role: run for run in told.runs}
+    assert captures(runs["actor"]) == [f"{step}/update torch whole" for step in (1, 2, 3)]
+    assert captures(runs["critic"]) == ["1/update torch whole", "2/update torch lost"]
+    assert [runs[role].processes[0].state for role in ("actor", "critic")] == ["ended", "died"]
+    assert told.log == []
+
+
+def test_ranks_that_torch_spawned_share_a_run(lab):
+    """torch.multiprocessing.spawn: two ranks, each its windows, one folder."""
+    script = """
+import torch.multiprocessing
+
+def work(rank):
+    with open_session(rank=rank, world_size=2) as prof:
+        train(prof, who=f"rank {rank} ")
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(work, nprocs=2)
+"""
+    roles = {"actor": {"ranks": "all", "phases": ["update"]}}
+
+    told = lab.both(script, env=ONE_RUN, tool="torch", roles=roles)
+
+    assert len(told.real.states) == 10
+    assert told.captures == [f"{s}/update torch whole" for s in (1, 2, 3) for _ in range(2)]
+    assert told.processes == ["actor 0/2 ended", "actor 1/2 ended"]
+    assert told.notes == told.problems == told.log == []

@@ -1,0 +1,165 @@
+"""Folders that are full, read-only, no folders, or removed while training runs."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from tests.faults import disks
+
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+with open_session() as prof:
+    train(prof)
+"""
+
+LIMITED = """
+import resource
+from pathlib import Path
+
+def limit(step):
+    settle(prof, 1)
+    if step == 1 and prof.run_dir is not None:
+        (manifest,) = prof.run_dir.glob("manifest/*")
+        size = manifest.stat().st_size + 100  # less than a line
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    if step == {until}:
+        resource.setrlimit(resource.RLIMIT_FSIZE, 2 * (resource.RLIM_INFINITY,))
+
+with open_session() as prof:
+    train(prof, between=limit)
+"""
+
+
+def test_a_disk_that_is_full_for_a_while_loses_nothing(lab):
+    """What the manifest could not take waits, and is there once there is room again."""
+    told = lab.both(LIMITED.format(until=4))
+
+    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == told.problems == []
+    assert len([line for line in told.log if "File too large" in line]) == 1
+
+
+@pytest.mark.parametrize("tool", ["torch", "faulty"])
+def test_a_disk_that_stays_full_keeps_what_it_has(lab, tool):
+    """The windows before are whole; the line that did not fit is said to be cut."""
+    told = lab.both(LIMITED.format(until=6), tool=tool)  # there is no step 6
+
+    (manifest,) = (told.run.path / "manifest").iterdir()
+    assert told.captures == [f"1/update {tool} whole"]
+    assert told.processes == ["actor 0/1 died"]
+    assert told.notes == []
+    assert told.problems == [f"manifest/{manifest.name}: 1 cut line skipped"]
+    assert len([line for line in told.log if "File too large" in line]) == 1
+
+
+FILLED = """
+def fill():
+    settle(prof, 1)
+    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(512))
+
+filler = os.environ["FAULTS_DISK"] + "/filler"
+with open_session() as prof:
+    train(prof, between=lambda step: step == 1 and fill())
+os.unlink(filler)
+"""
+
+
+@pytest.mark.parametrize("tool", ["torch", "faulty"])
+def test_a_run_folder_without_room_keeps_what_it_has(lab, tool):
+    """On a disk that really is full windows before stay whole, and none after is said to be."""
+    with disks.tmpfs(lab.runs, "size=256k"):
+        told = lab.both(FILLED, tool=tool, env={"FAULTS_DISK": str(lab.runs)})
+
+        later = {row.split()[2] for row in told.captures[1:]}
+        assert told.captures[0] == f"1/update {tool} whole"
+        assert later <= {"failed", "lost"}
+        assert told.processes == ["actor 0/1 died"]
+        assert len([line for line in told.log if line.startswith("helper thread: OSError")]) == 1
+
+
+@pytest.mark.parametrize("tool", ["torch", "faulty"])
+def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab, tool):
+    """Those before are whole; of each later one it is said that there was no space."""
+    with disks.tmpfs(lab.scratch, "size=256k"):
+        told = lab.both(FILLED, tool=tool, env={"FAULTS_DISK": str(lab.scratch)})
+
+    reason = "OSError: [Errno 28] No space left on device"
+    assert told.captures == [
+        f"{step}/update {tool} {state}"
+        for step, state in enumerate(["whole", "failed", "failed"], 1)
+    ]
+    assert told.processes == ["actor 0/1 ended"]
+    assert {f"{step}/update {tool}: prepare: {reason}" for step in (2, 3)} <= set(told.notes)
+    assert told.problems == []
+    assert told.log.count(f"{tool}.prepare: {reason}") == 1
+
+
+@pytest.mark.parametrize("key", ["run_dir", "scratch_dir"])
+@pytest.mark.parametrize("place", ["a file", "/proc", "read-only"])
+def test_a_folder_that_cannot_be_made_leaves_rlprof_off(lab, place, key):
+    """Training runs as without it; the log says that it stays off, and why."""
+    (lab.home / "a file").write_text("")
+    folder = lab.home / place / "folder"
+    disk = disks.tmpfs(lab.home / place, "ro") if place == "read-only" else nullcontext()
+
+    with disk:
+        told = lab.both(TRAIN, tool="torch", **{key: str(folder)})
+
+    assert told.runs == []
+    assert [path for path in lab.runs.glob("*") if key == "scratch_dir"] == []
+    assert told.log[0] == "rlprof stays off in this process"
+    assert told.log[1].startswith("open: ")
+    assert len(told.log) == 2
+
+
+REMOVED = """
+import shutil
+
+def remove(step):
+    if step == 2:
+        shutil.rmtree(os.environ["FAULTS_FOLDER"], ignore_errors=True)
+
+def between(step):
+    if step == 1:
+        settle(prof, 1)
+    if "{place}" == "between":
+        remove(step)
+
+with open_session() as prof:
+    train(prof, within=remove if "{place}" == "within" else nothing, between=between)
+"""
+
+
+@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
+def test_a_run_folder_removed_in_mid_run(lab, place, tool):
+    """Nothing more can be kept; training goes on, and the log says once what became of the run."""
+    told = lab.both(REMOVED.format(place=place), tool=tool, env={"FAULTS_FOLDER": str(lab.runs)})
+
+    assert told.runs == []
+    assert len(told.log) == 1
+    assert told.log[0].endswith("was removed; what is in it is lost")
+
+
+@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
+def test_a_scratch_folder_removed_in_mid_run(lab, place, tool):
+    """The window whose raw data went with it is failed; those before and after are whole."""
+    script = REMOVED.format(place=place)
+    lab.keeps_scratch = False
+
+    told = lab.both(script, tool=tool, env={"FAULTS_FOLDER": str(lab.scratch)})
+
+    assert told.captures == [
+        f"{step}/update {tool} {state}"
+        for step, state in enumerate(["whole", "failed", "whole"], 1)
+    ]
+    assert told.processes == ["actor 0/1 ended"]
+    assert any("No such file or directory: 'SCRATCH" in note for note in told.notes)
+    assert {"2/update"} == {note.split()[0] for note in told.notes}
+    assert told.problems == []
+    assert len([line for line in told.log if line.startswith(f"{tool}.export: ")]) == 1

@@ -1,0 +1,175 @@
+"""A hook that never returns: cut where it can be, and where it cannot the manifest shows where.
+
+A tool that runs anywhere in the process is given up when its time is over. What is called on the
+working thread (every hook of a tool of a thread; of any tool the ranges) holds the step for ever,
+and so does, wherever it is called, what holds the interpreter.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.faults.harness import wait_for
+
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+with open_session() as prof:
+    train(prof, between=lambda step: step == 1 and settle(prof, {captures}))
+"""
+
+LIMITS = {
+    "configure_timeout_s": 1,
+    "start_timeout_s": 0.5,
+    "stop_timeout_s": 0.5,
+    "export_timeout_s": 2,
+}
+
+LATE = "was not answered within"
+REFUSED = "start: not started: configure was not answered within configure_timeout_s 1"
+
+GIVEN_UP = {
+    "configure": (
+        ["failed", "failed", "failed"],
+        [f"{step}/update anywhere: {REFUSED}" for step in (1, 2, 3)],
+    ),
+    "start": (
+        ["whole", "failed", "failed"],
+        [
+            f"2/update anywhere: start: CaptureError: start {LATE} start_timeout_s 0.5; "
+            + "anywhere is not used again",
+            f"3/update anywhere: start: not started: start {LATE} start_timeout_s 0.5",
+        ],
+    ),
+    "stop": (
+        ["whole", "failed", "failed"],
+        [
+            f"2/update anywhere: stop: CaptureError: stop {LATE} stop_timeout_s 0.5; "
+            + "anywhere is not used again; raw data are kept in SCRATCH",
+            f"3/update anywhere: start: not started: stop {LATE} stop_timeout_s 0.5",
+        ],
+    ),
+}
+"""Hook that hangs → what becomes of the three windows, and what is said of them."""
+
+
+@pytest.mark.parametrize("hook", GIVEN_UP)
+def test_a_tool_of_the_process_is_given_up(lab, hook):
+    """The step goes on after the hook's time; the tool is not used again, others are."""
+    states, notes = GIVEN_UP[hook]
+    broken = {"anywhere": {"hook": hook, "how": "sleep"}}
+    script = TRAIN.format(captures=2)
+
+    told = lab.both(script, tool=["torch", "anywhere"], tools=broken, limits=LIMITS)
+
+    assert told.captures == [
+        row
+        for step, state in enumerate(states, 1)
+        for row in (f"{step}/update torch whole", f"{step}/update anywhere {state}")
+    ]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == notes
+    limit = f"{hook}_timeout_s"
+    error = f"CaptureError: {hook} was not answered within {limit} {LIMITS[limit]}"
+    said = f"{error}; anywhere is not used again"
+    problems = [f"actor 0/1: anywhere: configure: {said}"] if hook == "configure" else []
+    assert told.problems == problems
+    assert told.log == [f"anywhere.{hook}: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "how"),
+    [("faulty", "sleep"), ("faulty", "hold"), ("faulty", "suspend"), ("anywhere", "sleep")],
+)
+def test_an_export_is_killed_at_its_deadline(lab, tool, how):
+    """Asleep, holding its interpreter, or suspended: the helper goes, the raw data stay."""
+    broken = {tool: {"hook": "export", "how": how}}
+    script = TRAIN.format(captures=1)
+
+    told = lab.both(script, tool=tool, tools=broken, limits=LIMITS)
+
+    error = "export: took longer than export_timeout_s 2; raw data are kept in SCRATCH"
+    assert told.captures == [
+        f"{step}/update {tool} {state}"
+        for step, state in enumerate(["whole", "failed", "whole"], 1)
+    ]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == [f"2/update {tool}: {error}"]
+    assert told.problems == []
+    assert told.log == [f"{tool}.{error.replace(': ', ': ', 1)}"]
+
+
+HELD = [
+    *[("faulty", "sleep", hook) for hook in ("push", "pop", "minibatch")],
+    *[("anywhere", "sleep", hook) for hook in ("pop", "minibatch")],
+    *[(tool, "hold", hook) for tool in ("faulty", "anywhere") for hook in ("start", "stop")],
+]
+"""Tool, what it does, hook: what nobody can cut in the training process."""
+
+
+@pytest.mark.parametrize(("tool", "how", "hook"), HELD)
+def test_what_nobody_can_cut_holds_the_step_and_is_on_disk(lab, tool, how, hook):
+    """Window and tool were on disk before; killed, it reads as lost, and those before as whole."""
+    broken = {tool: {"hook": hook, "how": how}}
+    script = TRAIN.format(captures=1)
+
+    told = lab.both(script, tool=tool, tools=broken, limits=LIMITS, cut=1, act=kill(lab))
+
+    assert told.captures == [f"1/update {tool} whole", f"2/update {tool} lost"]
+    assert told.processes == ["actor 0/1 died"]
+    assert told.notes == told.problems == told.log == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "hook"), [("faulty", "start"), ("faulty", "stop"), ("anywhere", "push")]
+)
+def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
+    """The helper thread sees the step wait, and says once for which hook of which tool."""
+    broken = {tool: {"hook": hook, "how": "sleep"}}
+    script = TRAIN.format(captures=2)
+
+    told = lab.both(
+        script, tool=["torch", tool], tools=broken, limits=LIMITS, cut=1,
+        act=kill(lab, "has not returned"),
+    )  # fmt: skip
+
+    assert told.captures == [
+        "1/update torch whole",
+        f"1/update {tool} whole",
+        "2/update torch lost",
+        f"2/update {tool} failed",
+    ]
+    assert told.processes == ["actor 0/1 died"]
+    assert told.problems == []
+    for said, who in (
+        (told.notes, f"2/update {tool}: {hook}: "),
+        (told.log, f"{tool}.{hook} hangs: "),
+    ):
+        assert [who] == [line.partition("has not returned for ")[0] for line in said]
+
+
+@pytest.mark.parametrize("how", ["sleep", "hold"])
+def test_a_configure_that_nobody_can_cut_holds_the_opening(lab, how):
+    """Which tool it was is on disk before; no window was opened."""
+    broken = {"faulty": {"hook": "configure", "how": how}}
+    script = TRAIN.format(captures=1)
+
+    told = lab.both(script, tool="faulty", tools=broken, limits=LIMITS, cut=0, act=kill(lab))
+
+    assert told.captures == []
+    assert told.processes == ["actor 0/1 died"]
+    assert told.problems == ["actor 0/1: faulty: configure: never returned"]
+
+
+def kill(lab, said=""):
+    """Return what kills a child once it has hung in a hook for a while and logged *said*."""
+
+    def act(child):
+        wait_for(lab.reached, "the hook that hangs")
+        time.sleep(1.2)  # longer than limits here, and than the helper thread takes to write
+        wait_for(lambda: said in child.err.read_text(), said)
+        child.kill()
+
+    return act

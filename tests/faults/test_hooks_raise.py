@@ -1,0 +1,111 @@
+"""A hook that raises, or exits: one capture is the worse for it, and the manifest says why."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+with open_session() as prof:
+    train(prof)
+"""
+
+OUTCOMES = {
+    "configure": ["failed", "failed", "failed"],
+    "start": ["whole", "failed", "whole"],
+    "push": ["whole", "partial", "whole"],
+    "pop": ["whole", "partial", "whole"],
+    "minibatch": ["whole", "partial", "whole"],
+    "stop": ["whole", "partial", "whole"],
+    "export": ["whole", "failed", "whole"],
+}
+"""Hook that goes wrong in step 2 → what becomes of the windows of steps 1, 2 and 3."""
+
+STRICT = {hook: states[:2] for hook, states in OUTCOMES.items()} | {"configure": []}
+"""The same with strict: true, where step 2 is the last."""
+
+TOOLS = {"faulty": ("torch", ["torch", "faulty"]), "anywhere": ("floats", ["anywhere"])}
+"""Tool that goes wrong, on the thread or anywhere → what is trained, and all tools."""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("hook", OUTCOMES)
+def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool):
+    """Training, the other windows and the other tools go on; note and log say which hook it was."""
+    model, tools = TOOLS[tool]
+
+    told = lab.both(TRAIN, model=model, tool=tools, tools={tool: {"hook": hook}})
+
+    assert told.captures == rows(tools, tool, OUTCOMES[hook])
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.problems == problems(hook, tool, f"RuntimeError: {hook} went wrong")
+    assert told.notes == notes(hook, tool)
+    assert len(told.log) == 1
+    assert f"{tool}.{hook}: RuntimeError: {hook} went wrong" in told.log[0]
+
+
+EXITS = [*(("faulty", hook) for hook in OUTCOMES), ("anywhere", "start"), ("anywhere", "stop")]
+
+
+@pytest.mark.parametrize(("tool", "hook"), EXITS)
+def test_a_hook_that_exits_does_not_end_training(lab, hook, tool):
+    """SystemExit from a hook is the plugin's: it is recorded as any other error."""
+    told = lab.both(TRAIN, model="floats", tool=tool, tools={tool: {"hook": hook, "how": "exit"}})
+
+    assert told.captures == rows([tool], tool, OUTCOMES[hook])
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.problems == problems(hook, tool, "SystemExit: 9")
+    assert len(told.log) == 1
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("hook", ["configure", "start", "push", "pop", "minibatch", "stop"])
+def test_strict_passes_the_error_on(lab, hook, tool):
+    """With strict: true it ends the job, with what was recorded until then exported."""
+    broken = {tool: {"hook": hook}}
+    done = 0 if hook == "configure" else 1
+
+    told = lab.both(TRAIN, tool=tool, tools=broken, strict=True, cut=done)
+
+    assert told.real.code == 1
+    assert told.real.err.splitlines()[-1] == f"RuntimeError: {hook} went wrong"
+    assert told.captures == rows([tool], tool, STRICT[hook])
+    assert [f"{hook} went wrong" in note for note in told.notes[:1]] == [True] * done
+    assert told.processes == ["actor 0/1 ended"]
+
+
+def test_an_export_is_never_strict(lab):
+    """It happens later and elsewhere: nobody is there to be told by an exception."""
+    broken = {"faulty": {"hook": "export"}}
+
+    told = lab.both(TRAIN, tool="faulty", tools=broken, strict=True)
+
+    assert told.captures == rows(["faulty"], "faulty", OUTCOMES["export"])
+    assert told.notes == notes("export", "faulty")
+
+
+def rows(tools, broken, states):
+    """Say what `Told.captures` should be: the other tools are whole."""
+    return [
+        f"{step}/update {tool} {state if tool == broken else 'whole'}"
+        for step, state in enumerate(states, 1)
+        for tool in tools
+    ]
+
+
+def problems(hook, tool, error):
+    """Say what the problems should be: configure belongs to no window."""
+    return [f"actor 0/1: {tool}: configure: {error}"] if hook == "configure" else []
+
+
+def notes(hook, tool):
+    """Say what the notes should be."""
+    error = f"RuntimeError: {hook} went wrong"
+    if hook == "configure":
+        return [f"{step}/update {tool}: start: not started: {error}" for step in (1, 2, 3)]
+    kept = "; raw data are kept in SCRATCH" if hook == "export" else ""
+    twice = (
+        [f"2/update {tool}: {hook}: failed 2 times in this window"] if hook in "push pop" else []
+    )
+    return [f"2/update {tool}: {hook}: {error}{kept}", *twice]

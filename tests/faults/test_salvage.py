@@ -1,0 +1,87 @@
+"""What a killed process has left is exported by `rlprof salvage`, and what is lost is said."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from tests.faults.harness import wait_for
+from tests.faults.told import assert_exported, captures
+
+pytestmark = pytest.mark.slow
+
+CLOSED = """
+prof = open_session()
+train(prof)
+print("trained", flush=True)
+time.sleep(600)
+"""
+
+
+def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
+    """Killed while the first of many exports runs: salvaged, every window is whole."""
+    waits = {"faulty": {"hook": "export", "how": "wait", "at": 1}}
+
+    def kill(child):
+        wait_for(lambda: "trained" in child.out.read_text(), "training")
+        wait_for(lambda: child.bare or (lab.reached() and closed(lab)), "three closed windows")
+        child.kill()
+        if not child.bare:
+            lab.go_on()
+
+    told = lab.both(CLOSED, tool=["torch", "faulty"], tools=waits, act=kill)
+    salvaged = lab.rlprof("salvage", told.run.path)
+
+    run = rlprof.read(told.run.path)
+    lost = [row for row in told.captures if row.endswith("lost")]
+    assert len(lost) >= 4
+    assert salvaged.code == 0
+    assert captures(run) == [
+        f"{s}/update {tool} whole" for s in (1, 2, 3) for tool in ("torch", "faulty")
+    ]
+    assert len(lost) == sum("salvaged: " in note for c in run.captures for note in c.notes)
+    assert_exported(run)
+
+
+def closed(lab):
+    """Say whether the manifest has all three windows of both tools closed."""
+    (path,) = lab.runs.iterdir()
+    return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
+
+
+@pytest.mark.parametrize(("tool", "state"), [("torch", "lost"), ("faulty", "partial")])
+def test_a_window_that_was_never_closed_is_partial_at_best(lab, tool, state):
+    """What the tool has written until then is exported; that its end is missing is said."""
+    script = """
+def kill(step):
+    if step == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+prof = open_session()
+train(prof, within=kill, between=lambda step: settle(prof, 1))
+"""
+    told = lab.both(script, tool=tool)
+    salvaged = lab.rlprof("salvage", told.run.path)
+
+    run = rlprof.read(told.run.path)
+    assert salvaged.code == (0 if state == "partial" else 1)
+    assert captures(run) == [f"1/update {tool} whole", f"2/update {tool} {state}"]
+    assert any("the window was never closed" in note for note in run.captures[1].notes)
+    assert_exported(run)
+
+
+def test_what_a_tool_kept_that_never_stopped_is_not_lost(lab):
+    """A tool was given up in its stop: the raw data that stayed where they were are salvaged."""
+    hangs = {"anywhere": {"hook": "stop", "how": "sleep"}}
+    script = """
+with open_session() as prof:
+    train(prof)
+"""
+    told = lab.both(script, tool="anywhere", tools=hangs, limits={"stop_timeout_s": 0.5})
+    salvaged = lab.rlprof("salvage", told.run.path)
+
+    run = rlprof.read(told.run.path)
+    assert told.captures[1] == "2/update anywhere failed"
+    assert salvaged.code == 0
+    assert captures(run)[1].split()[2] in ("whole", "partial")
+    assert_exported(run)

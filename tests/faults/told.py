@@ -1,0 +1,140 @@
+"""What became of a script without rlprof and with it, in words that tests can compare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cached_property
+from gzip import GzipFile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+import rlprof
+from rlprof.rundir import find_runs
+from tests.faults import processes
+
+if TYPE_CHECKING:
+    from tests.faults.harness import Lab
+
+
+@attrs.frozen
+class Ended:
+    """How a process ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def states(self) -> list[str]:
+        """The lines that tell the state of the model."""
+        return sorted(line for line in self.out.splitlines() if line.startswith("state "))
+
+
+@attrs.define(slots=False)
+class Told:
+    """What the two runs of a script came to."""
+
+    lab: Lab
+    bare: Ended
+    real: Ended
+    pid: int
+
+    def assert_harmless(self, cut: int | None = None) -> None:
+        """Training was what it is without rlprof, what was kept is whole, and nobody is left."""
+        assert self.bare.states[:cut] == self.real.states
+        assert cut is not None or self.bare.code == self.real.code
+        assert processes.left_behind(self.lab.home, [self.pid]) == []
+        for run in self.runs:
+            assert_exported(run)
+            if self.lab.keeps_scratch:
+                assert_raw_data_kept(run)
+
+    @property
+    def runs(self):
+        """All runs that are there."""
+        return [rlprof.read(path) for path in find_runs(self.lab.runs)]
+
+    @cached_property
+    def run(self):
+        """The only run."""
+        (run,) = self.runs
+        return run
+
+    @property
+    def captures(self) -> list[str]:
+        """Every capture in words: `3/update torch whole`."""
+        return captures(self.run)
+
+    @property
+    def notes(self) -> list[str]:
+        """Every note in words, once: `3/update torch: start: RuntimeError: …`."""
+        said = [
+            f"{capture.window.id} {capture.tool}: {note}"
+            for capture in self.run.captures
+            for note in capture.notes
+        ]
+        return [self.plain(text) for text in dict.fromkeys(said)]
+
+    @property
+    def processes(self) -> list[str]:
+        """Every process in words: `actor 0/1 ended`."""
+        return [f"{process.target} {process.state}" for process in self.run.processes]
+
+    @property
+    def problems(self) -> list[str]:
+        """What the reader found wrong, what was skipped and who is missing."""
+        skipped = [f"step {s.step} was skipped: {s.reason}" for s in self.run.skipped]
+        missing = [f"{target} is missing" for target in self.run.missing]
+        return [self.plain(problem) for problem in [*self.run.problems, *skipped, *missing]]
+
+    @property
+    def log(self) -> list[str]:
+        """What rlprof logged, without who said it and that training goes on."""
+        lines = [line.partition(": ") for line in self.real.err.splitlines()]
+        return [
+            self.plain(text.removesuffix("; training goes on"))
+            for who, _, text in lines
+            if who.count("/") == 1 and who.split()[0] in ("actor", "critic", "rollout")
+        ]
+
+    def plain(self, text: str) -> str:
+        """Say *text* without what differs from run to run: RUN, SCRATCH of a capture, HOME."""
+        for run in self.runs:
+            for capture in run.captures:
+                text = text.replace(capture.scratch, "SCRATCH")
+            text = text.replace(str(run.path), "RUN")
+        return text.replace(str(self.lab.home), "HOME")
+
+
+def captures(run) -> list[str]:
+    """Every capture of *run* in words."""
+    return [f"{c.window.id} {c.tool} {c.state}" for c in run.captures]
+
+
+def assert_raw_data_kept(run) -> None:
+    """What was recorded and not exported still lies where the manifest says.
+
+    `torch` writes nothing before it is stopped, so a window that was cut leaves nothing.
+    """
+    for capture in run.captures:
+        if capture.start_s is None or capture.artifacts or capture.state == "empty":
+            continue
+        if capture.closed_ns is not None or capture.tool != "torch":
+            raw = [path for path in Path(capture.scratch).rglob("*") if path.is_file()]
+            assert {path.name for path in raw} - {"capture.json", "export.log"}
+
+
+def assert_exported(run) -> None:
+    """Every artifact the manifest names is there, as it was written, and can be read."""
+    for capture in run.captures:
+        for artifact in capture.artifacts:
+            data = (run.path / artifact.path).read_bytes()
+            assert (artifact.size, artifact.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+            if artifact.format == "chrome-trace":
+                data = GzipFile(run.path / artifact.path).read()
+                assert json.loads(data)["rlprof"]["run"] == run.run_id
+            else:
+                assert isinstance(json.loads(data), list)
