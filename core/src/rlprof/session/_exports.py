@@ -44,6 +44,8 @@ class Exports:
     """The queue; `poll` moves it on and never waits."""
 
     def __init__(self, timeout_s: float, discard: Callable[[Path], None]) -> None:
+        self.is_here = False
+        """Whether an export is going on in this very process."""
         self._timeout_s = timeout_s
         self._discard = discard
         self._waiting: deque[Job] = deque()
@@ -73,7 +75,9 @@ class Exports:
         if self._waiting:
             job = self._waiting.popleft()
             if job.in_process:
+                self.is_here = True
                 export(job.folder, job.out, job.root)
+                self.is_here = False
                 return lines + self._result(job, 0)
             try:
                 self._running = (job, _spawn(job, self._timeout_s), time.monotonic())

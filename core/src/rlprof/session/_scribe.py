@@ -127,7 +127,10 @@ class Scribe:
         self._wake.set()
         turns, since = self._turns, time.monotonic()
         told = since
-        while self._thread.is_alive() and time.monotonic() - since < _STUCK_S:
+        while self._thread.is_alive():
+            patience = self._limits.export_timeout_s if self.exports.is_here else _STUCK_S
+            if time.monotonic() - since > patience:
+                break
             self._thread.join(0.5)
             if self._turns != turns:  # it moves; how long exports take is bounded by themselves
                 turns, since = self._turns, time.monotonic()

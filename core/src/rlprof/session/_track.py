@@ -52,6 +52,8 @@ class Track:
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
         self._demand: Demand | None = None
+        self._due_step: int | None = None
+        """The step that is going on, if it is one to record."""
         self._asked: dict[str, Sequence[ToolUse]] = {}
         self._served: dict[str, list[int]] = {}
         self._used: set[str] = set()
@@ -99,6 +101,7 @@ class Track:
         if self._demand is not None:
             self._served.setdefault(self._demand.id, [])
             self._take(self._asked[self._demand.id])
+        self._due_step = step if step in self._rule.steps else None
         if not is_busy:
             self._open_window(self._rule.at_step(step), None, step)
 
@@ -110,6 +113,8 @@ class Track:
     def enter_phase(self, scope: Scope) -> None:
         """Open the phase's window if one is due, and its range if one is open."""
         if self._open is None:
+            if self._due_step is None:
+                return  # nearly always
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
             self._open_window(window, scope, scope.step)
         if self._open is not None and self._open.is_recording:
