@@ -9,8 +9,6 @@ import pytest
 from rlprof.testing import EngineTests, ExporterTests, ToolTests, _drive, overrides
 from tests.kit import engines, exporters, heavy_tool, tools
 
-_drive.ANSWER_S = 3  # a bad engine hangs, and this is how long it may
-
 
 def _offered(self):
     return None
@@ -31,33 +29,69 @@ _ELSEWHERE = (
     "test_a_session_records_whole_windows",
     "test_recording_does_not_change_the_work",
     "test_two_at_once_are_refused_or_both_record",
+    "test_the_command_line_runs_it",
 )
 _GO_ELSEWHERE = {
     tools.Good, tools.ImportsAtLaunch, tools.AnswersDifferently, tools.WritesAtLaunch,
     tools.SetsTheEnvironment, tools.RemembersInTheProcess, tools.WantsToBeAlone,
     tools.ClaimsToBeAlone, tools.ChangesTheWork, tools.NamesItsFilesAlike,
-    heavy_tool.ImportsHeavily,
+    heavy_tool.ImportsHeavily, exporters.GoodExporter, engines.AwaitsTheEngine,
 }  # fmt: skip
 """The others leave out the laws that need processes: those take most of the time."""
 _left_out = overrides("needs processes, and breaks no law there")(_offered)
 
-for _plugin in (*vars(tools).values(), heavy_tool.ImportsHeavily):
-    if isinstance(_plugin, type) and issubclass(_plugin, tools.Good):
+
+def _in_process(base, plugin):
+    laws = [] if plugin in _GO_ELSEWHERE else [law for law in _ELSEWHERE if hasattr(base, law)]
+    return dict.fromkeys(laws, _left_out)
+
+
+def _own_classes(module):
+    return [one for one in vars(module).values() if isinstance(one, type)
+            and one.__module__ == module.__name__ and one.__doc__ is not None]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _impatient(request, monkeypatch):
+    """Give an engine that hangs less time than others."""
+    if getattr(request.cls, "plugin", None) is engines.WaitsForTheDead:
+        monkeypatch.setattr(_drive, "ANSWER_S", 2)
+
+
+for _plugin in (*_own_classes(tools), tools.NoDocstring, heavy_tool.ImportsHeavily):
+    if issubclass(_plugin, tools.Good):
         globals()[f"Test{_plugin.__name__}"] = _tests(
-            ToolTests, _plugin, options={} if _plugin is tools.ParsesBadly else {"count": 3},
+            ToolTests,
+            _plugin,
+            options={} if _plugin is tools.ParsesBadly else {"count": 3},
             heavy=("colorsys",),
-            **({} if _plugin in _GO_ELSEWHERE else dict.fromkeys(_ELSEWHERE, _left_out)),
-        )  # fmt: skip
-
-for _plugin in vars(exporters).values():
-    if isinstance(_plugin, type) and _plugin.__module__ == exporters.__name__:
-        globals()[f"Test{_plugin.__name__}"] = _tests(ExporterTests, _plugin)
-
-for _plugin in vars(engines).values():
-    if isinstance(_plugin, type) and _plugin.__module__ == engines.__name__:
-        globals()[f"Test{_plugin.__name__}"] = _tests(
-            EngineTests, _plugin, engine=engines.engine, work=engines.work, kill=engines.kill
+            **_in_process(ToolTests, _plugin),
         )
+
+for _plugin in _own_classes(exporters):
+    declared = _in_process(ExporterTests, _plugin)
+    globals()[f"Test{_plugin.__name__}"] = _tests(ExporterTests, _plugin, **declared)
+
+for _plugin in _own_classes(engines):
+    if issubclass(_plugin, engines.Mini) and _plugin is not engines.AwaitsOnItsLoop:
+        globals()[f"Test{_plugin.__name__}"] = _tests(
+            EngineTests,
+            _plugin,
+            engine=engines.engine,
+            work=engines.work,
+            kill=engines.kill,
+            **_in_process(EngineTests, _plugin),
+        )
+
+
+TestAwaitsOnItsLoop = _tests(
+    EngineTests,
+    engines.AwaitsOnItsLoop,
+    engine=engines.async_engine,
+    work=engines.async_work,
+    kill=engines.kill,
+    loop=lambda self, handle: handle.loop,
+)
 
 
 class _QuickTests(ToolTests):

@@ -85,6 +85,7 @@ EXPECTED = {
     "TestRemembersTheLastRun": {"test_two_runs_do_not_mix"},
     "TestGoodEngine": set(),
     "TestAwaitsTheEngine": set(),
+    "TestAwaitsOnItsLoop": set(),
     "TestCannotBeKilled": set(),
     "TestPassesOnItsErrors": {
         "test_a_second_start_is_refused_or_harmless",

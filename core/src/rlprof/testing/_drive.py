@@ -30,6 +30,8 @@ EXPORT_S = 120
 """How long the kit waits for an export or a launch in another process."""
 ANSWER_S = 60
 """How long it waits for a hook that is called on a thread of its own."""
+PATIENT = {"start_timeout_s": float(ANSWER_S), "stop_timeout_s": float(ANSWER_S)}
+"""Limits of the kit's own sessions: a machine that is busy with tests breaks no law."""
 FIRST = Window(7, 8, "update_actor")
 SECOND = Window(9, 10, "update_actor")
 _RUN_ID = "kit-run"

@@ -11,7 +11,7 @@ import rlprof
 from rlprof import plugins
 from rlprof.errors import CaptureError
 from rlprof.session._link import Link
-from rlprof.testing._drive import FIRST, Driven, structured
+from rlprof.testing._drive import FIRST, PATIENT, Driven, structured
 from rlprof.testing._windows import WindowTests
 from rlprof.types import Launch, Target
 
@@ -80,6 +80,7 @@ class EngineTests(WindowTests):
             "steps": {"every": 1},
             "roles": {"rollout": {"engine": name}},
             "engines": {name: dict(options)},
+            "limits": PATIENT,
         } | more
 
     @pytest.fixture(name="driven")

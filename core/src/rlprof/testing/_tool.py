@@ -11,7 +11,7 @@ import rlprof
 from rlprof import plugins
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
-from rlprof.testing._drive import Driven
+from rlprof.testing._drive import PATIENT, Driven
 from rlprof.testing._windows import WindowTests
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class ToolTests(WindowTests):
             "steps": {"every": 1},
             "roles": {"actor": {}},
             "tools": {name: dict(options)},
+            "limits": PATIENT,
         } | more
 
     def _session(self, config: Mapping[str, Any], home: Path, steps: int = 2) -> tuple[Run, Any]:
