@@ -10,7 +10,9 @@ from tests.fuzz import _loop
 from tests.fuzz._loop import Parser, fails, found, fuzz, shrink
 from tests.fuzz.parsers import NAMES, parser_named
 
-UNMENDED: dict[str, str] = {}
+UNMENDED = {
+    "config-0ff08221.bin": "what PyYAML says is passed on in full length",
+}
 """Inputs in `found/` that still break something, and what."""
 
 
