@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.faults import processes
 from tests.faults.told import Ended, Told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.faults import processes
 
 LIMITS = {"start_timeout_s": 5, "stop_timeout_s": 20, "export_timeout_s": 30}
 BOUND_S = 60
@@ -48,8 +52,11 @@ class Lab:
         }
         return base | changes
 
-    def start(self, script, *, model="torch", bare=False, env=None, **config):
-        """Start *script*; *config* holds changes to the config."""
+    def start(self, script, *, model="torch", bare=False, afresh=False, env=None, **config):
+        """Start *script*; *config* holds changes to the config.
+
+        With torch it is the child of a process that has imported it, unless *afresh*.
+        """
         self._started += 1
         stem = self.home / f"process_{self._started}"
         file, settings = stem.with_suffix(".py"), stem.with_suffix(".yaml")
@@ -59,7 +66,7 @@ class Lab:
         settings.write_text(json.dumps(self.config(**config)))
         told = {"FAULTS_BARE": "1"} if bare else {"RLPROF_CONFIG": str(settings)}
         told |= {"FAULTS_HOME": str(self.home), "FAULTS_MODEL": model, **(env or {})}
-        return self._launcher.start(file, told, warm=model == "torch", bare=bare)
+        return self._launcher.start(file, told, warm=model == "torch" and not afresh, bare=bare)
 
     def bare(self, script, *, model="torch", env=None, act=None):
         """Return how *script* ends without rlprof."""

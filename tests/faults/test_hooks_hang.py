@@ -28,6 +28,8 @@ LIMITS = {
 }
 
 LATE = "was not answered within"
+AGAIN = "anywhere is not used again"
+STOPPED = f"CaptureError: stop {LATE} stop_timeout_s 0.5; {AGAIN}; raw data are kept in SCRATCH"
 REFUSED = "start: not started: configure was not answered within configure_timeout_s 1"
 
 GIVEN_UP = {
@@ -38,16 +40,14 @@ GIVEN_UP = {
     "start": (
         ["whole", "failed", "failed"],
         [
-            f"2/update anywhere: start: CaptureError: start {LATE} start_timeout_s 0.5; "
-            + "anywhere is not used again",
+            f"2/update anywhere: start: CaptureError: start {LATE} start_timeout_s 0.5; {AGAIN}",
             f"3/update anywhere: start: not started: start {LATE} start_timeout_s 0.5",
         ],
     ),
     "stop": (
         ["whole", "failed", "failed"],
         [
-            f"2/update anywhere: stop: CaptureError: stop {LATE} stop_timeout_s 0.5; "
-            + "anywhere is not used again; raw data are kept in SCRATCH",
+            f"2/update anywhere: stop: {STOPPED}",
             f"3/update anywhere: start: not started: stop {LATE} stop_timeout_s 0.5",
         ],
     ),
@@ -73,7 +73,7 @@ def test_a_tool_of_the_process_is_given_up(lab, hook):
     assert told.notes == notes
     limit = f"{hook}_timeout_s"
     error = f"CaptureError: {hook} was not answered within {limit} {LIMITS[limit]}"
-    said = f"{error}; anywhere is not used again"
+    said = f"{error}; {AGAIN}"
     problems = [f"actor 0/1: anywhere: configure: {said}"] if hook == "configure" else []
     assert told.problems == problems
     assert told.log == [f"anywhere.{hook}: {said}"]

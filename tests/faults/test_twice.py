@@ -108,6 +108,64 @@ with open_session() as prof:
     assert told.notes == told.problems == told.log == []
 
 
+ON_A_THREAD = {"tools": {"torch": {"all_threads": False}}}
+"""torch is a tool of the thread then, as it is beside a GPU; stopped on another it is no trace."""
+
+ELSEWHERE = {
+    "left by a thread": """
+    phase = prof.phase("update")
+    phase.__enter__()
+    run(lambda: phase.__exit__(None, None, None))
+""",
+    "entered by a thread": """
+    phase = prof.phase("update")
+    run(phase.__enter__)
+    phase.__exit__(None, None, None)
+""",
+}
+"""What happens in step 2, where `run` calls on a thread of its own."""
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_tool_of_a_thread_that_is_stopped_on_another(lab, name):
+    """It loses that window and says so; the process lives."""
+    script = f"""
+def run(call):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+with open_session() as prof:
+    model = train(prof, steps=(1,))
+    prof.step(2)
+{ELSEWHERE[name]}
+    train(prof, steps=(3, 4, 5), model=model)
+"""
+    told = lab.both(script, tool="torch", **ON_A_THREAD)
+
+    assert told.captures[:2] == ["1/update torch whole", "2/update torch failed"]
+    assert told.processes == ["actor 0/1 ended"]
+    assert {"2/update"} == {note.split()[0] for note in told.notes[:1]}
+
+
+def test_a_window_of_a_thread_that_has_ended_does_not_end_the_process(lab):
+    """A worker thread leaves its phase open; closed by the main thread, that window is lost."""
+    script = """
+with open_session() as prof:
+    model = train(prof, steps=(1,))
+    prof.step(2)
+    worker = threading.Thread(target=prof.phase("update").__enter__)
+    worker.start()
+    worker.join()
+sys.exit(3)
+"""
+    told = lab.both(script, tool="torch", **ON_A_THREAD)
+
+    assert told.captures == ["1/update torch whole", "2/update torch failed"]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.real.code == 3
+
+
 def test_a_second_session_is_refused_and_the_first_goes_on(lab):
     """A process has one; who opens another is told so, and nothing is lost."""
     script = """

@@ -1,10 +1,29 @@
-"""The user's code raises or exits: the exception and the code are the user's, the data are kept."""
+"""The user's code, with no fault at all, and raising: what it does is the same with rlprof."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.faults.told import Told
+
 pytestmark = pytest.mark.slow
+
+
+def test_nothing_at_all_goes_wrong(lab):
+    """A fresh process trains what the forked ones of these tests do; every window is whole."""
+    script = """
+with open_session() as prof:
+    train(prof)
+"""
+    child = lab.start(script, tool="torch", afresh=True)
+
+    told = Told(lab, lab.bare(script), lab.finish(child), child.pid)
+
+    told.assert_harmless()
+    assert len(told.real.states) == 5
+    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == told.problems == told.log == []
 
 
 @pytest.mark.parametrize("tool", ["torch", "faulty"])

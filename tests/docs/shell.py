@@ -1,0 +1,121 @@
+"""Console blocks of a page, run as a reader runs them; their output compared by its shape."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGKILL
+
+import rlprof
+from rlprof.rundir import find_runs
+
+_RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+_LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+class Shell:
+    """A folder in which the commands of a page are run, one after the other."""
+
+    def __init__(self, home, env=None):
+        self.home = home
+        bin_ = home / "bin"
+        bin_.mkdir()
+        (bin_ / "torchrun").write_text(f'exec {sys.executable} -m torch.distributed.run "$@"\n')
+        (bin_ / "rlprof").write_text(f'exec {sys.executable} -m rlprof.cli "$@"\n')
+        (bin_ / "python").write_text(f'exec {sys.executable} "$@"\n')
+        for file in bin_.iterdir():
+            file.write_text("#!/bin/sh\n" + file.read_text())
+            file.chmod(0o755)
+        self._env = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
+        self._env |= {"PATH": f"{bin_}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+        self._env |= env or {}
+        self._runs = {}
+        self._background = []
+
+    def run(self, command):
+        """Run one command; return what it printed, on both streams as a terminal shows them."""
+        if command.startswith("rlprof capture"):
+            self._wait_for_a_live_run()
+        command = _RUN_ID.sub(self._real, command)
+        own = {"cwd": self.home, "env": self._env, "start_new_session": True}
+        if command.endswith("&"):
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            argv = ["bash", "-c", f"exec env {command[:-1]}"]
+            self._background.append(subprocess.Popen(argv, **own, **quiet))
+            return ""
+        done = subprocess.run(
+            ["bash", "-c", command], **own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, timeout=120,
+        )  # fmt: skip
+        killed = re.compile(r"^bash: .*(Killed).*$", re.MULTILINE)
+        return killed.sub("Killed", done.stdout)
+
+    def close(self):
+        """End what still runs in the background."""
+        for process in self._background:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+            process.wait()
+
+    def _real(self, found):
+        """Return the run that a page calls by an id of its own: the youngest when it is named."""
+        name = found[0]
+        if name not in self._runs:
+            self._runs[name] = find_runs(self.home / "outputs/profile")[-1].name
+        return self._runs[name]
+
+    def _wait_for_a_live_run(self):
+        deadline = time.monotonic() + 60
+        folder = self.home / "outputs/profile"
+        while not any(rlprof.read(run).is_running for run in find_runs(folder)):
+            assert time.monotonic() < deadline, "no run has begun"
+            time.sleep(0.1)
+
+
+def commands(block):
+    """Take a console block apart: each command with the output shown below it."""
+    found = re.split(r"^\$ ", block, flags=re.MULTILINE)
+    assert found[0] == "", f"a console block begins with a command: {block}"
+    for part in found[1:]:
+        command, _, output = part.partition("\n")
+        yield re.sub(r"\s+#.*", "", command), output
+
+
+def shape(text):
+    """Say *text* without what varies: numbers, sizes, times, ids, folders, widths of columns."""
+    lines = []
+    for line in text.splitlines():
+        plain = re.sub(r"(/tmp|/home|/work)[\w/.+-]*", "PATH", _RUN_ID.sub("RUN", line))
+        plain = re.sub(r"[\d.,]+( k?B| MB| ms| s| x)?\b", "#", plain)
+        plain = re.sub(r" on [\w.-]+(?=[;) ]|$)", " on HOST", plain)
+        if plain.split():
+            lines.append(" ".join(plain.split()))
+    return lines
+
+
+def agree(shown, printed):
+    """Whether *printed* is what is *shown*; a line `...` there stands for any number of lines."""
+    rest = shape(printed)
+    pieces = [shape(piece) for piece in re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)]
+    if rest[: len(pieces[0])] != pieces[0]:
+        return False
+    if len(pieces) == 1:
+        return rest == pieces[0]
+    rest = rest[len(pieces[0]) :]
+    for piece in pieces[1:-1]:
+        places = [n for n in range(len(rest)) if rest[n : n + len(piece)] == piece]
+        if not places:
+            return False
+        rest = rest[places[0] + len(piece) :]
+    return not pieces[-1] or rest[-len(pieces[-1]) :] == pieces[-1]
+
+
+def write(home, name, text):
+    """Write a block to the file it is said to be."""
+    Path(home, name).parent.mkdir(parents=True, exist_ok=True)
+    Path(home, name).write_text(text)
