@@ -34,7 +34,16 @@ def test_a_harmless_name_stays_as_it_is(name):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("a/b", "a-b"), ("a/b", "a b"), ("..", "."), ("", "x"), ("a" * 81, "a" * 82), ("é", "è")],
+    [
+        ("a/b", "a-b"),
+        ("a/b", "a b"),
+        ("..", "."),
+        ("", "x"),
+        ("a" * 81, "a" * 82),
+        ("é", "è"),
+        ("", "x-00000000"),
+        ("a/b", "a-b-07f4401c"),
+    ],
 )
 def test_names_that_clean_alike_stay_apart(one, other):
     """Two phases never share a folder because a path cannot hold their names."""
@@ -65,8 +74,10 @@ def test_a_target_is_named_by_role_and_number(target, words, folder):
         (Window(7, 8, "update"), "7", "7/update", "step_000007/update"),
         (Window(7, 8, "update", 2), "7", "7/update.2", "step_000007/update.2"),
         (Window(7, 8, "a/b"), "7", "7/a/b", "step_000007/a-b-07f4401c"),
+        (Window(7, 8, "step"), "7", "7/step", "step_000007/step-43b9fe3c"),
+        (Window(7, 8, "a.1"), "7", "7/a.1", "step_000007/a.1-ec8d7113"),
     ],
-    ids=["step", "stretch", "without end", "phase", "again", "unsafe"],
+    ids=["step", "stretch", "without end", "phase", "again", "unsafe", "ours", "as if again"],
 )
 def test_a_window_is_named_by_steps_and_phase(window, steps, name, folder):
     """Steps are counted with the last one included, as people say them."""

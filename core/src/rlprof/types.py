@@ -19,20 +19,30 @@ RunsOn = Literal["thread", "process", "node"]
 process, or from outside."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LOOKS_CHANGED = re.compile(r"-[0-9a-f]{8}\Z")
+_OURS = re.compile(r"step|.*\.[0-9]+", re.DOTALL)
+"""What a window without a phase, and one that came again, are called."""
 
 
 def safe_name(name: str) -> str:
     """Turn any text into one path component that stays where it is put.
 
-    Two names that differ only in what a path cannot hold get different components: what was
-    changed carries a checksum of the original.
+    Two names never get one component: what was changed carries a checksum of the original, and so
+    does what only looks as if.
     """
-    cleaned = _UNSAFE.sub("-", name).strip(".-")[:80]
-    if cleaned and cleaned == name:
-        return cleaned
+    if name and name == _cleaned(name) and not _LOOKS_CHANGED.search(name):
+        return name
+    return _with_checksum(name)
+
+
+def _cleaned(name: str) -> str:
+    return _UNSAFE.sub("-", name).strip(".-")[:80]
+
+
+def _with_checksum(name: str) -> str:
     import zlib
 
-    return f"{cleaned or 'x'}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+    return f"{_cleaned(name) or 'x'}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
 
 
 @attrs.frozen
@@ -86,11 +96,18 @@ class Window:
         return f"{name}.{self.occurrence}" if self.occurrence else name
 
     @property
+    def part(self) -> str:
+        """What tells it from other windows of its steps, in the names of folders and files."""
+        name = "step"
+        if self.phase is not None:
+            is_ours = _OURS.fullmatch(self.phase)
+            name = _with_checksum(self.phase) if is_ours else safe_name(self.phase)
+        return f"{name}.{self.occurrence}" if self.occurrence else name
+
+    @property
     def folder(self) -> str:
         """The window's folder below the run's."""
-        name = "step" if self.phase is None else safe_name(self.phase)
-        suffix = f".{self.occurrence}" if self.occurrence else ""
-        return f"step_{self.start_step:06d}/{name}{suffix}"
+        return f"step_{self.start_step:06d}/{self.part}"
 
 
 @attrs.frozen
@@ -140,12 +157,9 @@ class Capture:
         if target.replica is not None:
             rank = f"replica{target.replica}"
         coordinates = [f"{safe_name(key)}{value}" for key, value in target.coordinates.items()]
-        window = self.window
-        phase = "step" if window.phase is None else safe_name(window.phase)
-        if window.occurrence:
-            phase += f".{window.occurrence}"
-        step = f"step{window.steps}"
-        return "_".join([safe_name(target.role), rank, *coordinates, step, phase, f"pid{self.pid}"])
+        steps = f"step{self.window.steps}"
+        parts = [safe_name(target.role), rank, *coordinates, steps, self.window.part]
+        return "_".join([*parts, f"pid{self.pid}"])
 
 
 @attrs.frozen
