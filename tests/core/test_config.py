@@ -529,8 +529,8 @@ def test_faults_of_config_and_options_come_in_one_error():
         "tools.sampler.dpeth: unknown key; did you mean 'depth'?",
         "tools.sampler.depth.levels: expected a whole number, got 2.9",
         "tools.counter.x: unknown key; there are: none",
-        "roles.critic.options.sampler.depth.level: unknown key; did you mean 'levels'?",
         "roles.critic.options.sampler.out: expected text, got 3",
+        "roles.critic.options.sampler.depth.level: unknown key; did you mean 'levels'?",
     ]
 
 
@@ -612,6 +612,49 @@ def test_a_fault_of_shared_options_is_told_once():
     config = {"tool": "sampler", "tools": {"sampler": {"hz": "1"}}, "roles": {"a": {}, "b": {}}}
 
     assert faults_of(config, check=True) == ["tools.sampler.hz: expected a whole number, got '1'"]
+
+
+@pytest.mark.parametrize("value", [None, 7, ["hz"]])
+def test_options_beside_broken_ones_are_checked_but_none_is_missed(hand, value):
+    """What is there is looked at; what is not may have stood in what is broken."""
+
+    @attrs.frozen
+    class NeedyOptions:
+        name: str
+        hz: int = 1
+
+    class Needy(Sampler):
+        Options = NeedyOptions
+
+    plugins.register("tool", "needy", Needy)
+    bad, broken = {"hz": "x"}, [value, {"needy": value}]
+    special = [{"tools": {"needy": bad}, "roles": {"a": {"options": one}}} for one in broken]
+    general = [{"tools": one, "roles": {"a": {"options": {"needy": bad}}}} for one in broken]
+
+    for config in special:
+        first, second = sorted(faults_of({"tool": "needy", **config}, check=True))
+        assert first.startswith("roles.a.options")
+        assert second == "tools.needy.hz: expected a whole number, got 'x'"
+    for config in general:
+        first, second = sorted(faults_of({"tool": "needy", **config}, check=True))
+        assert first == "roles.a.options.needy.hz: expected a whole number, got 'x'"
+        assert second.startswith("tools")
+
+
+@pytest.mark.usefixtures("hand")
+def test_a_wrong_option_that_a_role_overrides_is_told():
+    """It would come into force with the next role that does not."""
+    config = {
+        "tool": "sampler",
+        "tools": {"sampler": {"hz": "x", "out": 3}},
+        "roles": {"a": {"options": {"sampler": {"hz": 7, "out": 4}}}},
+    }
+
+    assert faults_of(config, check=True) == [
+        "tools.sampler.hz: expected a whole number, got 'x'",
+        "tools.sampler.out: expected text, got 3",
+        "roles.a.options.sampler.out: expected text, got 4",
+    ]
 
 
 @pytest.mark.usefixtures("hand")

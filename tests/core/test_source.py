@@ -348,14 +348,14 @@ def test_all_that_is_missing_or_points_nowhere_is_told_at_once():
 
     expected = """\
         config: 10 faults
-          config: run_dir: Interpolation key 'nope' not found
-          config: scratch_dir: KeyError raised while resolving interpolation: "Environment variable 'RLPROF_NO_SUCH_VARIABLE' not found"
+          config: run_dir: '${nope}': Interpolation key 'nope' not found; repair it or write the value itself
+          config: scratch_dir: '${oc.env:RLPROF_NO_SUCH_VARIABLE}': KeyError raised while resolving interpolation: "Environment variable 'RLPROF_NO_SUCH_VARIABLE' not found"; repair it or write the value itself
           config: tool: is missing (???); give it a value
           config: strict: is missing (???); give it a value
-          config: mode: Recursive interpolation detected
+          config: mode: '${mode}': Recursive interpolation detected; repair it or write the value itself
           config: roles.actor.ranks[1]: is missing (???); give it a value
-          config: roles.actor.phases: Interpolation key 'nope.more' not found
-          config: limits.window_s: MissingMandatoryValue while resolving interpolation: Missing mandatory value: limits.bytes
+          config: roles.actor.phases: '${nope.more}': Interpolation key 'nope.more' not found; repair it or write the value itself
+          config: limits.window_s: '${limits.bytes}': MissingMandatoryValue while resolving interpolation: Missing mandatory value: limits.bytes; repair it or write the value itself
           config: limits.bytes: is missing (???); give it a value
           config: stpes: unknown key; did you mean 'steps'?"""  # noqa: E501
     assert dedent(expected) == faults_in(config)
@@ -372,7 +372,8 @@ def test_a_node_that_contains_itself_is_a_fault():
     )
 
     assert faults_in(direct) == (
-        "config: 1 fault\n  config: tools.t: Interpolation to parent node detected"
+        "config: 1 fault\n  config: tools.t: '${tools}': Interpolation to parent node detected; "
+        "repair it or write the value itself"
     )
     fault = faults_in(around.profile)
     assert fault.startswith("config: 1 fault\n  config: tools.t.back.t.back.")

@@ -22,6 +22,13 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def one_line(words: object, *, longest: int = 200) -> str:
+    """Pass on what somebody else says, an exception for one, as one printable line, cut short."""
+    text = " ".join(str(words).split())
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 class RlprofError(Exception):
     """The root of all errors rlprof raises on purpose."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config._structure import DEEPEST, join
-from rlprof.errors import ConfigError
+from rlprof.errors import ConfigError, one_line, shown
 
 if TYPE_CHECKING:
     import os
@@ -103,7 +103,9 @@ def _resolved(node: Any, path: str, faults: list[tuple[str, str]], omegaconf: An
         except omegaconf.errors.MissingMandatoryValue:
             faults.append((here, "is missing (???); give it a value"))
         except omegaconf.errors.OmegaConfBaseException as exc:
-            faults.append((here, str(exc).partition("\n")[0]))
+            written = omegaconf.OmegaConf.to_container(node, resolve=False)[key]
+            what = one_line(str(exc).partition("\n")[0])  # below it stand path and type
+            faults.append((here, f"{shown(written)}: {what}; repair it or write the value itself"))
     return [value for _, value in made] if is_list else dict(made)
 
 
@@ -116,7 +118,7 @@ def _from_yaml(file: Path) -> Source:
         message = f"{file}: no such file; give the path of a YAML file"
         raise ConfigError([message], str(file)) from None
     except (OSError, ValueError) as exc:
-        what = getattr(exc, "strerror", None) or str(exc)
+        what = one_line(getattr(exc, "strerror", None) or exc)
         raise ConfigError([f"{file}: cannot be read: {what}"], str(file)) from exc
     lines: dict[str, int] = {}
     faults: list[tuple[str, str]] = []
@@ -131,7 +133,7 @@ def _from_yaml(file: Path) -> Source:
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
         words = str(exc) if isinstance(exc, yaml.YAMLError) else f"{type(exc).__name__}: {exc}"
         words = getattr(exc, "problem", None) or words
-        what = " ".join(f"{getattr(exc, 'context', None) or ''} {words}".split())
+        what = one_line(f"{getattr(exc, 'context', None) or ''} {words}")
         raise ConfigError([f"{place}: is no YAML: {what}"], str(file)) from exc
     return Source(data, str(file), lines, tuple(faults))
 

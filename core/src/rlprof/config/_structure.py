@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from rlprof.errors import shown
+from rlprof.errors import one_line, shown
 
 DEEPEST = 30
 """YAML anchors can make data that contain themselves."""
@@ -113,7 +113,7 @@ def _tried(function: Callable[[Any], Any], value: Any, *, path: str, faults: Fau
     try:
         return function(value)
     except (ValueError, TypeError) as exc:
-        return faults.add(path, str(exc.args[0] if exc.args else exc))
+        return faults.add(path, one_line(exc.args[0] if exc.args else exc, longest=500))
 
 
 def _value(hint: Any, value: Any, *, path: str, faults: Faults) -> Any:

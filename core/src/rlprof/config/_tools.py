@@ -12,7 +12,7 @@ import attrs
 
 from rlprof import plugins
 from rlprof.config._structure import BAD, Faults, join, structure
-from rlprof.errors import PluginError, RlprofError, shown
+from rlprof.errors import PluginError, RlprofError, one_line, shown
 from rlprof.types import Launch, Target
 
 if TYPE_CHECKING:
@@ -50,13 +50,11 @@ def use_tools(
     The tools of a role come in the order of the config, its engine last.
     """
     names = config.roles if roles is None else [role for role in roles if role in config.roles]
-    broken = frozenset(faults.found)
-    return {role: _of_role(config, role, faults, broken) for role in names}
+    before = Faults(dict(faults.found))
+    return {role: _of_role(config, role, faults, before) for role in names}
 
 
-def _of_role(
-    config: Config, role: str, faults: Faults, broken: frozenset[str]
-) -> tuple[ToolUse, ...]:
+def _of_role(config: Config, role: str, faults: Faults, before: Faults) -> tuple[ToolUse, ...]:
     here = join("roles", role)
     own = config.roles[role]
     wanted: list[tuple[plugins.Kind, str]] = [("tool", name) for name in config.tools_of(role)]
@@ -67,10 +65,9 @@ def _of_role(
     _compare_claims({name: p for (kind, name), p in loaded.items() if kind == "tool"}, here, faults)
     uses = []
     for (kind, name), plugin in loaded.items():
-        if broken.isdisjoint(_places(role, kind, name)):
-            use = _use(config, role, (kind, name), plugin, faults)
-            if use is not None:
-                uses.append(use)
+        use = _use(config, role, (kind, name, plugin), faults, before)
+        if use is not None:
+            uses.append(use)
     try:
         merge_launches({use.name: use.launch for use in uses})
     except ValueError as exc:
@@ -102,24 +99,33 @@ def _compare_claims(loaded: Mapping[str, type[Any]], here: str, faults: Faults) 
             )
 
 
-def _places(role: str, kind: plugins.Kind, name: str) -> tuple[str, str]:
-    """Name where the options of a plugin stand: for every role, and for this one."""
-    return join(f"{kind}s", name), join(join(join("roles", role), "options"), name)
+def _places(role: str, kind: plugins.Kind) -> tuple[str, str]:
+    """Name where the options of plugins stand: for every role, and for this one."""
+    return f"{kind}s", join(join("roles", role), "options")
 
 
 def _use(
-    config: Config, role: str, key: tuple[plugins.Kind, str], plugin: type[Any], faults: Faults
+    config: Config,
+    role: str,
+    loaded: tuple[plugins.Kind, str, type[Any]],
+    faults: Faults,
+    before: Faults,
 ) -> ToolUse | None:
     """Structure the options of one plugin for one role, and ask what it needs from birth."""
-    kind, name = key
+    kind, name, plugin = loaded
     general = (config.tools if kind == "tool" else config.engines).get(name, {})
     special = config.roles[role].options.get(name, {})
     asked = {**general, **special}
+    places = _places(role, kind)
+    everywhere, here = (join(place, name) for place in places)
+    for given, place in ((general, everywhere), (special, here)):
+        _check_by_itself(plugin, given, place, faults)
+    if any(place in before.found or before.below(join(place, name)) for place in places):
+        return None  # what is missing now may stand in what is broken
     own = Faults()
     options = options_of(plugin, asked, own)
     bad = own or options is BAD
     launch = Launch() if bad else _launch(kind, plugin, Target(role), options, own)
-    everywhere, here = _places(role, kind, name)
     for path, messages in own.found.items():
         is_special = _is_of(path, special) or (special and not _is_of(path, general))
         base = here if is_special else everywhere
@@ -128,12 +134,23 @@ def _use(
     return None if own else ToolUse(name, kind, plugin, options, asked, _claims(plugin), launch)
 
 
+def _check_by_itself(
+    plugin: type[Any], given: Mapping[str, Any], place: str, faults: Faults
+) -> None:
+    """Add what is wrong with each value of *given*, also with one that a role overrides."""
+    own = Faults()
+    options_of(plugin, given, own)
+    for path, messages in own.found.items():
+        for message in messages if _is_of(path, given) else ():
+            faults.add(join(place, path), message)
+
+
 def options_of(plugin: type[Any], asked: Mapping[str, Any], faults: Faults) -> Any:
     """Structure *asked* into the plugin's `Options`, having added what is wrong to *faults*."""
     try:
         return structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=faults)
     except Exception as exc:  # a stranger's class, before the run: told, not passed on
-        return faults.add("", f"the plugin cannot read its options: {type(exc).__name__}: {exc}")
+        return faults.add("", f"the plugin cannot read its options: {_said(exc)}")
 
 
 def _is_of(path: str, options: Mapping[str, Any]) -> bool:
@@ -150,15 +167,19 @@ def _launch(
         hook = plugins.hooks(kind, plugin())
         launch = hook.configure(place="launch", target=target, options=options, **handle)
     except RlprofError as exc:
-        faults.add("", str(exc))
+        faults.add("", one_line(exc, longest=500))
     except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on
-        faults.add("", f"configure raised {type(exc).__name__}: {exc}")
+        faults.add("", f"configure raised {_said(exc)}")
     else:
         if isinstance(launch, Launch):
             return launch
         if launch is not None:
             faults.add("", f"configure returned {shown(launch)}, not a Launch or nothing")
     return Launch()
+
+
+def _said(exc: BaseException) -> str:
+    return one_line(f"{type(exc).__name__}: {exc}", longest=500)
 
 
 def merge_launches(launches: Mapping[str, Launch]) -> Launch:
