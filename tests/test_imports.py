@@ -20,6 +20,7 @@ ORDER = [
     "rundir",
     "schedule",
     "hookspecs",
+    "_requirement",
     "plugins",
     "config",
     "control",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Mapping
 from importlib import metadata
 from types import FunctionType, MethodType
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import pluggy
 
-from rlprof.errors import PluginError, shown
+from rlprof._requirement import refuses
+from rlprof.errors import PluginError, one_line, shown
 from rlprof.hookspecs import KINDS
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("exporter", "timeline"): "rlprof-timeline",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
+
+_EXTRA = re.compile(r";.*\bextra==")
+"""Marks what is asked only with an extra of the distribution: its tests, for one."""
 
 _registered: dict[tuple[Kind, str], type] = {}
 
@@ -99,7 +104,9 @@ def _installed(kind: Kind) -> Iterator[Offer]:
             yield Offer(kind, entry.name, "?", "?", "", entry)
             continue
         needs = [need.replace(" ", "") for need in dist.requires or ()]
-        core = next((need for need in needs if _dist_of(need) == "rlprof"), "")
+        core = next(
+            (need for need in needs if _dist_of(need) == "rlprof" and not _EXTRA.search(need)), ""
+        )
         head = dist.metadata
         name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
         version = head["Version"] if "Version" in head else "?"  # noqa: SIM401
@@ -127,9 +134,19 @@ def load(kind: Kind, name: str) -> type[Any]:
     try:
         plugin = offer.entry.load()  # type: ignore[union-attr]  # installed offers have one
     except (Exception, SystemExit) as exc:
-        raise PluginError(_misfit(offer, f"does not load: {type(exc).__name__}: {exc}")) from exc
+        raise PluginError(_misfit(offer, f"does not load: {_said(exc)}")) from exc
     check(kind, plugin, offer)
+    if refuses(offer.requires, core_version()):  # last: what does not load says more of it
+        raise PluginError(_misfit(offer, "is made for another core"))
     return plugin  # type: ignore[no-any-return]
+
+
+def core_version() -> str:
+    """Return the version of rlprof; where it is not installed, nothing."""
+    try:
+        return metadata.version("rlprof")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def check(kind: Kind, plugin: Any, offer: Offer) -> None:
@@ -146,7 +163,7 @@ def check(kind: Kind, plugin: Any, offer: Offer) -> None:
     except PluginError as exc:
         raise PluginError(_misfit(offer, str(exc))) from exc
     except Exception as exc:
-        raise PluginError(_misfit(offer, f"cannot be made: {type(exc).__name__}: {exc}")) from exc
+        raise PluginError(_misfit(offer, f"cannot be made: {_said(exc)}")) from exc
 
 
 class _Manager(pluggy.PluginManager):
@@ -214,12 +231,16 @@ def _close(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def _said(exc: BaseException) -> str:
+    return one_line(f"{type(exc).__name__}: {exc}", longest=500)
+
+
 def _misfit(offer: Offer, what: str) -> str:
     if offer.entry is None:
         return f"{offer} {what}"
     if not offer.requires:
         return f"{offer} {what}; repair or uninstall {offer.distribution}"
-    core = metadata.version("rlprof")
+    core = core_version() or "of an unknown version"
     return f"{offer} {what}; this is rlprof {core}; install versions that fit each other"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
@@ -39,7 +38,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001 -- commands are alike
                 faults.append(str(exc))
         origin = f"{offer.distribution} {offer.version}" if offer.entry else "by hand"
         rows.append((offer.kind, offer.name, origin, fits, note))
-    print(f"rlprof {metadata.version('rlprof')}\n")
+    print(f"rlprof {plugins.core_version() or '(not installed)'}\n")
     if not rows:
         print("no plugins are installed; install what you use, for example:")
         print("  pip install rlprof-torch rlprof-timeline")
