@@ -291,7 +291,7 @@ def test_the_command_has_a_live_run_record_and_waits_for_it(live, capsys):
     assert code == 0
     assert [c.state for c in captures] == ["whole", "whole"]
     assert [dict(c.applied) for c in captures] == [{"level": 7}] * 2
-    assert "waits for its next step" in out
+    assert "the next 2 steps of actor" in out
     assert "WINDOW" in out
     assert f"rlprof export {run}" in out
 

@@ -76,7 +76,6 @@ def up_to_the_first_artifact(story: Story) -> float:
 BETWEEN = up_to_the_first_artifact(two_artifacts()[0])
 
 
-@pytest.mark.xfail(strict=True, reason="_story.py: whole although `exported` is missing")
 @PROPERTY
 @given(told=stories(many=True), cuts=CUTS)
 @example(told=two_artifacts(), cuts=[(BETWEEN, 1.0)] * 3)

@@ -89,7 +89,9 @@ class Tool:
     def stop(self, window: Window, folder: Path) -> None:
         """End the recording and leave raw data in *folder*.
 
-        Always safe: after a failed start, twice, without a start. Do the least that secures the
+        Always safe: after a failed start, twice, without a start, and where the plugin runs on the
+        `thread`, on another one too: training's own may have ended. What cannot be done there is a
+        `CaptureError`, and the next window another matter. Do the least that secures the
         data, for the step waits: whatever can be done later belongs into `export`.
 
             @hookimpl

@@ -95,8 +95,11 @@ class _Draft:
         over = process.state in ("ended", "died")
         unclosed = self.salvaged and self.closed_ns is None
         if self.artifacts:
-            partial = any(artifact.status != "whole" for artifact in self.artifacts.values())
-            return "partial" if partial or self.failed or unclosed else "whole"
+            if not self.exported and not over:
+                return "exporting"  # perhaps more are to come
+            whole = all(artifact.status == "whole" for artifact in self.artifacts.values())
+            lacks = self.failed or unclosed or not self.exported
+            return "whole" if whole and not lacks else "partial"
         if self.failed:
             return "lost" if unclosed else "failed"
         if self.exported:
@@ -229,6 +232,8 @@ class Story:
         draft.stop_s = _seconds(line)
         if line.get("reason", "end") != "end":
             draft.notes.append(f"closed early: {line['reason']}")
+        if line.get("late"):
+            draft.notes.append(f"closed late: {line['late']}")
 
     def _on_failed(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)

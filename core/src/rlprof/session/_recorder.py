@@ -190,7 +190,7 @@ class Recorder:
         tidy = partial(self._settled, partial(self._now.hooks.stop, **given))
         self._attempt("start", lambda: self._on_start(*self._timed("start", hook, tidy)))
 
-    def stop(self, window: Window, reason: str) -> None:
+    def stop(self, window: Window, reason: str, late: str = "") -> None:
         """Stop the plugin, started or not, and hand what it recorded on to be exported."""
         job, self._job, self._recording = self._job, None, None
         if job is None:
@@ -211,7 +211,8 @@ class Recorder:
                 if count > 1:
                     error = f"failed {count} times in this window"
                     scribe.tell("failed", **job.key, hook=method, error=error)
-            scribe.tell("closed", **job.key, reason=reason, seconds=seconds)
+            said = {"late": late} if late else {}
+            scribe.tell("closed", **job.key, reason=reason, seconds=seconds, **said)
             if not self._started:
                 scribe.discard(job.folder)
             elif self._unanswered != "stop":  # that one is followed by the export

@@ -90,6 +90,7 @@ class Track:
 
     def begin_step(self, step: int) -> None:
         """Close the window that ended before *step*, and open the one that begins with it."""
+        self.check_time()
         opened = self._open
         if opened is not None and opened.owner is None:
             if opened.window.start_step <= step < opened.window.end_step:
@@ -117,8 +118,8 @@ class Track:
                 return  # nearly always
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
             self._open_window(window, scope, scope.step)
+        self.check_time()
         if self._open is not None and self._open.is_recording:
-            self.check_time()
             self._open.push(scope)
 
     def leave_phase(self, scope: Scope) -> None:
@@ -204,19 +205,32 @@ class Track:
         )
         return cost
 
-    def close_window(self, reason: str) -> None:
-        """Stop what records; what waits for the run folder is the helper thread's."""
+    def close_window(self, reason: str, *, now: bool = False) -> None:
+        """Stop what records; what waits for the run folder is the helper thread's.
+
+        A tool that must be stopped on its own thread goes on until that comes by, unless *now*.
+        """
         with self._edge:
-            opened, self._open = self._open, None
-            if opened is not None:
-                opened.stop(reason)
+            opened = self._open
+            if opened is None:
+                return
+            if opened.is_recording and not now and not opened.may_stop_here:
+                opened.ends = reason
+                return
+            self._open = None
+            opened.stop(reason)
 
     def check_time(self) -> None:
-        """Close a window that is too old, here if this thread may; the helper thread asks too."""
+        """Close a window that is over or too old, if this thread may; the helper's asks too."""
         for recorder in tuple(self._recorders.values()):
             recorder.watch()
         opened, window_s = self._open, self._means.limits.window_s
-        if opened is None or not opened.overdue(window_s) or not opened.may_stop_here:
+        if opened is None or not (opened.ends or opened.overdue(window_s)):
+            return
+        if not opened.may_stop_here:
+            return
+        if opened.ends:
+            self.close_window(opened.ends)
             return
         with self._edge:
             opened.stop(f"limits.window_s {window_s:g} was reached")
@@ -225,8 +239,8 @@ class Track:
         """Close the window that is open, say which demands were not served, and end."""
         try:
             if self._open is not None:
-                ends_here = self._open.owner is None
-                self.close_window("end" if ends_here else "the session was closed")
+                ends_here = self._open.owner is None or self._open.ends
+                self.close_window("end" if ends_here else "the session was closed", now=True)
         finally:  # strict passes on what stop raises, and still loses nothing
             for demand in self.agenda.waiting:
                 self._tell_served(demand, error="the session was closed before")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rlprof.types import Window
 
 
+_LATE = "it ended on another thread than it began on, which had to come by to stop the tool"
+
+
 class OpenWindow:
     """A window from its opening until its phase or step ends, also if it was closed before."""
 
@@ -30,7 +33,9 @@ class OpenWindow:
         self._recorders = tuple(recorders)
         self._ranges: dict[int, list[Scope]] = {}
         self._ended: set[int] = set()
-        self._thread = threading.get_ident()
+        self.ends = ""
+        """Why it is over, if that is so and its own thread has still to come by and stop it."""
+        self._thread = threading.current_thread()
         self._began = time.monotonic()
 
     def start(self) -> None:
@@ -46,9 +51,10 @@ class OpenWindow:
             return
         self.is_recording = False
         self._ranges.clear()
+        late = _LATE if self.ends else ""
         with ExitStack() as stack:  # last in, first out, and all of them even if one raises
             for recorder in self._recorders:
-                stack.callback(recorder.stop, self.window, reason)
+                stack.callback(recorder.stop, self.window, reason, late)
 
     def overdue(self, window_s: float) -> bool:
         """Whether it has been recording for longer than *window_s*."""
@@ -56,8 +62,8 @@ class OpenWindow:
 
     @property
     def may_stop_here(self) -> bool:
-        """Whether the calling thread may stop all of its tools."""
-        if threading.get_ident() == self._thread:
+        """Whether the calling thread may stop all of its tools, or else no thread may any more."""
+        if threading.current_thread() is self._thread or not self._thread.is_alive():
             return True
         return not any(recorder.needs_its_thread for recorder in self._recorders)
 

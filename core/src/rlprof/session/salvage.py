@@ -43,7 +43,7 @@ def candidates(run: Run) -> list[CaptureResult]:
         capture
         for capture in run.captures
         if run.by_name[capture.process].state != "running"
-        and not capture.artifacts
+        and (not capture.artifacts or capture.export_s is None)
         and (capture.state == "lost" or (Path(capture.scratch) / RAW).exists())
     ]
 

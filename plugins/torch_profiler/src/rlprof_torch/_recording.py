@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlprof import CaptureError
 from rlprof_torch._clock import CLOCK_MARK
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class TorchRecording:
         self._ranges: dict[int, list[Any]] = {}
         self._batch = self._first_batch = 1
         self._is_broken = self._is_ending = False
+        self._any_thread = not lacks_all_threads
+        self._thread = threading.get_ident()
         self.unsupported: dict[str, str] = {}
         self.applied: dict[str, Any] = {}
         if lacks_all_threads and options.all_threads:
@@ -114,6 +117,8 @@ class TorchRecording:
     def finish(self) -> weakref.ref[Any]:
         """Stop; Kineto's trace is written by `_save`, which the profiler calls."""
         self._is_ending = True
+        if self._is_elsewhere:
+            self._give_up()
         self._close_ranges()
         self._mark()
         if not self._is_broken or self._torch.autograd.profiler._is_profiler_enabled:
@@ -122,6 +127,25 @@ class TorchRecording:
             note = f"the window ended in mini-batch {self._batch}, nothing was recorded by then"
             self._write_notes(note)
         return weakref.ref(self._profile)
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether this is not the thread that torch must be called on."""
+        return not self._any_thread and threading.get_ident() != self._thread
+
+    def _give_up(self) -> None:
+        """End it on another thread: what torch has recorded is lost, but it can record again.
+
+        Writing such a trace is a segmentation fault, and so is leaving the profiler to itself once
+        its thread has ended (torch 2.13, bare as well).
+        """
+        self._profile.on_trace_ready = None
+        if not self._is_broken:
+            self._profile.stop()
+        raise CaptureError(
+            "was stopped on another thread than it was started on, and torch loses such a trace; "
+            "leave a phase on the thread that entered it"
+        )
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 -- the name must not vary
         scope = self._torch.profiler.record_function(range_name(name))
@@ -149,6 +173,10 @@ class TorchRecording:
         """Go on to the next mini-batch; the schedule may start or end a trace here."""
         if self._schedule is None:
             return
+        if self._is_elsewhere:
+            raise CaptureError(
+                "was called on another thread than records; call prof.minibatch() on that one"
+            )
         was_recording = self._is_recording()
         names = [name for name, _ in self._ranges.get(threading.get_ident(), [])]
         self._close_ranges()
