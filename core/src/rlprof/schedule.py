@@ -102,10 +102,13 @@ def parse_steps(value: Any) -> Steps:
     return Steps(tuple(ranges))
 
 
+_RANGE = re.compile(r"\s*(\d{1,18})\s*-\s*(\d{1,18})\s*", re.ASCII)
+
+
 def _item(item: Any) -> tuple[int, int]:
     if type(item) is int and 0 <= item <= _LAST:
         return item, item
-    found = re.fullmatch(r"\s*(\d{1,18})\s*-\s*(\d{1,18})\s*", item) if type(item) is str else None
+    found = _RANGE.fullmatch(item) if type(item) is str else None
     if found is None:
         raise ValueError(
             "expected a list like [2, 5], a range like '2-4', "
