@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import attrs
@@ -12,6 +11,8 @@ import attrs
 from rlprof import Artifact, CaptureError, Launch, hookimpl
 
 calls: list[tuple[Any, ...]] = []
+gate = threading.Event()
+"""What an engine that hangs waits for."""
 
 
 @attrs.frozen
@@ -54,7 +55,7 @@ class Motor:
         if self.options.raises_in == hook:
             raise CaptureError(f"{hook}: the engine is dead")
         if self.options.hangs_in == hook:
-            time.sleep(1)
+            gate.wait(60)
 
 
 class AsyncMotor:

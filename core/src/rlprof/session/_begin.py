@@ -20,8 +20,8 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary
 from rlprof.session._link import Link
+from rlprof.session._means import Means
 from rlprof.session._off import Off
-from rlprof.session._recorder import Means
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof.config import Config
-    from rlprof.session._recorder import Means
+    from rlprof.session._means import Means
     from rlprof.session._track import Track
 
 

@@ -1,14 +1,8 @@
-"""One plugin that records one target: configured, started and stopped per window, guarded.
-
-A tool that runs on the `thread` it records is called right here; its time can be measured, not
-cut. A tool that may be called from anywhere in the `process`, and an engine, have a thread of
-their own to be called on, and a step stops waiting for them when their time is over.
-"""
+"""One plugin that records one target: configured, started and stopped per window, guarded."""
 
 from __future__ import annotations
 
 import json
-import time
 from functools import partial
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
@@ -16,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof.errors import CaptureError
+from rlprof.session._caller import Caller
 from rlprof.session._exports import Job
-from rlprof.session._worker import Overrun, Worker
 from rlprof.session.export_process import RAW
 from rlprof.types import Capture
 
@@ -26,26 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from rlprof.config import Limits, ToolUse
-    from rlprof.rundir import Here, RunFolder
-    from rlprof.session._boundary import Boundary
+    from rlprof.config import ToolUse
     from rlprof.session._link import Link
-    from rlprof.session._scribe import Scribe
+    from rlprof.session._means import Means
     from rlprof.types import Target, Window
-
-
-@attrs.frozen
-class Means:
-    """What all recorders of a session share."""
-
-    target: Target
-    """The process."""
-    here: Here
-    run: RunFolder
-    scratch: Path
-    limits: Limits
-    boundary: Boundary
-    scribe: Scribe
 
 
 @attrs.define
@@ -59,10 +36,6 @@ class _Instance:
     """Why it cannot be used with these options."""
 
 
-_PATIENCE_S = 5.0
-"""A range of a phase that takes longer to open or close has gone wrong."""
-
-
 class Recorder:
     """Drives one plugin for one target."""
 
@@ -70,8 +43,6 @@ class Recorder:
         self, use: ToolUse, target: Target, means: Means, *, link: Link | None = None
     ) -> None:
         self.name = use.name
-        self.broken = ""
-        """Why the plugin is not used any more."""
         self.last_bytes = 0
         """What the artifacts of its last window took."""
         self.last_stop_s = 0.0
@@ -83,19 +54,15 @@ class Recorder:
         self._means = means
         self._link = link
         self._given: dict[str, Any] = {} if link is None else {"handle": link.handle}
-        self._worker: Worker | None = None
+        self._caller = Caller(use.name, means.limits, means.boundary, link)
         self._instances: list[_Instance] = []
         self._job: Job | None = None
         self._latest: Job | None = None
         """The job of the window that was opened last, also while it is being stopped."""
         self._recording: Any = None
         self._started = False
-        self._calling: tuple[str, float] | None = None
-        """The hook that runs on the working thread, and since when."""
         self._misses: dict[str, int] = {}
         """How often a method of the recording has failed in this window."""
-        self._unanswered = ""
-        """The hook that was given up and is in doubt: `start` or `stop`."""
         self.take(use)
 
     @property
@@ -127,8 +94,8 @@ class Recorder:
 
         # Only what a class says is known before `configure`; a property may not have an answer.
         anywhere = getattr_static(instance.use.plugin, "runs_on", "") == "process"
-        on_worker = self._link is not None or anywhere
-        call = partial(self._timed, "configure", hook, _nothing, on_worker=on_worker)
+        here = self._link is None and not anywhere
+        call = partial(self._caller.timed, "configure", hook, _nothing, here=here)
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)
         scribe.flush()  # should it never return, the manifest says which it was
@@ -177,7 +144,7 @@ class Recorder:
         """Start the plugin; what it refuses or breaks is recorded."""
         if self._job is None:
             return
-        why = self.broken or self._now.refused
+        why = self._caller.broken or self._now.refused
         if why:
             self._failed("start", f"not started: {why}")
             self._means.scribe.discard(self._job.folder)
@@ -187,7 +154,7 @@ class Recorder:
         folder = self._job.folder / RAW
         given = {"window": window, "folder": folder, **self._given}
         hook = partial(self._now.hooks.start, target=self._target, **given)
-        tidy = partial(self._settled, partial(self._now.hooks.stop, **given))
+        tidy = partial(self._caller.settled, partial(self._now.hooks.stop, **given))
         self._attempt("start", lambda: self._on_start(*self._timed("start", hook, tidy)))
 
     def stop(self, window: Window, reason: str, late: str = "") -> None:
@@ -202,7 +169,7 @@ class Recorder:
         export = partial(scribe.exports.submit, job)
         seconds = None
         try:
-            if self._unanswered != "start":  # that one is followed by a stop of its own
+            if self._caller.unanswered != "start":  # that one is followed by a stop of its own
                 done = self._attempt("stop", lambda: self._timed("stop", hook, export), job)
                 seconds = done and done[1]
                 self.last_stop_s = seconds or 0.0
@@ -215,7 +182,7 @@ class Recorder:
             scribe.tell("closed", **job.key, reason=reason, seconds=seconds, **said)
             if not self._started:
                 scribe.discard(job.folder)
-            elif self._unanswered != "stop":  # that one is followed by the export
+            elif self._caller.unanswered != "stop":  # that one is followed by the export
                 export()
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -232,19 +199,13 @@ class Recorder:
 
     def end(self) -> None:
         """Let the plugin's thread end."""
-        if self._worker is not None:
-            self._worker.stop()
-            self._worker = None
+        self._caller.end()
 
     def watch(self) -> None:
         """Say it, from another thread, if a hook on the working thread does not return."""
-        calling = self._calling
-        if calling is None:
-            return
-        hook, began = calling
-        seconds = time.monotonic() - began
-        if seconds > getattr(self._means.limits, f"{hook}_timeout_s", _PATIENCE_S):
-            self._calling = None
+        found = self._caller.hangs()
+        if found is not None:
+            hook, seconds = found
             error = f"has not returned for {seconds:.0f} s; it runs on the working thread, so "
             error += "nobody can cut it"
             self._failed(hook, error, None if hook == "configure" else self._latest)
@@ -262,9 +223,7 @@ class Recorder:
     def _ask(self, method: str, *args: Any) -> None:
         call = getattr(self._recording, method, None)
         if call is not None:
-            self._calling = method, time.monotonic()
-            self._attempt(method, lambda: call(*args))
-            self._calling = None
+            self._attempt(method, lambda: self._caller.here(method, lambda: call(*args)))
 
     def _on_start(self, recording: Any, seconds: float) -> None:
         self._recording = recording
@@ -276,48 +235,9 @@ class Recorder:
         self._tell("started", seconds=seconds, applied=applied, unsupported=unsupported)
 
     def _timed(
-        self,
-        hook: str,
-        function: Callable[[], Any],
-        afterwards: Callable[[], Any],
-        *,
-        on_worker: bool | None = None,
+        self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
     ) -> tuple[Any, float]:
-        """Call *function* within its time; *afterwards* follows a call answered too late."""
-        limit = f"{hook}_timeout_s"
-        timeout_s = getattr(self._means.limits, limit)
-        if self._link is not None:
-            self._link.check()
-        began = time.monotonic()
-        if self.needs_its_thread if on_worker is None else not on_worker:
-            self._calling = hook, began
-            try:
-                result = function()
-            finally:
-                self._calling = None
-        else:
-            if self._worker is None:
-                self._worker = Worker(f"rlprof-{self.name}")
-            try:
-                result = self._worker.call(
-                    partial(self._settled, function), timeout_s=timeout_s, afterwards=afterwards
-                )
-            except Overrun:
-                self._unanswered = hook
-                self.broken = f"{hook} was not answered within {limit} {timeout_s:g}"
-                raise CaptureError(f"{self.broken}; {self.name} is not used again") from None
-        seconds = time.monotonic() - began
-        if seconds > timeout_s:
-            self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
-            self._means.boundary.tell(
-                f"{self.name}.{hook}", f"{self.broken}; {self.name} is not used again"
-            )
-        return result, round(seconds, 6)
-
-    def _settled(self, hook: Callable[[], Any]) -> Any:
-        """Call *hook*; what an engine's hook promises is waited for."""
-        result = hook()
-        return result if self._link is None else self._link.settle(result)
+        return self._caller.timed(hook, function, afterwards, here=self.needs_its_thread)
 
     def _attempt(self, hook: str, function: Callable[[], Any], job: Job | None = None) -> Any:
         failed = partial(self._failed, hook, job=job or self._job)
@@ -332,7 +252,7 @@ class Recorder:
             self._misses[hook] = self._misses.get(hook, 0) + 1
             if self._misses[hook] > 1:
                 return
-        if hook == "stop" and self._unanswered == "stop":
+        if hook == "stop" and self._caller.unanswered == "stop":
             error += f"; raw data are kept in {job.folder}"
         self._means.scribe.tell("failed", **job.key, hook=hook, error=error)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof.session._boundary import Boundary
-    from rlprof.session._recorder import Means
+    from rlprof.session._means import Means
     from rlprof.session._scribe import Scribe
     from rlprof.session._track import Track
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
     from rlprof.session._link import Link
-    from rlprof.session._recorder import Means
+    from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
 

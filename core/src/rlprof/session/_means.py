@@ -1,0 +1,30 @@
+"""What everything that records in a process shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlprof.config import Limits
+    from rlprof.rundir import Here, RunFolder
+    from rlprof.session._boundary import Boundary
+    from rlprof.session._scribe import Scribe
+    from rlprof.types import Target
+
+
+@attrs.frozen
+class Means:
+    """Handed down from the session to its tracks and their recorders."""
+
+    target: Target
+    """The process."""
+    here: Here
+    run: RunFolder
+    scratch: Path
+    limits: Limits
+    boundary: Boundary
+    scribe: Scribe
