@@ -13,6 +13,7 @@ from rlprof.config._source import Source, raise_faults, read_source
 from rlprof.config._structure import BAD, Faults, closest, join, structure
 from rlprof.config._tools import ToolUse, merge_launches, options_of, use_tools
 from rlprof.config._values import Config, Limits, Role, parse_names, parse_ranks
+from rlprof.errors import one_line
 
 if TYPE_CHECKING:
     import os
@@ -112,7 +113,7 @@ def _check(config: Config, faults: Faults) -> None:
             continue
         used = {*config.tools_of(name), *([role.engine] if role.engine else [])}
         for unused in sorted(role.options.keys() - used):
-            there = ", ".join(sorted(used)) or "none"
+            there = one_line(", ".join(join("", name) for name in sorted(used))) or "none"
             faults.add(
                 join(join(here, "options"), unused), f"this role does not use it (it uses: {there})"
             )
