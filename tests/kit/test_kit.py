@@ -108,11 +108,16 @@ EXPECTED = {
 
 @pytest.fixture(scope="module", name="cases")
 def _cases(tmp_path_factory):
-    """Run suite.py in a process of its own; return its test cases by class."""
-    report = tmp_path_factory.mktemp("kit") / "report.xml"
-    argv = [sys.executable, "-m", "pytest", "tests/kit/suite.py", "-q", "-p", "no:cacheprovider"]
+    """Run suite.py in a process and a folder of its own; return its test cases by class.
+
+    Some of its plugins leave files where they are: that is what is wrong with them.
+    """
+    folder = tmp_path_factory.mktemp("kit")
+    report = folder / "report.xml"
+    argv = [sys.executable, "-m", "pytest", str(ROOT / "tests/kit/suite.py"), "-q"]
+    argv += ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
     argv += ["-W", "ignore", "--junitxml", str(report)]  # a coroutine of TestAwaitsConfigure
-    result = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    result = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
     assert report.exists(), result.stdout + result.stderr
     found = {}
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 -- pytest's own
@@ -135,6 +140,12 @@ def test_a_plugin_fails_the_laws_it_breaks_and_no_other(cases, name):
     found = broken(cases[name])
 
     assert EXPECTED[name] == set(found), "\n".join(found.values())
+
+
+@pytest.mark.usefixtures("cases")
+def test_what_bad_plugins_leave_behind_is_not_left_in_the_checkout():
+    """The suite runs in a folder of its own."""
+    assert not (ROOT / "left-behind").exists()
 
 
 def test_every_class_of_the_suite_is_looked_at(cases):
