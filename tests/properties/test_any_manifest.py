@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rlprof
-from rlprof.rundir import Journal
+from rlprof.rundir import Journal, as_line
 from tests.properties.stories import (
     WINDOWS,
     RunOf,
@@ -170,6 +170,36 @@ def test_fields_of_a_later_version_are_passed_over(folder, data, told):
         ))  # fmt: skip
 
     assert expected == claims(rlprof.read(folder.path))
+
+
+NEW = st.dictionaries(
+    st.text(max_size=5).map("x{}".format), st.none() | st.integers() | st.lists(st.text(max_size=3))
+)
+INSIDE = ("target", "here", "window", "artifact")
+
+
+def told_more(line: bytes, draw) -> bytes:
+    """Add fields nobody knows to what a line of a manifest holds."""
+    record = json.loads(line)
+    for name in INSIDE:
+        if isinstance(record.get(name), dict):
+            record[name] = dict(draw(st.permutations([*record[name].items(), *draw(NEW).items()])))
+    return as_line(record)
+
+
+@PROPERTY
+@given(data=st.data(), told=stories())
+def test_fields_of_a_later_version_inside_others_are_passed_over(folder, data, told):
+    """What a later version adds to a target, process, window or file hides no line."""
+    expected = claims(folder.read(told))
+    folder.clear()
+    for story in told:
+        folder.write(story, b"".join(told_more(line, data.draw) for line in story.manifest))
+
+    run = rlprof.read(folder.path)
+
+    assert expected == claims(run)
+    assert run.problems == folder.read(told).problems
 
 
 @PROPERTY

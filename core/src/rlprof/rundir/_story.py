@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir._clock import unbroken
+from rlprof.rundir._fields import known
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._run import Answer, CaptureResult, Process, Skipped
 from rlprof.types import Artifact, Clock, Target, Window
@@ -186,7 +187,7 @@ class Story:
         return self.drafts[_target(line), _window(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
-        target, here = _target(line), Here(**line["here"])
+        target, here = _target(line), known(Here, line["here"])
         if target is None:
             raise ValueError(line)
         here, versions = attrs.evolve(here, pid=int(here.pid)), dict(line.get("versions") or {})
@@ -243,7 +244,7 @@ class Story:
 
     def _on_artifact(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
-        artifact = Artifact(**line["artifact"])
+        artifact = known(Artifact, line["artifact"])
         events = None if artifact.events is None else int(artifact.events)
         artifact = attrs.evolve(
             artifact, path=str(artifact.path), size=int(artifact.size), events=events
@@ -292,7 +293,7 @@ def _target(line: Mapping[str, Any]) -> Target | None:
     """Read the target a line names; None: the process that wrote it."""
     if line.get("target") is None:
         return None
-    target = Target(**line["target"])
+    target = known(Target, line["target"])
     replica = None if target.replica is None else int(target.replica)
     return attrs.evolve(
         target,
@@ -304,7 +305,7 @@ def _target(line: Mapping[str, Any]) -> Target | None:
 
 
 def _window(line: Mapping[str, Any]) -> Window:
-    window = Window(**line["window"])
+    window = known(Window, line["window"])
     return attrs.evolve(
         window,
         start_step=int(window.start_step),
