@@ -1,37 +1,44 @@
-"""The pages of the documentation, taken apart: blocks of code, tables, headings, links."""
+"""The pages of the documentation, taken apart: blocks of code, tables, headings, links.
+
+A comment above a block says what it is: `<!-- file: train.py -->` is written to that file and used
+by the commands of its page, `<!-- quoted: PATH -->` stands in that file to the letter,
+`<!-- runs: TEXT -->` is a whole program that prints TEXT.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
     for place in ("*.md", "docs/*.md", "core/*.md", "plugins/*/*.md", "examples/*/*.md")
-    for path in ROOT.glob(place)
+    for path in sorted(ROOT.glob(place))
+}
+_BLOCK = re.compile(
+    r"(?:^<!-- (file|quoted|runs): (.+?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE
 )
-_BLOCK = re.compile(r"(?:^<!-- file: (.+?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def read(path):
-    """Return the text of a page."""
-    return (ROOT / path).read_text()
+class Block(NamedTuple):
+    """A block of code, and what the comment above it says of it."""
+
+    mark: str
+    said: str
+    language: str
+    text: str
 
 
-def blocks(text, *languages):
-    """Return the blocks of code in these languages, in order."""
-    return [body for _, language, body in _BLOCK.findall(text) if language in languages]
-
-
-def parts(text):
-    """Return every block in order: the file it is said to be (or ""), its language, its text."""
-    return _BLOCK.findall(text)
-
-
-def files(text):
-    """Return the blocks that are said to be a file, by its name."""
-    return {name: body for name, _, body in _BLOCK.findall(text) if name}
+def blocks(text, *languages, mark=None):
+    """Return the blocks in these languages (all), with this mark (any), in order."""
+    found = [Block(*groups) for groups in _BLOCK.findall(text)]
+    return [
+        block
+        for block in found
+        if (not languages or block.language in languages) and mark in (None, block.mark)
+    ]
 
 
 def section(text, heading):
@@ -39,6 +46,13 @@ def section(text, heading):
     found = re.compile(rf"^(#+) {re.escape(heading)}\n", re.MULTILINE)
     _, level, below = found.split(text, maxsplit=1)
     return re.split(rf"^#{{1,{len(level)}}} ", below, flags=re.MULTILINE)[0]
+
+
+def sections(text):
+    """Return the sections of the second level, by heading."""
+    return {
+        head: section(text, head) for head in re.findall(r"^## (.*)$", prose(text), re.MULTILINE)
+    }
 
 
 def rows(text):
@@ -53,14 +67,22 @@ def rows(text):
     return found
 
 
+def words(text):
+    """Return the names that stand in backquotes, in order."""
+    return re.findall(r"`([A-Za-z_][\w.]*)`", text)
+
+
 def anchors(text):
     """Return what a link may point to within a page, as GitHub names headings."""
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    heads = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    heads = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads]
 
 
 def links(text):
     """Return the targets of all links in the prose of a page."""
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`(?!\]\()", "", prose))
+    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?<!\[)`[^`\n]*`", "", prose(text)))
+
+
+def prose(text):
+    """Return *text* without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)

@@ -14,7 +14,7 @@ from signal import SIGKILL
 import rlprof
 from rlprof.rundir import find_runs
 
-_RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+_RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
 
@@ -31,9 +31,9 @@ class Shell:
         for file in bin_.iterdir():
             file.write_text("#!/bin/sh\n" + file.read_text())
             file.chmod(0o755)
-        self._env = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
-        self._env |= {"PATH": f"{bin_}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-        self._env |= env or {}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
+        self.env |= {"PATH": f"{bin_}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+        self.env |= env or {}
         self._runs = {}
         self._background = []
 
@@ -42,7 +42,7 @@ class Shell:
         if command.startswith("rlprof capture"):
             self._wait_for_a_live_run()
         command = _RUN_ID.sub(self._real, command)
-        own = {"cwd": self.home, "env": self._env, "start_new_session": True}
+        own = {"cwd": self.home, "env": self.env, "start_new_session": True}
         if command.endswith("&"):
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             argv = ["bash", "-c", f"exec env {command[:-1]}"]
@@ -90,9 +90,9 @@ def shape(text):
     """Say *text* without what varies: numbers, sizes, times, ids, folders, widths of columns."""
     lines = []
     for line in text.splitlines():
-        plain = re.sub(r"(/tmp|/home|/work)[\w/.+-]*", "PATH", _RUN_ID.sub("RUN", line))
+        plain = re.sub(r"(?<![\w.])(/[\w.+-]+){2,}", "PATH", _RUN_ID.sub("RUN", line))
         plain = re.sub(r"[\d.,]+( k?B| MB| ms| s| x)?\b", "#", plain)
-        plain = re.sub(r" on [\w.-]+(?=[;) ]|$)", " on HOST", plain)
+        plain = re.sub(r"\bon [\w.-]+(?=[,;)]|$)", "on HOST", plain)
         if plain.split():
             lines.append(" ".join(plain.split()))
     return lines

@@ -1,17 +1,17 @@
-"""docs/writing-a-plugin.md and docs/hooks.md: what they quote, run and name is what there is."""
+"""docs/writing-a-plugin.md and docs/hooks.md: what they name is what there is.
+
+That their code runs, and that what they quote stands there, is tested for every page in tests/docs.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
 import pytest
 
-import rlprof
 from rlprof import hookspecs, plugins
 from rlprof.config import Limits
 from rlprof.rundir import CaptureResult, Process, Run
@@ -21,8 +21,7 @@ from rlprof.types import Recording
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/writing-a-plugin.md").read_text()
 HOOKS = (ROOT / "docs/hooks.md").read_text()
-QUOTED = re.findall(r"<!-- quoted: (.*?) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL)
-RUNS = re.findall(r"<!-- runs: (.*?) -->\n```python\n(.*?)```", GUIDE, re.DOTALL)
+QUOTED = re.findall(r"<!-- quoted: (.*?) -->", GUIDE)
 DECLARED = re.findall(r"^`(\w+)`$", hookspecs.__doc__, re.MULTILINE)
 
 
@@ -35,36 +34,14 @@ def hooks_of(kind):
     }
 
 
-@pytest.mark.parametrize(("path", "text"), QUOTED, ids=[path for path, _ in QUOTED])
-def test_what_is_quoted_stands_there(path, text):
-    """Every quoted block is, to the letter, a part of the file it names."""
-    assert text.rstrip("\n") in (ROOT / path).read_text(), f"quote {path} anew"
-
-
 def test_the_guide_quotes_both_examples():
     """The tool's class and the engine's adapter are in the guide."""
-    paths = {path for path, _ in QUOTED}
-
     assert {
         "examples/third_party_tool/src/rlprof_stacks/_tool.py",
         "examples/third_party_tool/tests/test_conformance.py",
         "examples/third_party_engine/src/rlprof_mini/__init__.py",
         "examples/third_party_engine/tests/test_conformance.py",
-    } <= paths
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("said", "program"), RUNS, ids=["tool", "exporter"])
-def test_the_programs_of_the_guide_run(said, program, tmp_path):
-    """Copied into a file and run, each does what the guide says."""
-    (tmp_path / "try_it.py").write_text(program)
-
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "try_it.py"], cwd=tmp_path, capture_output=True, text=True
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+    } <= set(QUOTED)
 
 
 @pytest.mark.parametrize("kind", plugins.GROUPS)
@@ -130,18 +107,3 @@ def test_what_the_guide_says_of_a_run_is_there():
 
     assert named <= known
     assert {"captures", "processes", "spans", "problems"} <= named
-
-
-def test_public_names_in_the_guide_exist():
-    """What the guide calls rlprof.something is there."""
-    names = set(re.findall(r"\brlprof\.([A-Za-z_]+)\b", GUIDE + HOOKS))
-    modules = {"testing", "hookspecs", "cli", "tools", "engines", "exporters"}
-
-    assert names <= set(rlprof.__all__) | modules
-
-
-@pytest.mark.parametrize("text", [GUIDE, HOOKS], ids=["guide", "hooks"])
-def test_links_lead_somewhere(text):
-    """Every relative link names a file that exists."""
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        assert (ROOT / "docs" / target).exists(), target

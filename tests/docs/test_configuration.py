@@ -1,0 +1,150 @@
+"""Every key, option and variable is documented with its default, and none that is not there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.config import Config, Limits, Role
+from rlprof_torch import Torch, TorchMemory
+from rlprof_torch._options import CONTENTS, MiniBatches
+from tests.docs.examples import Mini, Stacks
+from tests.docs.pages import PAGES, ROOT, blocks, rows, section, words
+
+PAGE = PAGES["docs/configuration.md"]
+KEYS = {
+    "Config": (Config, PAGE.partition("\n## ")[0]),
+    "Role": (Role, section(PAGE, "`roles.<role>`")),
+    "Limits": (Limits, section(PAGE, "`limits`")),
+}
+SAID = {  # defaults that are said in words
+    ("Config", "scratch_dir"): "the system's temporary folder",
+    ("Config", "tool"): "none",
+    ("Config", "steps"): "`none`",
+    ("Config", "limits"): "below",
+    ("Role", "ranks"): "`[0]`",
+    ("Role", "phases"): "all",
+    ("Role", "tool"): "that of the run",
+    ("Limits", "bytes"): "`4GB`",
+}
+TORCH = PAGES["plugins/torch_profiler/README.md"]
+PLUGINS = {
+    "torch": (Torch, section(TORCH, "`torch`: torch.profiler")),
+    "torch_memory": (TorchMemory, section(TORCH, "`torch_memory`: allocator snapshots")),
+    "stacks": (Stacks, PAGES["examples/third_party_tool/README.md"]),
+    "mini": (Mini, PAGES["examples/third_party_engine/README.md"]),
+}
+CONFIGS = [
+    pytest.param(block.text, id=f"{path}-{number}")
+    for path, text in PAGES.items()
+    for number, block in enumerate(blocks(text, "yaml"))
+]
+
+
+def table(text):
+    """Return the rows of three cells by the key each begins with."""
+    return {row[0].strip("`"): row[1:] for row in rows(text) if len(row) == 3}
+
+
+def said(default):
+    """Say a default as a table does."""
+    if default is None or default == () or isinstance(default, attrs.Factory):
+        return {"none", "`[]`"}
+    if isinstance(default, bool):
+        return {f"`{str(default).lower()}`", str(default).lower()}
+    return {f"{default:g}", f"{default}"} if isinstance(default, float) else {
+        f"{default}", f"`{default}`"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_key_is_documented_with_its_default(name):
+    """The table of each mapping has exactly the keys there are, with what they are if left out."""
+    cls, text = KEYS[name]
+    found = table(text)
+
+    assert set(found) == {field.name for field in attrs.fields(cls)}
+    for field in attrs.fields(cls):
+        allowed = {SAID[name, field.name]} if (name, field.name) in SAID else said(field.default)
+        assert found[field.name][0] in allowed, field.name
+
+
+def test_defaults_that_are_said_in_words_are_those():
+    """What the table above says in words is what a config has that says nothing."""
+    config, role = Config(), Role()
+
+    assert (config.scratch_dir, config.tool, bool(config.steps)) == (None, (), False)
+    assert (role.ranks, role.phases, role.tool) == ((0,), None, None)
+    assert Limits().bytes == 4 * 10**9
+    assert config.limits == Limits()
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_every_option_of_a_plugin_is_documented_with_its_default(name):
+    """Its README has exactly the options it has, with what they are if left out."""
+    plugin, text = PLUGINS[name]
+    found = table(text)
+
+    assert set(found) == {field.name for field in attrs.fields(plugin.Options)}
+    for field in attrs.fields(plugin.Options):
+        assert found[field.name][0] in said(field.default), field.name
+
+
+def test_what_the_options_of_torch_may_hold_is_documented():
+    """Each of the contents, and each key of the schedule, is in the row of its option."""
+    found = table(PLUGINS["torch"][1])
+
+    assert set(CONTENTS) <= set(words(found["contents"][1]))
+    for field in attrs.fields(MiniBatches):
+        assert field.name in found["schedule"][1]
+
+
+def test_what_elsewhere_is_called_otherwise_is_documented():
+    """The words of verl's profiler that `rlprof check` knows are explained."""
+    text = section(PAGE, "Words of verl's profiler")
+
+    for name in {*Config.ELSEWHERE, *Role.ELSEWHERE} - {"ranks"}:
+        assert re.search(rf"`{name}\b", text), name
+
+
+def test_every_variable_is_documented():
+    """The environment variables that core reads are those of docs/configuration.md."""
+    read = set()
+    for room in ("session", "rundir"):
+        for file in (ROOT / "core/src/rlprof" / room).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    read |= set(re.findall(r"^(?:[A-Z]+_)+[A-Z]+$|^RANK$", node.value))
+    read -= {"PYTHONPATH", "CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"}  # for children
+    read -= {"SC_CLK_TCK"}  # the system's
+    read |= {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "TMPDIR"}  # made up; Python's own
+
+    documented = {
+        name for name in words(section(PAGE, "From the environment")) if name == name.upper()
+    }
+
+    assert documented == read
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+def test_every_config_shown_is_right(text, tmp_path, monkeypatch, capsys):
+    """`rlprof check` has nothing against any config in any page."""
+    rlprof.register("tool", "stacks", Stacks)
+    rlprof.register("engine", "mini", Mini)
+    (tmp_path / "profile.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    code = main(["check", "profile.yaml"])
+
+    assert capsys.readouterr().err == ""
+    assert code == 0
+
+
+def test_configs_are_found():
+    """The list above is not empty, so that the test above tests something."""
+    assert len(CONFIGS) > 10

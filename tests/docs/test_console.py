@@ -1,0 +1,105 @@
+"""The commands of the README and the quickstart, typed as a reader types them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+import pytest
+
+from rlprof.cli import COMMANDS, main
+from tests.docs.pages import PAGES, ROOT, blocks, section, sections
+from tests.docs.shell import Shell, agree, commands, shape, write
+from tests.kit.sites import install
+
+QUICKSTART = PAGES["docs/quickstart.md"]
+README = PAGES["README.md"]
+CONSOLES = [
+    pytest.param(command, id=f"{path}: {command}")
+    for path, text in PAGES.items()
+    for block in blocks(text, "console", "sh")
+    for command, _ in commands(re.sub(r"^(?=pip |make )", "$ ", block.text, flags=re.MULTILINE))
+]
+ENGINE = "pip install examples/third_party_engine"
+
+
+@pytest.fixture(name="shell")
+def _shell(tmp_path, scratch):
+    """Return a shell in an empty folder."""
+    shell = Shell(tmp_path, {"TMPDIR": str(scratch)})
+    yield shell
+    shell.close()
+
+
+def follow(shell, text, consoles):
+    """Write the files of a page, run the commands of *consoles*, compare what they print."""
+    for block in blocks(text, mark="file"):
+        write(shell.home, block.said, block.text)
+    for console in consoles:
+        for command, shown in commands(console):
+            printed = shell.run(command)
+            assert agree(shown, printed), "\n".join([command, *shape(printed)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "heading", [head for head, text in sections(QUICKSTART).items() if blocks(text, "console")]
+)
+def test_the_quickstart_is_what_happens(heading, shell, tmp_path):
+    """Typed into an empty folder, the commands of each section print what is shown there."""
+    part = section(QUICKSTART, heading)
+    if ENGINE in part:
+        site = install(ROOT / "examples/third_party_engine", tmp_path / "site")
+        shell.env["PYTHONPATH"] = site["PYTHONPATH"]
+
+    follow(shell, QUICKSTART, [block.text for block in blocks(part, "console")])
+
+
+@pytest.mark.slow
+def test_the_readme_is_what_happens(shell):
+    """Its program, its config and its commands give the tables shown there."""
+    (console,) = (
+        block.text for block in blocks(README, "console") if "train.py" in block.text
+    )  # fmt: skip
+
+    follow(shell, README, [console])
+
+
+def test_the_readme_shows_the_errors_there_are(tmp_path, capsys, monkeypatch):
+    """The faults in the README are those the command prints."""
+    (tmp_path / "profile.yaml").write_text(
+        "tool: trch\nsteps: [2, 4.5]\nroles:\n  actor: {phase: update}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    (shown,) = (block.text for block in blocks(README, "console") if "3 faults" in block.text)
+
+    code = main(["check", "profile.yaml"])
+
+    assert code == 1
+    assert capsys.readouterr().err.splitlines() == shown.splitlines()[1:]
+
+
+def test_every_file_of_the_quickstart_is_used():
+    """No block is written to a file that no command names."""
+    typed = "".join(block.text for block in blocks(QUICKSTART, "console"))
+
+    for block in blocks(QUICKSTART, mark="file"):
+        assert block.said in typed
+
+
+@pytest.mark.parametrize("command", CONSOLES)
+def test_every_command_shown_exists(command):
+    """Each command that some page shows has the options it is shown with, or is made by make."""
+    words = [word for word in command.rstrip(" &").split() if not word.startswith("RLPROF_")]
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    subparsers = parser.add_subparsers()
+    for module in COMMANDS:
+        module.add(subparsers)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+    if words[0] == "rlprof":
+        assert parser.parse_args(words[1:]).run
+    elif words[0] == "make":
+        assert words[1] in targets
+    else:
+        assert words[0] in {"pip", "python", "torchrun", "pytest", "cd"}

@@ -1,0 +1,237 @@
+"""docs/manifest.md: its example is read as it says, and what core writes is what it lists."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof import control
+from rlprof.cli import main
+from rlprof.control import Request
+from rlprof.rundir import _run as values
+from rlprof.rundir import as_json
+from rlprof.session import _scribe, calibration
+from rlprof.session.calibration import Calibration
+from tests.core.test_on_demand import ask
+from tests.docs.pages import PAGES, blocks, rows, section, words
+from tests.docs.shell import write
+from tests.fakes import engines
+
+PAGE = PAGES["docs/manifest.md"]
+EVENTS = {row[0].strip("`"): set(words(row[1])) for row in rows(section(PAGE, "The manifest"))}
+
+
+def told(run):
+    """Return every line of every manifest of a run."""
+    files = sorted(run.glob("manifest/*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def fields(lines):
+    """Return what was seen of each event, but for what every line has."""
+    seen = {}
+    for line in lines:
+        seen.setdefault(line["event"], set()).update(set(line) - {"event", "mono"})
+    return seen
+
+
+@pytest.fixture(name="example", scope="module")
+def _example(tmp_path_factory):
+    """Write the files that the page shows, as a run folder."""
+    home = tmp_path_factory.mktemp("example")
+    for block in blocks(PAGE, mark="file"):
+        write(home, block.said, block.text)
+    return home
+
+
+# The example, as a reader sees it
+
+
+def test_the_example_is_read_as_the_page_says(example):
+    """An engine without a profile, a whole window, one that was salvaged, a request, a step."""
+    run = rlprof.read(example)
+
+    states = [(c.window.id, str(c.target), c.state) for c in run.captures]
+    assert states == [
+        ("2/rollout", "rollout replica 0", "failed"),
+        ("2/update_actor", "actor 0/1", "whole"),
+        ("5/update_actor", "actor 0/1", "whole"),
+    ]
+    assert [(one.step, one.target.role) for one in run.skipped] == [(4, "actor")]
+    assert [(one.id, one.steps) for one in run.answers] == [("20261121-140305-77aa", (5,))]
+    assert [str(target) for target in run.missing] == ["critic 0/1"]
+    assert "12 spans could not be written" in " ".join(run.problems)
+    assert [process.state for process in run.processes] == ["ended"]
+
+
+def test_the_example_has_every_event(example):
+    """Whoever writes a reader finds a line of each kind on the page."""
+    shown = fields(told(example))
+
+    assert set(shown) == set(EVENTS)
+    for event, names in shown.items():
+        assert names - {"of"} <= EVENTS[event], event
+
+
+def test_the_spans_of_the_example_have_the_fields_of_the_table(example):
+    """The table of spans lists what the lines shown hold."""
+    (file,) = example.glob("spans/*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    table = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
+
+    assert table == {key for line in lines for key in line}
+    assert {"step", "phase", "span"} == {line["kind"] for line in lines}
+
+
+def test_the_request_of_the_example_is_one(example):
+    """A file like the one shown is taken, and the table lists all it can hold."""
+    (file,) = (example / "requests").iterdir()
+    table = {row[0].strip("`"): row[1] for row in rows(section(PAGE, "Requests"))}
+
+    request = control.read(file)
+
+    assert json.loads(as_json(request.as_data())) == json.loads(file.read_text())
+    assert set(table) == {field.name for field in attrs.fields(Request)}
+    assert (table["next"], table["at"], table["ranks"]) == ("1", "0", "`[0]`")
+
+
+def test_every_state_is_explained():
+    """A process, a capture, a request: each state a reader may give is on the page."""
+    text = section(PAGE, "What has become of it")
+    answer = values.Answer.__annotations__["state"]
+
+    for name in (*values.ProcessState.__args__, *values.CaptureState.__args__):
+        assert f"`{name}`" in text
+    for name in re.findall(r"'(\w+)'|\"(\w+)\"", answer):
+        assert f"`{''.join(name)}`" in text
+
+
+def test_what_a_capture_json_holds_is_listed():
+    """The file beside the raw data has the fields of a Capture."""
+    (sentence,) = re.findall(r"`capture\.json` holds (.*?): enough", PAGE, re.DOTALL)
+
+    documented = set(words(sentence)) - {"engine"}
+    assert {field.name for field in attrs.fields(rlprof.Capture)} == documented
+
+
+# What core writes
+
+KILLED = """
+import os, signal, sys
+import rlprof
+from tests.fakes import engines, tools
+tools.register()
+engines.register()
+roles = {"actor": {}, "rollout": {"engine": "motor", "tool": []}}
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1] + "/scratch", "tool": "fake",
+          "steps": [1], "roles": roles, "calibrate": False}
+prof = rlprof.open(config, role="actor")
+prof.attach({"name": "engine 0"})
+prof.scribe.exports.poll = lambda: []  # exporting takes its time
+for step in prof.steps(range(2)):
+    with prof.phase("rollout"):
+        pass
+prof.scribe.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(name="killed")
+def _killed(tmp_path):
+    """Salvage a run whose process was killed before it had exported anything."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    home = tmp_path / "killed"
+    code = subprocess.run([sys.executable, "-c", KILLED, str(home)], env=env).returncode
+    (file,) = home.glob("*/run.json")
+    assert (code, main(["salvage", str(file.parent)])) == (-signal.SIGKILL, 0)
+    return file.parent
+
+
+@pytest.fixture(name="live")
+def _live(config, monkeypatch):
+    """Record a run in which everything happens that a process can tell of."""
+    engines.register()
+    monkeypatch.setattr(_scribe, "_MOST_SPANS", 50)
+    monkeypatch.setattr(calibration, "known", lambda _: Calibration(1.5, 1000.0, 0.1))
+    roles = {
+        "actor": {"phases": ["update"]},
+        "rollout": {"engine": "motor", "phases": ["rollout"], "tool": [], "ranks": "all"},
+    }
+    limits = {"bytes": 100_000}
+    with rlprof.open(
+        config(tool="costly", roles=roles, limits=limits, steps=[2, 3, 9]), role="actor"
+    ) as prof:
+        prof.attach({"name": "good"})
+        prof.attach({}, replica=1)  # one without a name, so that its start fails
+        train(prof, [1, 2])
+        prof._tracks[0]._recorders["costly"].last_bytes = 10**9  # as if it had been too large
+        train(prof, [3])
+        ask(prof)
+        ask(prof, role="rollout")
+        train(prof, [4])
+        ask(prof, role="rollout", phases=("nothing",))
+        train(prof, [5])
+        prof.step(9)
+        scope = prof.phase("update").__enter__()
+        worker = threading.Thread(target=scope.__exit__, args=(None, None, None))
+        worker.start()  # ended on another thread
+        worker.join()
+        prof.minibatch()
+        for _ in range(200):
+            with prof.span("many"):
+                pass
+    return prof.run_dir
+
+
+def train(prof, steps):
+    for _ in prof.steps(steps):
+        with prof.phase("rollout"):
+            pass
+        with prof.phase("update"):
+            pass
+
+
+@pytest.mark.slow
+def test_what_is_written_is_what_is_listed(live, killed):
+    """Events and their fields in the manifests of real runs are those of the table."""
+    seen = fields(told(live) + told(killed))
+
+    assert set(EVENTS) == set(seen)
+    for event, names in seen.items():
+        assert EVENTS[event] - {"of"} == names - {"of"}, event
+
+
+@pytest.mark.slow
+def test_what_is_written_elsewhere_is_what_is_listed(live):
+    """`run.json`, who a process is, spans, estimates and requests hold what the page names."""
+    header = json.loads((live / "run.json").read_text())
+    lines = told(live)
+    (process, *_) = (line for line in lines if line["event"] == "process")
+    (estimate, *_) = (line["estimate"] for line in lines if "estimate" in line)
+    (file, *_) = (live / "spans").iterdir()
+    spans = [json.loads(line) for line in file.read_text().splitlines()]
+    keys = {row[0].strip("`") for row in rows(section(PAGE, "`run.json`"))}
+    (block,) = (block.text for block in blocks(PAGE, mark="file") if block.said == "run.json")
+    manifest = section(PAGE, "The manifest")
+
+    assert set(header) == keys == set(json.loads(block))
+    assert set(header["owner"]) == set(json.loads(block)["owner"])
+    for value in (process["target"], process["here"], lines_of(lines, "opened")[0]["window"]):
+        written = ", ".join(f'"{key}"' for key in value)
+        assert f"`{{{written}}}`" in manifest
+    assert all(f"`{key}`" in manifest for key in estimate)
+    table = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
+    assert {key for line in spans for key in line} <= table
+
+
+def lines_of(lines, event):
+    return [line for line in lines if line["event"] == event]

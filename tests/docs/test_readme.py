@@ -1,0 +1,62 @@
+"""README.md and CHANGELOG.md: short, and true of what is in this repository."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
+from rlprof.cli import COMMANDS
+from tests.docs.pages import PAGES, ROOT, blocks, section
+
+README = PAGES["README.md"]
+CHANGELOG = PAGES["CHANGELOG.md"]
+
+
+def test_the_plugin_table_is_what_is_here():
+    """The README lists exactly the plugins of this repository."""
+    rows = re.findall(
+        r"^\|.*?\| (tool|engine|exporter) \| `(\w+)` \| `([\w-]+)` \|", README, re.MULTILINE
+    )
+    offered = {
+        (kind, entry.name, entry.dist.metadata["Name"])
+        for kind in ("tool", "engine", "exporter")
+        for entry in metadata.entry_points(group=f"rlprof.{kind}s")
+    }
+
+    assert set(rows) == offered
+
+
+def test_the_command_table_is_what_is_here():
+    """The README has each command, in the order of `rlprof --help`."""
+    listed = re.findall(r"^\| `rlprof (\w+)", README, re.MULTILINE)
+
+    assert [module.__name__.rpartition(".")[2] for module in COMMANDS] == listed
+
+
+def test_the_readme_is_short():
+    """It is read in two minutes; its program has at most twenty lines."""
+    (program,) = blocks(README, "python")
+
+    assert len(README.splitlines()) < 150
+    assert len(program.text.splitlines()) <= 20
+
+
+def test_what_is_not_there_yet_is_said():
+    """No back end is promised that no plugin of this repository drives."""
+    later = section(README, "Status").partition("**Not yet:**")[2]
+    plugins = {path.name for path in (ROOT / "plugins").iterdir()}
+
+    for name, folder in (
+        ("vLLM", "vllm"),
+        ("SGLang", "sglang"),
+        ("Ray", "ray"),
+        ("Nsight Systems", "nsys"),
+        ("Ascend NPU", "npu"),
+    ):
+        assert (name in later) == (folder not in plugins), name
+
+
+def test_the_changelog_names_every_command():
+    """Whoever reads what is new learns of each command."""
+    for module in COMMANDS:
+        assert re.search(rf"`(rlprof )?{module.__name__.rpartition('.')[2]}\b", CHANGELOG)
