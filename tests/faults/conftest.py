@@ -1,4 +1,4 @@
-"""One place to start processes from, with the faulty tools installed as packages are."""
+"""One place to start processes from, with the faulty plugins installed as packages are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ OFFERS = """
 [rlprof.tools]
 faulty = faulty:Faulty
 anywhere = faulty:FaultyAnywhere
+
+[rlprof.engines]
+mini = rlprof_mini:Mini
+moody = faulty_engine:Moody
 """
 
 

@@ -82,12 +82,18 @@ class Lab:
     def both(self, script, *, model="torch", env=None, act=None, cut=None, **config):
         """Run *script* without rlprof and with it, and check that training saw no difference.
 
-        *act* may do to each child what it likes. *cut* says after how many steps the fault ends
-        the child with rlprof and no other: then *act* is for that one.
+        How a script ends without rlprof, and unhindered, is found out once for all tests. *act*
+        may do to each child what it likes. *cut* says after how many steps the fault ends the
+        child with rlprof and no other: then *act* is for that one.
         """
-        bare = self.start(script, model=model, env=env, bare=True)
+        untouched = None if cut is not None else act
+        ended = self._launcher.ended.get(_key(script, model, env)) if untouched is None else None
+        bare = self.start(script, model=model, env=env, bare=True) if ended is None else None
         real = self.start(script, model=model, env=env, **config)
-        ended = self.finish(bare, None if cut is not None else act)
+        if bare is not None:
+            ended = self.finish(bare, untouched)
+            if untouched is None:
+                self._launcher.ended[_key(script, model, env)] = ended
         told = Told(self, ended, self.finish(real, act), real.pid)
         told.assert_harmless(cut)
         return told
@@ -104,6 +110,10 @@ class Lab:
         """Run `rlprof` *argv* in a process of its own."""
         script = f"from rlprof.cli import main\nsys.exit(main({list(map(str, argv))!r}))\n"
         return self.finish(self.start(script, model="floats"))
+
+
+def _key(script, model, env):
+    return script, model, *sorted((env or {}).items())
 
 
 def wait_for(condition, what: str, bound_s: float = BOUND_S):

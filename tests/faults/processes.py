@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 
 CHILD = Path(__file__).with_name("child")
+ENGINE = CHILD.parents[2] / "examples/third_party_engine/src"
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
 
@@ -39,7 +40,9 @@ class Launcher:
     """Starts processes: with torch as children of one that has imported it, else afresh."""
 
     def __init__(self, site: Path) -> None:
-        self._path = [str(CHILD), str(site)]
+        self.ended = {}
+        """How scripts end without rlprof, as far as that is known."""
+        self._path = [str(CHILD), str(ENGINE), str(site)]
         self._zygote = None
 
     def start(self, script: Path, env, *, warm: bool, bare: bool) -> Child:

@@ -49,13 +49,14 @@ def closed(lab):
     return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
 
 
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM"])
 @pytest.mark.parametrize(("tool", "state"), [("torch", "lost"), ("faulty", "partial")])
-def test_a_window_that_was_never_closed_is_partial_at_best(lab, tool, state):
+def test_a_window_that_was_never_closed_is_partial_at_best(lab, tool, state, number):
     """What the tool has written until then is exported; that its end is missing is said."""
-    script = """
+    script = f"""
 def kill(step):
     if step == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.{number})
 
 prof = open_session()
 train(prof, within=kill, between=lambda step: settle(prof, 1))
@@ -77,7 +78,7 @@ def test_what_a_tool_kept_that_never_stopped_is_not_lost(lab):
 with open_session() as prof:
     train(prof)
 """
-    told = lab.both(script, tool="anywhere", tools=hangs, limits={"stop_timeout_s": 0.5})
+    told = lab.both(script, tool="anywhere", tools=hangs, limits={"stop_timeout_s": 2})
     salvaged = lab.rlprof("salvage", told.run.path)
 
     run = rlprof.read(told.run.path)

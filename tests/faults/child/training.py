@@ -10,6 +10,8 @@ import random
 import struct
 import time
 
+STEPS = 1, 2, 3, 4, 5
+
 
 def open_session(**how):
     """Open rlprof with the config RLPROF_CONFIG names, or what stands for a job without it."""
@@ -32,6 +34,9 @@ class Bare:
         return contextlib.nullcontext()
 
     def step(self, step):
+        pass
+
+    def attach(self, engine):
         pass
 
     minibatch = close = lambda self: None
@@ -92,10 +97,25 @@ def nothing(step):
     pass
 
 
-def train(prof, *, within=nothing, between=nothing, steps=(1, 2, 3, 4, 5), who="", model=None):
-    """Train, calling *within* in each phase and *between* after it; tell the state of each step."""
+def train(
+    prof,
+    *,
+    rollout=None,
+    within=nothing,
+    between=nothing,
+    steps=(1, 2, 3, 4, 5),
+    who="",
+    model=None,
+):
+    """Train, calling *within* in each phase and *between* after it; tell the state of each step.
+
+    *rollout* has a phase of its own before.
+    """
     model = model or make_model()
     for step in prof.steps(steps):
+        if rollout is not None:
+            with prof.phase("rollout"):
+                rollout(step)
         with prof.phase("update"):
             model.update()
             prof.minibatch()

@@ -1,0 +1,242 @@
+"""Rollout engines, and plugins that reach them, go wrong: training and its own windows do not.
+
+The engine is a real one, `examples/third_party_engine`, with a process of its own.
+"""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+import rlprof
+from tests.faults.harness import wait_for
+from tests.faults.told import captures
+
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+from mini_engine import Engine
+
+def rollout(step):
+    print("state text", step, *engine.generate(["1 + 1 ="], max_tokens=4), flush=True)
+    {also}
+
+with Engine(profiler=True) as engine, open_session(role="actor") as prof:
+    prof.attach(engine)
+    train(prof, rollout=rollout, between=lambda step: step == 1 and settle(prof, 2))
+"""
+
+LIMITS = {"configure_timeout_s": 3, "start_timeout_s": 2, "stop_timeout_s": 2}
+
+
+def given(engine="moody", **options):
+    """Say in a config that the engine's rollouts are recorded beside the updates of the actor."""
+    rollout = {"engine": engine, "phases": ["rollout"], "tool": []}
+    roles = {"actor": {"phases": ["update"]}, "rollout": rollout}
+    return {"roles": roles, "engines": {engine: options}, "limits": LIMITS}
+
+
+def rows(states, engine="moody"):
+    """Say what `Told.captures` should be: the actor's own windows are whole."""
+    return [
+        row
+        for step, state in enumerate(states, 1)
+        for row in (f"{step}/rollout {engine} {state}", f"{step}/update faulty whole")
+    ]
+
+
+def test_an_engine_that_is_well_is_recorded(lab):
+    """Its texts are the same as without rlprof; its windows stand beside those of training."""
+    told = lab.both(TRAIN.format(also=""), model="floats", **given("mini"))
+
+    assert len([line for line in told.real.states if "text" in line]) == 5
+    assert told.captures == rows(["whole"] * 3, "mini")
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == told.problems == told.log == []
+
+
+RAISES = {
+    "configure": ["failed", "failed", "failed"],
+    "start": ["whole", "failed", "whole"],
+    "stop": ["whole", "partial", "whole"],
+    "export": ["whole", "failed", "whole"],
+}
+"""Hook that raises in step 2 → what becomes of the windows of the engine."""
+
+
+@pytest.mark.parametrize("hook", RAISES)
+def test_a_hook_of_an_engine_that_raises_spoils_its_own_capture(lab, hook):
+    """The engine serves, the process is recorded, and the manifest says which hook it was."""
+    told = lab.both(TRAIN.format(also=""), model="floats", **given(hook=hook))
+
+    error = f"RuntimeError: {hook} went wrong"
+    assert told.captures == rows(RAISES[hook])
+    assert told.processes == ["actor 0/1 ended"]
+    assert any(error in note for note in told.notes)
+    assert {note.split()[1] for note in told.notes} == {"moody:"}
+    assert len(told.log) == 1
+    assert f"moody.{hook}: {error}" in told.log[0]
+
+
+HANGS = {
+    "configure": ["failed", "failed", "failed"],
+    "start": ["whole", "failed", "failed"],
+    "stop": ["whole", "failed", "failed"],
+}
+"""Hook that sleeps for ever in step 2 → what becomes of the windows of the engine."""
+
+
+@pytest.mark.parametrize("hook", HANGS)
+def test_a_hook_of_an_engine_that_never_returns_is_given_up(lab, hook):
+    """The step goes on after the hook's time; the engine serves, and is not asked to record."""
+    told = lab.both(TRAIN.format(also=""), model="floats", **given(hook=hook, how="sleep"))
+
+    assert told.captures == rows(HANGS[hook])
+    assert told.processes == ["actor 0/1 ended"]
+    assert any(f"{hook}_timeout_s {LIMITS[f'{hook}_timeout_s']}" in line for line in told.notes)
+    assert len(told.log) == 1
+    assert told.log[0].startswith(f"moody.{hook}: ")
+
+
+def test_a_hook_of_an_engine_that_holds_the_interpreter_cannot_be_cut(lab):
+    """A thread of its own does not help: training stands still, and killed it takes no engine."""
+    broken = given(hook="start", how="hold")
+    script = """
+from mini_engine import Engine
+
+with Engine(profiler=True) as engine, open_session(role="actor") as prof:
+    prof.attach(engine)
+    train(prof, rollout=nothing, between=lambda step: step == 1 and settle(prof, 2))
+"""
+
+    def act(child):
+        wait_for(lab.reached, "the hook that hangs")
+        child.kill()
+
+    told = lab.both(script, model="floats", act=act, cut=1, **broken)
+
+    assert told.captures == [*rows(["whole"]), "2/rollout moody lost"]
+    assert told.processes == ["actor 0/1 died"]
+
+
+DIES = """
+from mini_engine import Engine, EngineError
+
+def rollout(step):
+    try:
+        print("state text", step, *engine.generate(["1 + 1 ="], max_tokens=4), flush=True)
+    except EngineError:
+        print("state text", step, "none", flush=True)
+    if step == 2 and "{place}" == "within":
+        kill()
+
+def between(step):
+    if step == 1:
+        settle(prof, 2)
+        if "{place}" == "between":
+            kill()
+    {afterwards}
+
+def kill():
+    engine.process.kill()
+    engine.process.wait()
+
+engine = Engine(profiler=True)
+with open_session(role="actor") as prof:
+    prof.attach(engine)
+    train(prof, rollout=rollout, between=between)
+engine.close()
+"""
+
+
+@pytest.mark.parametrize("place", ["within", "between"])
+def test_an_engine_whose_process_is_killed(lab, place):
+    """In a window or between two: training goes on without it, and each window says it is gone."""
+    script = DIES.format(place=place, afterwards="")
+
+    told = lab.both(script, model="floats", **given("mini"))
+
+    assert "state text 3 none" in told.real.states
+    assert told.captures == rows(["whole", "failed", "failed"], "mini")
+    assert told.processes == ["actor 0/1 ended"]
+    assert {"2/rollout", "3/rollout"} == {note.split()[0] for note in told.notes}
+    assert any("the engine is gone" in note for note in told.notes)
+    assert told.problems == []
+
+
+def test_an_engine_that_was_born_again_is_recorded_again(lab):
+    """Attached anew after it was killed in a window, it takes the old one's place."""
+    again = """if step == 2:
+        global engine
+        engine.close()
+        engine = Engine(profiler=True)
+        prof.attach(engine)"""
+    script = DIES.format(place="within", afterwards=again)
+
+    told = lab.both(script, model="floats", **given("mini"))
+
+    assert "state text 3 none" not in told.real.states
+    assert told.captures == rows(["whole", "failed", "whole"], "mini")
+    assert told.processes == ["actor 0/1 ended"]
+    assert {"2/rollout"} == {note.split()[0] for note in told.notes}
+
+
+def test_an_engine_that_is_suspended_in_a_window_is_given_up(lab):
+    """The step goes on when its time is over; woken up, it ends its window, which is exported."""
+    script = """
+from mini_engine import Engine
+
+def rollout(step):
+    if step <= 2:
+        print("state text", step, *engine.generate(["1 + 1 ="], max_tokens=4), flush=True)
+    if step == 2:
+        os.kill(engine.process.pid, signal.SIGSTOP)
+
+def exported():
+    return prof.run_dir is None or list(prof.run_dir.glob("step_000002/rollout/*/*/*.gz"))
+
+with Engine(profiler=True) as engine, open_session(role="actor") as prof:
+    prof.attach(engine)
+    train(prof, rollout=rollout, between=lambda step: step == 1 and settle(prof, 2))
+    os.kill(engine.process.pid, signal.SIGCONT)
+    deadline = time.monotonic() + 30
+    while not exported() and time.monotonic() < deadline:
+        time.sleep(0.02)
+"""
+    told = lab.both(script, model="floats", **given("mini"))
+
+    assert told.captures == rows(["whole", "partial", "failed"], "mini")
+    assert told.processes == ["actor 0/1 ended"]
+    assert "stop was not answered within stop_timeout_s 2" in told.notes[0]
+    assert {"2/rollout", "3/rollout"} == {note.split()[0] for note in told.notes}
+    assert len(told.log) == 1
+
+
+def test_a_trainer_that_is_killed_leaves_no_engine_behind(lab):
+    """The capture of its engine reads as lost, and says to who salvages it that nothing is left."""
+    also = "if step == 2: os.kill(os.getpid(), signal.SIGKILL)"
+
+    told = lab.both(TRAIN.format(also=also), model="floats", **given("mini"))
+    salvaged = lab.rlprof("salvage", told.run.path)
+
+    run = rlprof.read(told.run.path)
+    assert told.real.code == -signal.SIGKILL
+    assert told.captures == [*rows(["whole"], "mini"), "2/rollout mini lost"]
+    assert salvaged.code == 1
+    assert "it ended inside the window" in salvaged.out + salvaged.err
+    assert captures(run) == told.captures
+
+
+def test_an_engine_that_cannot_be_launched_is_told_before_it_exists(lab):
+    """Like any other fault of the config: an error at once, and nothing was started."""
+    script = """
+import rlprof
+
+rlprof.launch(os.environ["RLPROF_CONFIG"], role="rollout")
+"""
+    ended = lab.finish(lab.start(script, model="floats", **given(hook="launch")))
+
+    assert ended.code == 1
+    assert "RuntimeError: launch went wrong" in ended.err
+    assert not lab.runs.exists()
