@@ -54,6 +54,8 @@ def test_every_hook_and_its_arguments_are_drawn(kind):
         assert f"{hook}(" in picture, f"{kind}: {hook} is not drawn"
         for argument in arguments:
             assert re.search(rf"\b{argument}\b", picture), f"{kind}: {hook} without {argument}"
+        for drawn in re.findall(rf"\b{hook}\(([^)\n…]*)\)", picture):  # where it fits on a line
+            assert arguments == [argument.partition("=")[0] for argument in drawn.split(", ")]
 
 
 @pytest.mark.parametrize("name", DECLARED)
