@@ -140,8 +140,8 @@ with open_session(role="actor") as prof:
     assert told.log == []
 
 
-def test_ranks_that_torch_spawned_share_a_run(lab):
-    """torch.multiprocessing.spawn: two ranks, each its windows, one folder."""
+def test_ranks_that_torch_started_share_a_run(lab):
+    """torch.multiprocessing: two ranks, each its windows, one folder."""
     script = """
 import torch.multiprocessing
 
@@ -150,7 +150,8 @@ def work(rank):
         train(prof, who=f"rank {rank} ")
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(work, nprocs=2)
+    # what torch.multiprocessing.spawn calls; forked they need not import torch anew
+    torch.multiprocessing.start_processes(work, nprocs=2, start_method="fork")
 """
     roles = {"actor": {"ranks": "all", "phases": ["update"]}}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import rlprof
@@ -18,8 +20,8 @@ time.sleep(600)
 """
 
 
-def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
-    """Killed while the first of many exports runs: salvaged, every window is whole."""
+def killed_in_an_export(lab):
+    """Kill training while the first of six exports runs and the others wait; say what was told."""
     waits = {"faulty": {"hook": "export", "how": "wait", "at": 1}}
 
     def kill(child):
@@ -29,7 +31,13 @@ def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
         if not child.bare:
             lab.go_on()
 
-    told = lab.both(CLOSED, tool=["torch", "faulty"], tools=waits, act=kill)
+    return lab.both(CLOSED, tool=["faulty", "torch"], tools=waits, act=kill)
+
+
+def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
+    """Killed while the first of many exports runs: salvaged, every window is whole."""
+    told = killed_in_an_export(lab)
+
     salvaged = lab.rlprof("salvage", told.run.path)
 
     run = rlprof.read(told.run.path)
@@ -37,9 +45,24 @@ def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
     assert len(lost) >= 4
     assert salvaged.code == 0
     assert captures(run) == [
-        f"{s}/update {tool} whole" for s in (1, 2, 3) for tool in ("torch", "faulty")
+        f"{s}/update {tool} whole" for s in (1, 2, 3) for tool in ("faulty", "torch")
     ]
     assert len(lost) == sum("salvaged: " in note for c in run.captures for note in c.notes)
+    assert_exported(run)
+
+
+def test_a_trace_that_was_cut_is_repaired(lab):
+    """Half of the raw trace of a window is gone: what is whole of it is exported, as partial."""
+    told = killed_in_an_export(lab)
+    (raw,) = lab.scratch.rglob("step_000003/update/torch/raw/part-*.json")
+    os.truncate(raw, raw.stat().st_size // 2)
+
+    salvaged = lab.rlprof("salvage", told.run.path)
+
+    run = rlprof.read(told.run.path)
+    assert salvaged.code == 0
+    assert captures(run)[-1] == "3/update torch partial"
+    assert any("the raw trace was cut" in note for note in run.captures[-1].notes)
     assert_exported(run)
 
 
