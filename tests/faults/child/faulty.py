@@ -88,6 +88,8 @@ def go_wrong(options, hook, step):
         raise RuntimeError(f"{hook} went wrong")
     if options.how == "exit":
         raise SystemExit(9)
+    if options.how == "crash":
+        ctypes.string_at(0)
     if options.how == "suspend":  # what a file system that never answers looks like from outside
         os.kill(os.getpid(), signal.SIGSTOP)
     if options.how == "hold":  # a PyDLL keeps the interpreter for itself while it calls
