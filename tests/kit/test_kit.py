@@ -41,11 +41,15 @@ EXPECTED = {
     "TestRunsNowhere": {"test_runs_on_and_claims_are_words_core_knows"},
     "TestClaimsOddly": {"test_runs_on_and_claims_are_words_core_knows"},
     "TestStopsOnlyAfterStart": {"test_stop_without_start_is_harmless"},
+    "TestStaysWithItsThread": {"test_a_window_of_an_ended_thread_harms_nobody"},
     "TestStopsOnlyOnce": {"test_a_second_stop_is_harmless"},
     "TestSecondStopForgets": {"test_a_second_stop_is_harmless"},
     "TestStaysHalfOpen": {"test_a_failed_start_leaves_nothing_behind"},
     "TestStealsTheWindow": {"test_a_second_start_is_refused_or_harmless"},
-    "TestRecordsOnce": {"test_windows_follow_each_other"},
+    "TestRecordsOnce": {
+        "test_windows_follow_each_other",
+        "test_a_window_of_an_ended_thread_harms_nobody",
+    },
     "TestSaysNoReason": {"test_start_says_what_it_applied_in_words"},
     "TestChokesOnNames": {"test_ranges_may_have_any_name"},
     "TestAwaitsConfigure": {

@@ -209,6 +209,24 @@ class StopsOnlyAfterStart(Good):
         Good.stop(self)
 
 
+class StaysWithItsThread(Good):
+    """Refuse to stop on another thread, for ever."""
+
+    runs_on = "thread"
+
+    @hookimpl
+    def start(self, folder):
+        heard = Good.start(self, folder)
+        self.thread = threading.get_ident()
+        return heard
+
+    @hookimpl
+    def stop(self):
+        if self.heard is not None and threading.get_ident() != self.thread:
+            raise CaptureError("this is another thread; stop it on its own")
+        Good.stop(self)
+
+
 class StopsOnlyOnce(Good):
     """Raise in a second stop."""
 

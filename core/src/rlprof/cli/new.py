@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,7 @@ def _check_name(kind: plugins.Kind, name: str) -> None:
 
 def _words(kind: str, name: str) -> dict[str, str]:
     """Name what the templates leave open."""
-    major, minor = metadata.version("rlprof").split(".")[:2]
+    major, minor = (plugins.core_version() or "0.1").split(".")[:2]
     return {
         "kind": kind,
         "name": name,

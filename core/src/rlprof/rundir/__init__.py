@@ -13,6 +13,7 @@ Manifest and spans are separate files because a manifest is read whole and spans
 from __future__ import annotations
 
 from rlprof.rundir._clock import clock_at, read_clock, unbroken
+from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
 from rlprof.rundir._own import own_folder
@@ -39,6 +40,7 @@ __all__ = [
     "find_runs",
     "is_alive",
     "join",
+    "known",
     "own_folder",
     "read",
     "read_clock",

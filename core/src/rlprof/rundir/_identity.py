@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError
+from rlprof.rundir._fields import known
 from rlprof.rundir._journal import as_json
 from rlprof.rundir._process import Here, born_ns, is_alive
 
@@ -233,7 +234,7 @@ def _read_owner(path: Path) -> _Owner | None:
 
     try:
         owner = json.loads((path / "run.json").read_bytes())["owner"]
-        return _Owner(**owner | {"process": Here(**owner["process"])})
+        return known(_Owner, owner | {"process": known(Here, owner["process"])})
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 

@@ -15,6 +15,7 @@ import attrs
 
 from rlprof.config import check_config, choose_tools
 from rlprof.errors import ConfigError, RlprofError, RunError
+from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
@@ -122,7 +123,7 @@ def _number(variable: str, default: int) -> int:
 def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: Boundary) -> Session:
     """Join the run, start the helper thread, and let the tools warm up where a window is due."""
     header = {
-        "rlprof": metadata.version("rlprof"),
+        "rlprof": core_version(),
         "config": config.as_data(),
         "expected": config.expected(),
     }

@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 
 from rlprof import plugins
+from rlprof.rundir import known
 from rlprof.types import Artifact, Capture, Target, Window
 
 RAW = "raw"
@@ -79,9 +80,9 @@ def export(folder: Path, out: Path, root: Path) -> None:
 def read_capture(folder: Path) -> Capture:
     """Read the `capture.json` that core wrote before `start`."""
     data: dict[str, Any] = json.loads((folder / "capture.json").read_bytes())
-    data["target"] = Target(**data["target"])
-    data["window"] = Window(**data["window"])
-    return Capture(**data)
+    data["target"] = known(Target, data["target"])
+    data["window"] = known(Window, data["window"])
+    return known(Capture, data)
 
 
 def load_class(plugin: str) -> type[Any]:

@@ -10,8 +10,8 @@ import pytest
 import rlprof
 from rlprof import plugins
 from rlprof.config import check_config
-from rlprof.errors import ConfigError
-from rlprof.testing._drive import PATIENT, Driven
+from rlprof.errors import CaptureError, ConfigError
+from rlprof.testing._drive import FIRST, PATIENT, SECOND, Driven, elsewhere
 from rlprof.testing._windows import WindowTests
 
 if TYPE_CHECKING:
@@ -79,6 +79,21 @@ class ToolTests(WindowTests):
                     results.append(self.work())
         assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
         return rlprof.read(prof.run_dir), results
+
+    def test_a_window_of_an_ended_thread_harms_nobody(self, driven: Driven, tmp_path: Path) -> None:
+        """Started on a thread that has ended, it is stopped or refuses; the next is recorded."""
+        recorded = driven.prepare(FIRST)
+        elsewhere(lambda: driven.start(recorded))
+
+        try:
+            driven.stop(recorded)
+        except CaptureError as exc:
+            assert str(exc), "the CaptureError says nothing; say where it must be stopped"
+
+        following = self.record(driven, SECOND)
+        assert self._has_data(following, tmp_path / "out"), (
+            "the window after one of another thread recorded nothing; let go of that one in stop"
+        )
 
     def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
         """`rlprof.open` with the tool by name: every window is whole, and nothing is noted."""
