@@ -76,10 +76,12 @@ class Engine:
 
     def _wait_until_born(self) -> None:
         end = time.monotonic() + _BORN_S
-        while not Path(self._address).exists():
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise EngineError(f"the engine did not start; it ended with {self.process.poll()}")
+        while self.process.poll() is None and time.monotonic() < end:
+            with suppress(OSError):  # the socket's file is there a moment before it listens
+                Client(self._address, "AF_UNIX", authkey=self._key).close()
+                return
             time.sleep(0.01)
+        raise EngineError(f"the engine did not start; it ended with {self.process.poll()}")
 
     def _call(self, method: str, *args: Any) -> Any:
         """Call the process; each thread has a connection of its own."""
