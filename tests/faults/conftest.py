@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+
 import pytest
 
 from tests.faults import processes
 from tests.faults.harness import Lab
+
+AT_ONCE = 4
 
 OFFERS = """
 [rlprof.tools]
@@ -30,8 +34,35 @@ def _start_launcher(tmp_path_factory):
     launcher.close()
 
 
+@pytest.fixture(scope="session", name="_ahead")
+def _run_ahead(request, tmp_path_factory, _launcher):
+    """Run the tests of this folder a few at a time, for most of each is waiting."""
+
+    def run(item, home):
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        try:
+            item.function(Lab(home, _launcher), **params)
+        finally:
+            processes.end_all(home)
+
+    items = [item for item in request.session.items if "lab" in item.fixturenames]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            item.nodeid: pool.submit(run, item, tmp_path_factory.mktemp("lab")) for item in items
+        }
+        pool.shutdown(cancel_futures=True)
+
+
 @pytest.fixture(name="lab")
-def _lab(tmp_path, _launcher):
-    """Return where a test runs its scripts."""
-    yield Lab(tmp_path, _launcher)
-    processes.end_all(tmp_path)
+def _lab(request, _ahead):
+    """Return where a test runs its scripts; here: the test that was begun ahead."""
+    return _ahead[request.node.nodeid]
+
+
+def pytest_pyfunc_call(pyfuncitem):
+    """Instead of calling a test, wait for it if it was begun ahead."""
+    begun = pyfuncitem.funcargs.get("lab")
+    if not isinstance(begun, Future):
+        return None
+    begun.result()
+    return True

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +45,7 @@ class Launcher:
         """How scripts end without rlprof, as far as that is known."""
         self._path = [str(CHILD), str(ENGINE), str(site)]
         self._zygote = None
+        self._lock = threading.Lock()
 
     def start(self, script: Path, env, *, warm: bool, bare: bool) -> Child:
         """Start *script* with *env* on top of this process' environment."""
@@ -51,8 +53,9 @@ class Launcher:
         above = os.environ.get("PYTHONPATH")
         full["PYTHONPATH"] = os.pathsep.join([*self._path, *([above] if above else [])])
         full["OMP_NUM_THREADS"] = "1"
-        if warm and self._zygote is None:
-            self._zygote = _Zygote(full, self._path)
+        if warm:
+            with self._lock:
+                self._zygote = self._zygote or _Zygote(full, self._path)
         full |= env
         out, err = script.with_suffix(".out"), script.with_suffix(".err")
         if warm:
@@ -72,11 +75,12 @@ class Launcher:
 
 
 class _Zygote:
-    """The other end of `child/zygote.py`."""
+    """The other end of `child/zygote.py`; several threads may ask it."""
 
     def __init__(self, env, path) -> None:
         self._path = path
         self._codes = {}
+        self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, str(CHILD / "zygote.py")], env=env, text=True, bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -85,18 +89,21 @@ class _Zygote:
     def start(self, script, env, out, err) -> int:
         order = {"script": str(script), "env": env, "path": self._path}
         order |= {"out": str(out), "err": str(err)}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        while True:
-            line = self._line(60)
-            if "started" in line:
-                return line["started"]
-            self._codes[line["ended"]] = line["code"]
+        with self._lock:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            while (pid := self._hear(60)) is None:
+                pass
+            return pid
 
     def wait(self, pid, bound_s) -> int:
         deadline = time.monotonic() + bound_s
         while pid not in self._codes:
-            line = self._line(deadline - time.monotonic())
-            self._codes[line["ended"]] = line["code"]
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"process {pid} did not end within {bound_s:g} s")
+            with self._lock:
+                while self._says_something():
+                    self._hear(0)
+            time.sleep(0.02)
         return self._codes[pid]
 
     def close(self) -> None:
@@ -104,10 +111,17 @@ class _Zygote:
         self._process.wait(10)
         self._process.stdout.close()
 
-    def _line(self, bound_s):
-        if not select.select([self._process.stdout], [], [], max(0, bound_s))[0]:
-            raise TimeoutError(f"no process ended within {bound_s:g} s")
-        return json.loads(self._process.stdout.readline())
+    def _hear(self, bound_s):
+        """Read a line: return the process it says was started, note down one that ended."""
+        if not self._says_something(bound_s):
+            raise TimeoutError(f"no process was started within {bound_s:g} s")
+        line = json.loads(self._process.stdout.readline())
+        if "ended" in line:
+            self._codes[line["ended"]] = line["code"]
+        return line.get("started")
+
+    def _says_something(self, bound_s=0):
+        return bool(select.select([self._process.stdout], [], [], bound_s)[0])
 
 
 def left_behind(home: Path, sessions, bound_s: float = 15) -> list[str]:

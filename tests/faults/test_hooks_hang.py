@@ -25,7 +25,7 @@ LIMITS = {
     "configure_timeout_s": 3,
     "start_timeout_s": 2,
     "stop_timeout_s": 2,
-    "export_timeout_s": 8,
+    "export_timeout_s": 15,
 }
 """More than any hook takes that does not hang, on a machine that does much else."""
 

@@ -92,7 +92,12 @@ class Told:
 
     @property
     def log(self) -> list[str]:
-        """What rlprof logged, without who said it and that training goes on."""
+        """What rlprof logged, but not that the machine was busy."""
+        return [line for line in self.said if not line.endswith(" is slower than 1 s")]
+
+    @property
+    def said(self) -> list[str]:
+        """All that rlprof logged, without who said it and that training goes on."""
         lines = [line.partition(": ") for line in self.real.err.splitlines()]
         return [
             self.plain(text.removesuffix("; training goes on"))

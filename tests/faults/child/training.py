@@ -136,11 +136,11 @@ def settle(prof, captures):
         return
     import rlprof
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         run = rlprof.read(prof.run_dir)
         ended = [c for c in run.captures if c.export_s is not None or c.state == "failed"]
         if len(ended) >= captures:
             return
         time.sleep(0.05)
-    raise TimeoutError(f"{captures} captures were not exported within 30 s")
+    raise TimeoutError(f"{captures} captures were not exported within 60 s")
