@@ -238,5 +238,6 @@ rlprof.launch(os.environ["RLPROF_CONFIG"], role="rollout")
     ended = lab.finish(lab.start(script, model="floats", **given(hook="launch")))
 
     assert ended.code == 1
-    assert "RuntimeError: launch went wrong" in ended.err
+    assert "ConfigError" in ended.err
+    assert "configure raised RuntimeError: launch went wrong" in ended.err
     assert not lab.runs.exists()
