@@ -345,7 +345,7 @@ def test_memory_is_given_back(config):
 
     tool = Torch()
     with rlprof.open(config()) as prof:
-        tool = prof._tracks[0]._recorders["torch"]._now.plugin
+        tool = prof._tracks[0]._instruments._recorders["torch"]._now.plugin
         gc.disable()
         try:
             prof.step(1)

@@ -20,6 +20,7 @@ from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary
+from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link
 from rlprof.session._means import Means
 from rlprof.session._off import Off
@@ -149,7 +150,8 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     scribe.hurry()  # who looks at the run now should see this process
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
-    track = Track(target, Agenda(schedule), session.means, session.took_s)
+    instruments = Instruments(target, session.means, session.took_s)
+    track = Track(target, Agenda(schedule), session.means, instruments)
     session.add(track)
     if schedule.steps:
         try:
@@ -221,7 +223,9 @@ def engine_track(
     )
     is_chosen = any(own.includes(rank) for rank in held)
     schedule = config.schedule(role) if is_chosen else Schedule()
-    track = Track(target, Agenda(schedule), means, took_s, link=Link(handle, loop), ranks=held)
+    link = Link(handle, loop)
+    instruments = Instruments(target, means, took_s, link)
+    track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
     return track, uses if schedule.steps else []
 
 

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session import calibration
-from rlprof.session._pressure import lighter
-from rlprof.session._recorder import Recorder
-from rlprof.session._window import OpenWindow
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
+    from rlprof.session._instruments import Instruments
     from rlprof.session._link import Link
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
+    from rlprof.session._window import OpenWindow
     from rlprof.types import Target, Window
 
 
@@ -35,7 +32,7 @@ class Track:
         target: Target,
         agenda: Agenda,
         means: Means,
-        took_s: Callable[[str | None], float | None],
+        instruments: Instruments,
         *,
         link: Link | None = None,
         ranks: tuple[int, ...] = (),
@@ -47,7 +44,7 @@ class Track:
         self.link = link
         self._means = means
         self._uses: Sequence[ToolUse] = ()
-        self._recorders: dict[str, Recorder] = {}
+        self._instruments = instruments
         self._open: OpenWindow | None = None
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
@@ -58,13 +55,11 @@ class Track:
         self._served: dict[str, list[int]] = {}
         self._used: set[str] = set()
         self._captured_step: int | None = None
-        self._took_s = took_s
-        self._estimated: set[str] = set()
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
         self._uses = uses
-        self._take(uses)
+        self._instruments.take(uses)
 
     def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
         """Take a demand, from whatever thread; its first step is one that begins after this."""
@@ -80,7 +75,7 @@ class Track:
 
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Say why nothing was recorded of *step*, if something was due, and what was served."""
-        if self._recorders and step in self._rule.steps and self._captured_step != step:
+        if len(self._instruments) and step in self._rule.steps and self._captured_step != step:
             self._skip(step, self._why_nothing(phases))
         if self._demand is not None:
             self._served[self._demand.id].append(step)
@@ -101,7 +96,7 @@ class Track:
         self._rule, self._demand = self.agenda.at(step, is_busy=is_busy)
         if self._demand is not None:
             self._served.setdefault(self._demand.id, [])
-            self._take(self._asked[self._demand.id])
+            self._instruments.take(self._asked[self._demand.id])
         self._due_step = step if step in self._rule.steps else None
         if not is_busy:
             self._open_window(self._rule.at_step(step), None, step)
@@ -139,15 +134,6 @@ class Track:
 
     # Windows
 
-    def _take(self, uses: Sequence[ToolUse]) -> None:
-        """Have a recorder for each of *uses*."""
-        for use in uses:
-            if use.name in self._recorders:
-                self._recorders[use.name].take(use)
-            else:
-                recorder = Recorder(use, self.target, self._means, link=self.link)
-                self._recorders[use.name] = recorder
-
     def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:
         uses = self._uses if self._demand is None else self._asked[self._demand.id]
         if window is None or not uses:
@@ -163,47 +149,12 @@ class Track:
                 return
             self._used.add(window.id)
             self._captured_step = step
-            recorders = [self._prepared(use, window) for use in uses]
-            self._open = OpenWindow(window, recorders, owner)
+            request = "" if self._demand is None else self._demand.id
+            self._open = self._instruments.prepared(uses, window, request)
+            self._open.owner = owner
             self._means.scribe.clock()
             self._means.scribe.flush()
             self._open.start()
-
-    def _prepared(self, use: ToolUse, window: Window) -> Recorder:
-        """Let the recorder of *use* make ready, with lighter options if the last were too much."""
-        recorder = self._recorders[use.name]
-        said: dict[str, Any] = {}
-        left = self._means.limits.bytes - self._means.scribe.spent
-        recorder.take(use)
-        found = lighter(recorder, use, left=left, limits=self._means.limits)
-        if found is not None:
-            chosen, said["lighter"] = found
-            recorder.take(chosen)
-            self._means.boundary.say(f"{window.id}: {use.name} records less: {said['lighter']}")
-        if self._demand is not None:
-            said["request"] = self._demand.id
-        estimate = self._estimate(recorder.use, window)
-        if estimate is not None:
-            said["estimate"] = estimate
-        recorder.prepare(window, **said)
-        return recorder
-
-    def _estimate(self, use: ToolUse, window: Window) -> dict[str, float] | None:
-        """Say, before a tool's first window, what it will cost if that is known."""
-        took_s = self._took_s(window.phase)
-        if use.name in self._estimated or took_s is None:
-            return None
-        found = calibration.known(use)
-        if found is None:
-            return None
-        self._estimated.add(use.name)
-        cost = found.of(took_s)
-        self._means.boundary.say(
-            f"{window.id}: {use.name} may take up to {cost['bytes'] / 1e6:.1f} MB, make it "
-            f"{cost['slowdown']:.1f} times as long and the step wait {cost['stop_s']:.1f} s "
-            f"(it took {took_s:.1f} s last time)"
-        )
-        return cost
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
         """Stop what records; what waits for the run folder is the helper thread's.
@@ -222,8 +173,7 @@ class Track:
 
     def check_time(self) -> None:
         """Close a window that is over or too old, if this thread may; the helper's asks too."""
-        for recorder in tuple(self._recorders.values()):
-            recorder.watch()
+        self._instruments.watch()
         opened, window_s = self._open, self._means.limits.window_s
         if opened is None or not (opened.ends or opened.overdue(window_s)):
             return
@@ -244,13 +194,12 @@ class Track:
         finally:  # strict passes on what stop raises, and still loses nothing
             for demand in self.agenda.waiting:
                 self._tell_served(demand, error="the session was closed before")
-            for recorder in self._recorders.values():
-                recorder.end()
+            self._instruments.end()
 
     def forget(self) -> None:
         """Become deaf, in a forked child."""
         self._open = None
-        self._uses, self._recorders = (), {}
+        self._uses = ()
 
     # What is said
 

@@ -25,9 +25,9 @@ _LATE = "it ended on another thread than it began on, which had to come by to st
 class OpenWindow:
     """A window from its opening until its phase or step ends, also if it was closed before."""
 
-    def __init__(self, window: Window, recorders: Sequence[Recorder], owner: Scope | None) -> None:
+    def __init__(self, window: Window, recorders: Sequence[Recorder]) -> None:
         self.window = window
-        self.owner = owner
+        self.owner: Scope | None = None
         """The phase it is the window of; None: of a step."""
         self.is_recording = False
         self._recorders = tuple(recorders)

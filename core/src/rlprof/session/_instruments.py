@@ -1,0 +1,99 @@
+"""What records one target: its tools, or its engine's plugin, made ready window by window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof.session import calibration
+from rlprof.session._pressure import lighter
+from rlprof.session._recorder import Recorder
+from rlprof.session._window import OpenWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rlprof.config import ToolUse
+    from rlprof.session._link import Link
+    from rlprof.session._means import Means
+    from rlprof.types import Target, Window
+
+
+class Instruments:
+    """The recorders of one target, by the plugin's name."""
+
+    def __init__(
+        self,
+        target: Target,
+        means: Means,
+        took_s: Callable[[str | None], float | None],
+        link: Link | None = None,
+    ) -> None:
+        self._target = target
+        self._means = means
+        self._took_s = took_s
+        self._link = link
+        self._recorders: dict[str, Recorder] = {}
+        self._estimated: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._recorders)
+
+    def take(self, uses: Sequence[ToolUse]) -> None:
+        """Have a recorder for each of *uses*, warmed up."""
+        for use in uses:
+            if use.name in self._recorders:
+                self._recorders[use.name].take(use)
+            else:
+                recorder = Recorder(use, self._target, self._means, link=self._link)
+                self._recorders[use.name] = recorder
+
+    def prepared(self, uses: Sequence[ToolUse], window: Window, request: str) -> OpenWindow:
+        """Make all of *uses* ready for *window*; whoever gets it starts it."""
+        recorders = [self._prepared(use, window, request) for use in uses]
+        return OpenWindow(window, recorders)
+
+    def watch(self) -> None:
+        """Say it, from another thread, if a hook on the working thread does not return."""
+        for recorder in tuple(self._recorders.values()):
+            recorder.watch()
+
+    def end(self) -> None:
+        """Let the plugins' threads end."""
+        for recorder in self._recorders.values():
+            recorder.end()
+
+    def _prepared(self, use: ToolUse, window: Window, request: str) -> Recorder:
+        """Let the recorder of *use* make ready, with lighter options if the last were too much."""
+        recorder = self._recorders[use.name]
+        said: dict[str, Any] = {}
+        left = self._means.limits.bytes - self._means.scribe.spent
+        recorder.take(use)
+        found = lighter(recorder, use, left=left, limits=self._means.limits)
+        if found is not None:
+            chosen, said["lighter"] = found
+            recorder.take(chosen)
+            self._means.boundary.say(f"{window.id}: {use.name} records less: {said['lighter']}")
+        if request:
+            said["request"] = request
+        estimate = self._estimate(recorder.use, window)
+        if estimate is not None:
+            said["estimate"] = estimate
+        recorder.prepare(window, **said)
+        return recorder
+
+    def _estimate(self, use: ToolUse, window: Window) -> dict[str, float] | None:
+        """Say, before a tool's first window, what it will cost if that is known."""
+        took_s = self._took_s(window.phase)
+        if use.name in self._estimated or took_s is None:
+            return None
+        found = calibration.known(use)
+        if found is None:
+            return None
+        self._estimated.add(use.name)
+        cost = found.of(took_s)
+        self._means.boundary.say(
+            f"{window.id}: {use.name} may take up to {cost['bytes'] / 1e6:.1f} MB, make it "
+            f"{cost['slowdown']:.1f} times as long and the step wait {cost['stop_s']:.1f} s "
+            f"(it took {took_s:.1f} s last time)"
+        )
+        return cost
