@@ -365,7 +365,8 @@ def test_ls_keeps_hostile_names_on_their_lines(config, capsys):
 def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
     """A tool of a thread whose start took too long has started: it records, stops and exports."""
     prof = rlprof.open(config(limits={"start_timeout_s": 0.05}))
-    prof._tracks[0]._instruments._recorders["fake"]._now.plugin.options = tools.FakeOptions(hangs_in="start")
+    slow = tools.FakeOptions(hangs_in="start")
+    prof._tracks[0]._instruments._recorders["fake"]._now.plugin.options = slow
     threading.Timer(0.2, tools.gate.set).start()
 
     train(prof, [1, 2])

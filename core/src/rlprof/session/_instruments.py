@@ -41,11 +41,10 @@ class Instruments:
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Have a recorder for each of *uses*, warmed up."""
         for use in uses:
-            if use.name in self._recorders:
-                self._recorders[use.name].take(use)
-            else:
-                recorder = Recorder(use, self._target, self._means, link=self._link)
+            if use.name not in self._recorders:  # before it configures, so that `watch` sees it
+                recorder = Recorder(use.name, self._target, self._means, link=self._link)
                 self._recorders[use.name] = recorder
+            self._recorders[use.name].take(use)
 
     def prepared(self, uses: Sequence[ToolUse], window: Window, request: str) -> OpenWindow:
         """Make all of *uses* ready for *window*; whoever gets it starts it."""

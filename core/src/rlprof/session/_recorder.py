@@ -39,10 +39,8 @@ class _Instance:
 class Recorder:
     """Drives one plugin for one target."""
 
-    def __init__(
-        self, use: ToolUse, target: Target, means: Means, *, link: Link | None = None
-    ) -> None:
-        self.name = use.name
+    def __init__(self, name: str, target: Target, means: Means, *, link: Link | None) -> None:
+        self.name = name
         self.last_bytes = 0
         """What the artifacts of its last window took."""
         self.last_stop_s = 0.0
@@ -54,7 +52,7 @@ class Recorder:
         self._means = means
         self._link = link
         self._given: dict[str, Any] = {} if link is None else {"handle": link.handle}
-        self._caller = Caller(use.name, means.limits, means.boundary, link)
+        self._caller = Caller(name, means.limits, means.boundary, link)
         self._instances: list[_Instance] = []
         self._job: Job | None = None
         self._latest: Job | None = None
@@ -63,7 +61,6 @@ class Recorder:
         self._started = False
         self._misses: dict[str, int] = {}
         """How often a method of the recording has failed in this window."""
-        self.take(use)
 
     @property
     def use(self) -> ToolUse:

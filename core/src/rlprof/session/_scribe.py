@@ -20,6 +20,7 @@ import attrs
 from rlprof.rundir import Journal, as_line, read_clock, read_lines, span_record
 from rlprof.session import calibration
 from rlprof.session._exports import Exports
+from rlprof.session.export_process import RAW
 
 if TYPE_CHECKING:
     import subprocess
@@ -212,8 +213,9 @@ class Scribe:
         self._tidy()
         mine = [Path(folder) for folder, _, _ in os.walk(self._scratch, topdown=False)]
         for folder in [*mine, self._scratch.parent]:
-            with suppress(OSError):  # holds what could not be exported, or another process' data
-                folder.rmdir()
+            if folder.name != RAW:  # empty, but a tool that was given up may still write there
+                with suppress(OSError):  # holds what could not be exported, or another's data
+                    folder.rmdir()
 
     def _tidy(self) -> None:
         while self._rubbish:
