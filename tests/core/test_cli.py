@@ -66,7 +66,7 @@ def test_help_shows_a_first_run(rlprof):
     code, out, err = rlprof("--help")
 
     assert (code, err) == (0, "")
-    assert out.startswith("usage: rlprof [-h] COMMAND ...\n")
+    assert out.startswith("usage: rlprof [-h] [--version] COMMAND ...\n")
     for command in COMMANDS:
         assert f"    {command.__name__.rpartition('.')[2]} " in out
     assert 'rlprof.open("profile.yaml")' in out
@@ -96,7 +96,6 @@ def test_every_command_explains_itself(rlprof, command, words):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "rlprof: error: the following arguments are required: COMMAND"),
         (["chekc"], "rlprof: error: argument COMMAND: invalid choice: 'chekc'"),
         (["check"], "rlprof check: error: the following arguments are required: FILE"),
         (["plan", "p.yaml", "--steps", "x"],
@@ -106,7 +105,7 @@ def test_every_command_explains_itself(rlprof, command, words):
         (["plan", "p.yaml", "--steps", "none"],
          "rlprof plan: error: argument --steps: expected a range like 0-20, got 'none'"),
     ],
-    ids=["nothing", "misspelt", "no file", "no range", "backwards", "none"],
+    ids=["misspelt", "no file", "no range", "backwards", "none"],
 )  # fmt: skip
 def test_wrong_usage_is_2(rlprof, argv, message):
     """Who calls it wrongly gets the usage and what was wrong, on stderr."""
@@ -115,6 +114,37 @@ def test_wrong_usage_is_2(rlprof, argv, message):
     assert (code, out) == (2, "")
     assert err.startswith("usage: rlprof")
     assert message in err
+
+
+def test_alone_it_shows_its_help(rlprof):
+    """Who types just the name learns what there is."""
+    assert rlprof() == rlprof("--help")
+
+
+def test_the_version_is_that_of_the_distribution(rlprof):
+    """What a bug report begins with."""
+    assert rlprof("--version") == (0, f"rlprof {CORE}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (
+            ["plan", "p.yaml", "--setps", "1-2"],
+            "rlprof plan: error: unrecognized arguments: --setps",
+        ),
+        (["ls", "run", "more"], "rlprof ls: error: unrecognized arguments: more"),
+        (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
+    ],
+    ids=["option", "argument", "no command"],
+)
+def test_what_a_command_does_not_know_is_told_with_its_own_usage(rlprof, argv, told):
+    """Not with the usage of all of rlprof, which does not list what the command takes."""
+    code, out, err = rlprof(*argv)
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"usage: {told.partition(': error')[0]} [-h]")
+    assert told in err
 
 
 def test_the_module_is_the_command(file):
@@ -156,17 +186,35 @@ def test_what_no_terminal_can_show_is_shown_escaped(rlprof, file):
     assert "written to a\\ud800b/<run id>/" in out
 
 
-def test_what_the_system_refuses_is_told(rlprof, tmp_path):
-    """A folder that cannot be made is one line on stderr, no traceback."""
-    (tmp_path / "file").write_text("")
-    (tmp_path / "run").mkdir()
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """Return a run in which nothing has happened."""
+    folder = tmp_path / "run"
+    folder.mkdir()
     owner = {"attempt": 1, "opened_ns": 0}
-    (tmp_path / "run" / "run.json").write_text(json.dumps({"run_id": "r", "owner": owner}))
+    (folder / "run.json").write_text(json.dumps({"run_id": "r", "owner": owner}))
+    return folder
 
-    code, out, err = rlprof("export", tmp_path / "run", "--out", tmp_path / "file" / "below")
 
-    assert (code, out) == (1, "")
-    assert err == f"rlprof: [Errno 20] Not a directory: '{tmp_path}/file/below'\n"
+def test_a_folder_that_cannot_be_made_is_told(rlprof, run_folder, tmp_path):
+    """Which one, why, and what to do about it."""
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "below"
+
+    why = "cannot be made: not a directory; name a folder that you can write to: --out DIR"
+    assert rlprof("export", run_folder, "--out", out) == (1, "", f"rlprof: {out}: {why}\n")
+
+
+def test_what_the_system_refuses_is_told(rlprof, run_folder, monkeypatch):
+    """What nobody foresaw is one line on stderr, the file first, and no traceback."""
+
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied", str(run_folder))
+
+    monkeypatch.setattr("rlprof.cli.export.read", refused)
+
+    told = f"rlprof: {run_folder}: permission denied\n"
+    assert rlprof("export", run_folder) == (1, "", told)
 
 
 # check

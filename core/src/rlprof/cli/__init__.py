@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlprof.cli import capture, check, doctor, export, ls, new, plan, plugins, salvage
 from rlprof.errors import RlprofError
+from rlprof.plugins import core_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,26 +33,67 @@ a first run:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit code: 0, 1 for what is wrong, 2 for wrong usage."""
+    """Run the command line; return its exit code.
+
+    0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
+    """
+    try:
+        parser = _parser()
+        args = _parsed(parser, argv)
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
+            sys.stdout.reconfigure(errors="backslashreplace")
+        if args.command is None:
+            parser.print_help()
+        code = 0 if args.command is None else int(args.run(args))
+        sys.stdout.flush()
+    except BrokenPipeError:  # `rlprof ls RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RlprofError as exc:
+        print(f"rlprof: {exc}", file=sys.stderr)
+        return 1
+    except OSError as exc:
+        print(f"rlprof: {_refused(exc)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:  # whoever started children has ended them on the way here
+        print("rlprof: interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"rlprof {core_version() or '(not installed)'}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rlprof",
         description="Profile a whole RL post-training step: training ranks and rollout engines.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
     for command in COMMANDS:
         command.add(subparsers)
-    args = parser.parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        code = int(args.run(args))
-        sys.stdout.flush()
-    except BrokenPipeError:  # `rlprof ls RUN | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (RlprofError, OSError) as exc:
-        print(f"rlprof: {exc}", file=sys.stderr)
-        return 1
-    return code
+    parser.set_defaults(parsers=subparsers.choices)
+    return parser
+
+
+def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse *argv*; what is left over is told with the usage of the command it was given to."""
+    args, left = parser.parse_known_args(argv)
+    if left:
+        told = args.parsers.get(args.command, parser)
+        told.error(f"unrecognized arguments: {' '.join(left)}")
+    return args
+
+
+def _refused(exc: OSError) -> str:
+    """Say what the system refused, with the file first."""
+    why = (exc.strerror or str(exc)).lower()
+    return why if exc.filename is None else f"{exc.filename}: {why}"

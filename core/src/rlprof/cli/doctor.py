@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._arguments import duration
 from rlprof.cli._table import plain
 from rlprof.doctor import examine
 
@@ -64,7 +65,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=duration,
         default=120.0,
         metavar="S",
         help="seconds each tool may take before it counts as hanging (default: 120)",
@@ -72,26 +73,18 @@ def add(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _seconds(text: str) -> float:
-    """Read `--timeout`."""
-    import argparse
-
-    with suppress(ValueError):
-        if 0 < float(text) <= 86400:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected seconds, more than 0, got {text!r}")
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the findings as they come; 1 if any is BAD."""
     print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
     counts = {"ok": 0, "warn": 0, "BAD": 0}
     found = examine(args.file, roles=args.role, timeout_s=args.timeout, progress=_progress)
-    for finding in found:
-        counts[finding.level] += 1
+    try:
+        for finding in found:
+            counts[finding.level] += 1
+            _progress("")
+            print(_line(finding), flush=True)
+    finally:  # also on Ctrl-C
         _progress("")
-        print(_line(finding), flush=True)
-    _progress("")
     print(f"\n{_verdict(counts)}")
     return 1 if counts["BAD"] else 0
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.cli._table import size
+from rlprof.errors import RlprofError
 from rlprof.rundir import read
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ def run(args: argparse.Namespace) -> int:
     chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
     recorded = read(args.path)
     out = Path(args.out) if args.out else recorded.path / "exports"
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        why = (exc.strerror or str(exc)).lower()
+        raise RlprofError(
+            f"{out}: cannot be made: {why}; name a folder that you can write to: --out DIR"
+        ) from exc
     if recorded.is_running:
         print("the run is still going on; this shows what is there now")
     failed = False

@@ -1,0 +1,108 @@
+"""Ctrl-C in a command: one line, 130, and nothing that it has started goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rlprof.cli import COMMANDS, main
+from tests.core.distributions import install, tool
+
+HANGS = """
+    import time
+    from rlprof import hookimpl
+
+    class Hangs:
+        @hookimpl
+        def start(self):
+            time.sleep(600)
+
+        @staticmethod
+        def sample(rounds):
+            time.sleep(600)
+"""
+
+
+@pytest.fixture(name="profile")
+def _profile(monkeypatch, tmp_path):
+    """Install a tool that hangs wherever it is tried; return a config that names it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    install(monkeypatch, site, "rlprof-hangs", HANGS, tool("hangs", "Hangs"))
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    file = tmp_path / "profile.yaml"
+    runs = f"run_dir: {tmp_path}/runs\nscratch_dir: {tmp_path}/scratch\n"
+    file.write_text(f"{runs}tool: hangs\nsteps: [1]\nroles: {{actor: {{}}}}\n")
+    return file
+
+
+def running(*words):
+    """List the processes that have all *words* in their command line."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if all(word in line for word in words):
+            found.append(int(folder.name))
+    return found
+
+
+def gone(*words):
+    """Wait until no process has *words* in its command line; whether that came about."""
+    deadline = time.monotonic() + 10
+    while running(*words) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not running(*words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "child"),
+    [("doctor", '"job": "window"'), ("plan", "rlprof.session.calibrate_process")],
+)
+def test_children_go_with_the_command(command, child, profile, tmp_path):
+    """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""
+    here = str(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-m", "rlprof.cli", command, str(profile)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+    ) as process:  # fmt: skip
+        deadline = time.monotonic() + 120
+        while not running(child, here) and process.poll() is None:
+            assert time.monotonic() < deadline, "it has started nothing"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "rlprof: interrupted"
+    assert "Traceback" not in err
+    assert gone(child, here)
+    assert not (tmp_path / "scratch").exists()
+
+
+@pytest.mark.parametrize("module", COMMANDS, ids=lambda module: module.__name__.split(".")[-1])
+def test_no_command_shows_a_traceback(module, monkeypatch, capsys):
+    """Whatever the command was doing: one line on stderr, and the exit code of a shell."""
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    name = module.__name__.rpartition(".")[2]
+    monkeypatch.setattr(module, "run", interrupted)
+    arguments = {"plugins": [], "new": ["tool", "mine"]}.get(name, ["somewhere"])
+
+    code = main([name, *arguments])
+
+    assert code == 130
+    assert capsys.readouterr() == ("", "rlprof: interrupted\n")
