@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
+from importlib import metadata
 from typing import get_args
 
 import attrs
 import pytest
 
 import rlprof
-from rlprof import hookspecs, types
+from rlprof import hookspecs, plugins, types
 from rlprof.rundir import Answer, CaptureResult, Process, Run, Skipped, Span
 from tests.docs.pages import PAGES, rows, section, words
 
@@ -28,7 +31,17 @@ OF_A_RUN = {
     "answers": Answer,
     "spans(problems=None)": Span,
 }
-MODULES = {"hookspecs", "testing", "cli", "doctor", "tools", "engines", "exporters", "rundir"}
+ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
+GROUPS = {group.rpartition(".")[2] for group in plugins.GROUPS.values()}
+DOTTED = sorted({
+    name
+    for text in (*PAGES.values(), rlprof.__doc__, hookspecs.__doc__)
+    for name in re.findall(
+        r"(?<![\w./\"-])(?<!from )(?<!-m )rlprof(?:\.[A-Za-z_]\w*)+(?![\w/-])", text
+    )
+    if name.split(".")[1] not in GROUPS
+})  # fmt: skip
+"""What the pages write as `rlprof.x` or `rlprof.x.y`, but for what they import or run."""
 
 
 def fields(cls):
@@ -71,7 +84,50 @@ def test_no_name_is_invented(path):
     """What any page calls rlprof.something is there."""
     named = set(re.findall(r"(?<![\w./\"-])rlprof\.([A-Za-z_]+)\b", PAGES[path]))
 
-    assert named <= set(rlprof.__all__) | MODULES
+    assert named <= {*rlprof.__all__, *ROOMS, *GROUPS, "__version__", "cli", "rundir"}
+
+
+@pytest.mark.slow
+def test_every_dotted_name_is_there_after_one_import():
+    """What a page writes can be typed after `import rlprof`, each in an interpreter of its own."""
+    program = (
+        "import os, sys, rlprof\n"
+        "for name in sys.argv[1:]:\n"
+        "    if os.fork() == 0:\n"  # so that no name finds what another has imported
+        "        eval(name)\n"
+        "        print(name, flush=True)\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, *DOTTED], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == DOTTED
+    assert {"rlprof.hookspecs.Tool", "rlprof.doctor.findings", "rlprof.testing"} <= set(DOTTED)
+
+
+@pytest.mark.slow
+def test_a_module_is_imported_when_it_is_named():
+    """`import rlprof` loads none of those that it serves."""
+    program = (
+        "import sys, rlprof\n"
+        "rooms = [f'rlprof.{name}' for name in sys.argv[1:]]\n"
+        "print(*(name in sys.modules for name in rooms))\n"
+        "print(*(name in dir(rlprof) for name in sys.argv[1:]))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, *ROOMS], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["False"] * len(ROOMS) + ["True"] * len(ROOMS)
+
+
+def test_the_version_is_that_of_the_distribution():
+    """As other packages tell it."""
+    assert metadata.version("rlprof") == rlprof.__version__
 
 
 @pytest.mark.parametrize("name", ["open", "launch", "annotate", "read", "register", "safe_name"])

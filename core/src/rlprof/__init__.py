@@ -15,8 +15,8 @@ The house has four rooms: `config` (what is asked), `schedule` (when to record),
 records), `rundir` (where it goes). Plugins meet core in `hookspecs` and `plugins`; all speak in
 the words of `types`.
 
-Names are imported when they are first used, so that `import rlprof` costs next to nothing where
-rlprof is off.
+Names and modules are imported when they are first used, so that `import rlprof` costs next to
+nothing where rlprof is off.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlprof import control as control
+    from rlprof import doctor as doctor
+    from rlprof import hookspecs as hookspecs
+    from rlprof import testing as testing
+    from rlprof import types as types
     from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
     from rlprof.hookspecs import hookimpl
     from rlprof.plugins import register
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
         safe_name,
     )
 
+    __version__: str
+
 _HOMES = {
     "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
     "hookspecs": ("hookimpl",),
@@ -59,6 +66,9 @@ _HOMES = {
 }  # fmt: skip
 
 _HOME = {name: f"rlprof.{module}" for module, names in _HOMES.items() for name in names}
+
+_ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
+"""Modules that are there without an import of their own: `rlprof.doctor.findings()`."""
 
 __all__ = [
     "Artifact",
@@ -87,11 +97,20 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    value: Any
+    if name in _ROOMS:
+        return import_module(f"rlprof.{name}")  # which leaves it here as an attribute
+    if name == "__version__":
+        from rlprof.plugins import core_version
+
+        value = core_version()
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
         raise AttributeError(f"module 'rlprof' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS, "__version__"})
