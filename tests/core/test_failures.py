@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 import time
 
@@ -299,6 +300,96 @@ def test_what_the_users_signal_handler_raises_passes_through_a_hook(config, monk
         signal.signal(signal.SIGUSR1, before)
 
     assert raised.value.code == 42
+
+
+class Impatient:
+    """A signal handler that is an object, and raises what an `except Exception` would catch."""
+
+    def __call__(self, number, frame):
+        raise TimeoutError("too long")
+
+
+@pytest.fixture(name="alarm")
+def _alarm():
+    """Return a function that has TimeoutError raised in the main thread, so many seconds later."""
+    before = signal.signal(signal.SIGALRM, Impatient())
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("tool", ["fake", "anywhere"])
+def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm, tool):
+    """Bounding a reward check with SIGALRM works as without rlprof; the next window records."""
+    hangs = {tool: {"hangs_in": "start"}}
+    with rlprof.open(config(tool=tool, tools=hangs, steps=[1, 2])) as prof:
+        prof.step(1)
+        alarm(0.2)
+        with pytest.raises(TimeoutError, match="too long"), prof.phase("rollout"):
+            pass
+        tools.gate.set()
+        train(prof, [2])
+
+    found = {c.window.id: c for c in rlprof.read(prof.run_dir).captures}
+    assert found["1/rollout"].state == "failed"
+    assert "start: interrupted by TimeoutError: too long" in found["1/rollout"].notes
+    assert found["2/rollout"].state == "whole"
+
+
+def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, alarm):
+    """What the handler raises passes; the second close waits for the exports that are left."""
+    prof = rlprof.open(config())
+    train(prof)
+    alarm(0.05)  # an interpreter takes longer to start
+
+    with pytest.raises(TimeoutError, match="too long"):
+        prof.close()
+    prof.close()
+
+    run = rlprof.read(prof.run_dir)
+    assert [c.state for c in run.captures] == ["whole", "whole"]
+    assert [p.state for p in run.processes] == ["ended"]
+
+
+def test_a_log_handler_that_raises_reaches_nobody(config):
+    """Training would not have called it; what it was to be told stands in the manifest."""
+
+    class Broken(logging.Handler):
+        def emit(self, record):
+            raise ValueError("no room for logs")
+
+    handler = Broken()
+    logging.getLogger("rlprof").addHandler(handler)
+    try:
+        with rlprof.open(config(options={"raises_in": "start"})) as prof:
+            train(prof)
+    finally:
+        logging.getLogger("rlprof").removeHandler(handler)
+
+    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed", "failed"]
+
+
+def test_of_threads_that_open_at_once_one_wins(config):
+    """A process has one session, however close they come."""
+    at_once, opened, refused = threading.Barrier(4), [], []
+
+    def open_one():
+        at_once.wait()
+        try:
+            opened.append(rlprof.open(config()))
+        except rlprof.RlprofError as exc:
+            refused.append(str(exc))
+
+    threads = [threading.Thread(target=open_one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    opened[0].close()
+
+    assert len(opened) == 1
+    assert len(refused) == 3
+    assert "a session is open in this process" in refused[0]
 
 
 def test_a_failed_export_is_logged(config, caplog):

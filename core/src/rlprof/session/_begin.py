@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
-from rlprof.session._boundary import Boundary
+from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link
 from rlprof.session._means import Means
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 _GRACE_S = 5
 """Who waits for rank 0 gives up by himself, in time to say what for."""
 
-log = logging.getLogger("rlprof")
+_opening = threading.Lock()
+"""Held while a session is being opened: several threads may try at once."""
 
 _RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
@@ -63,18 +65,22 @@ def begin(
         return Off()
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
-    if _current.session is not None:
-        raise RlprofError(
-            "rlprof.open: a session is open in this process; close it first (a process has one)"
-        )
     boundary = Boundary(strict=checked.strict, name=str(target))
 
     def failed(_: str) -> None:
         if not checked.strict:
-            log.error("%s: rlprof stays off in this process", target)
+            boundary.say("rlprof stays off in this process", logging.ERROR)
 
     uses = tools.get(role, ())
-    return boundary.call("open", lambda: _open(checked, target, uses, boundary), failed) or Off()
+    if _current.session is not None or not _opening.acquire(blocking=False):
+        raise RlprofError(
+            "rlprof.open: a session is open in this process; close it first (a process has one)"
+        )
+    try:
+        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary), failed)
+    finally:
+        _opening.release()
+    return opened or Off()
 
 
 def _only_role(config: Config) -> str:
@@ -98,7 +104,8 @@ def _target(
         raise ConfigError([f"role: expected a name, got {role!r}"])
     if role not in config.roles:
         names = ", ".join(config.roles)
-        log.warning("role %r is not in the config (there: %s): it writes spans only", role, names)
+        message = "role %r is not in the config (there: %s): it writes spans only"
+        write_log(logging.WARNING, message, role, names)
     by_rank, by_size = next((pair for pair in _RANK if pair[0] in os.environ), _RANK[0])
     rank = _number(by_rank, 0) if rank is None else rank
     world_size = _number(by_size, rank + 1) if world_size is None else world_size
@@ -165,7 +172,7 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
             raise
     _at_exit(session)
     _current.session = session
-    log.info("%s: writes to %s", target, run.path)
+    boundary.say(f"writes to {run.path}")
     return session
 
 
@@ -212,7 +219,8 @@ def engine_track(
     own = config.roles.get(role)
     if own is None:
         there = ", ".join(config.roles)
-        log.warning("role %r is not in the config (there: %s): not recorded", role, there)
+        message = "role %r is not in the config (there: %s): not recorded"
+        write_log(logging.WARNING, message, role, there)
         return None
     if own.engine is None:
         raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])

@@ -35,40 +35,56 @@ class Boundary:
         try:
             return function()
         except BaseException as exc:  # a plugin may call sys.exit, too
-            if _is_the_users(exc):
-                raise
             reason = f"{type(exc).__name__}: {exc}"
-            failed(reason)
-            if self.strict:
+            is_the_users = _is_the_users(exc)
+            failed(f"interrupted by {reason}" if is_the_users else reason)
+            if is_the_users or self.strict:
                 raise
             self.tell(what, reason, exc)
             return None
 
-    def say(self, message: str) -> None:
+    def say(self, message: str, level: int = logging.INFO) -> None:
         """Log what a user may want to know."""
-        log.info("%s: %s", self._name, message)
+        write_log(level, "%s: %s", self._name, message)
 
     def tell(self, what: str, reason: str, exc: BaseException | None = None) -> None:
         """Log a failure of *what*, the first time in full, then only for who debugs."""
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")
-        log.log(level, "%s: %s: %s; training goes on", self._name, what, reason,
-                exc_info=None if known else exc)  # fmt: skip
+        write_log(level, "%s: %s: %s; training goes on", self._name, what, reason,
+                  exc_info=None if known else exc)  # fmt: skip
+        if known and exc is not None:  # its words are enough, but for who debugs
+            write_log(logging.DEBUG, "%s: %s was raised here:", self._name, what, exc_info=exc)
+
+
+def write_log(level: int, message: str, *args: Any, **more: Any) -> None:
+    """Log; a handler that raises would not have been called without us."""
+    try:
+        log.log(level, message, *args, **more)
+    except Exception as exc:
+        if _is_the_users(exc):
+            raise
 
 
 def _is_the_users(exc: BaseException) -> bool:
     """Whether *exc* came from a signal, not from what was called.
 
-    Ctrl-C and what the user's own signal handlers raise may hit any line of ours and must pass.
+    Ctrl-C and what the user's own signal handlers raise (a TimeoutError, to bound what takes too
+    long) may hit any line of ours and must pass.
     """
-    if isinstance(exc, Exception):
-        return False
     if isinstance(exc, KeyboardInterrupt):
         return True
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    codes = {_code(signal.getsignal(number)) for number in signal.valid_signals()}
     return any(frame.f_code in codes for frame, _ in walk_tb(exc.__traceback__))
+
+
+def _code(handler: Any) -> Any:
+    """Return the code that runs when *handler*, perhaps an object or a partial, is called."""
+    handler = getattr(handler, "func", handler)
+    if callable(handler) and not hasattr(handler, "__code__"):
+        handler = type(handler).__call__
+    return getattr(handler, "__code__", None)
 
 
 def survives(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +95,7 @@ def survives(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args)
         except Exception as exc:
-            if self.boundary.strict:
+            if self.boundary.strict or _is_the_users(exc):
                 raise
             self.boundary.tell(method.__name__.strip("_"), f"{type(exc).__name__}: {exc}", exc)
             return None

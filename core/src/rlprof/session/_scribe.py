@@ -6,6 +6,7 @@ A run folder that hangs (a dead NFS server) hangs this thread and nobody else.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
@@ -72,12 +73,12 @@ class Scribe:
         self._unmeasured: deque[ToolUse] = deque()
         self._measuring: subprocess.Popen[bytes] | None = None
         self._wake = threading.Event()
+        self._ended = threading.Event()
         self._is_late = False
         self._is_ending = False
         self._turns = 0
         self._next_clock = 0.0
-        self._thread = threading.Thread(target=self._run, name="rlprof-scribe", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._live, name="rlprof-scribe", daemon=True).start()
 
     @property
     def over_budget(self) -> bool:
@@ -128,20 +129,27 @@ class Scribe:
         self._wake.set()
         turns, since = self._turns, time.monotonic()
         told = since
-        while self._thread.is_alive():
+        while not self._ended.is_set():  # join() would take a thread for dead if a signal cuts it
             patience = self._limits.export_timeout_s if self.exports.is_here else _STUCK_S
             if time.monotonic() - since > patience:
                 break
-            self._thread.join(0.5)
+            self._ended.wait(0.5)
             if self._turns != turns:  # it moves; how long exports take is bounded by themselves
                 turns, since = self._turns, time.monotonic()
             if len(self.exports) and time.monotonic() - told > _STUCK_S / 2:
                 told = time.monotonic()
-                self._boundary.say(f"exporting: {len(self.exports)} left")
-        if self._thread.is_alive():
+                left = f"waits for exports: {len(self.exports)} left"
+                self._boundary.say(left, logging.WARNING)
+        if not self._ended.is_set():
             self.exports.abandon()
             reason = f"{self._folder} does not answer; what is not written yet is lost"
             self._boundary.tell("close", reason)
+
+    def _live(self) -> None:
+        try:
+            self._run()
+        finally:
+            self._ended.set()
 
     def _run(self) -> None:
         while True:

@@ -7,16 +7,21 @@ raises (`strict: true` opts out).
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from contextlib import ExitStack
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
+
+from rlprof.errors import shown
 from rlprof.session import _current
 from rlprof.session._boundary import survives
 from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope
+from rlprof.session._shortfall import shortfall
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,7 +56,8 @@ class Session:
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
         self._took_ns: dict[str | None, int] = {}
-        self._is_closed = False
+        self._is_closed = self._is_forgotten = False
+        self._has_misstepped = False
         self._mailbox: Mailbox | None = None
         self.means = means(self._tick)
         self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
@@ -91,8 +97,11 @@ class Session:
             step = index(step)
         except TypeError:
             self._end_steps()
-            reason = f"expected a whole number, got {step!r}; this step is not recorded"
+            reason = f"expected a whole number, got {shown(step)}; this step is not recorded"
             self.boundary.tell("step", reason)
+            if not self._has_misstepped:  # the first stands for those that follow
+                self._has_misstepped = True
+                self.scribe.tell("problem", reason=f"step: {reason}")
             return
         if step == self.current_step:
             return
@@ -150,6 +159,7 @@ class Session:
         if made is None:
             return
         track, uses = made
+        self.scribe.tell("attached", target=attrs.asdict(track.target), ranks=list(track.ranks))
         before = [one for one in self._tracks if one.link and one.target == track.target]
         for one in before:
             self.boundary.call("attach", one.retire, lambda _: None)
@@ -159,18 +169,23 @@ class Session:
     @survives
     def close(self) -> None:
         """End step and window, wait for exports, write what is left; any number of times."""
-        if self._is_closed:
+        if self._is_forgotten:
             return
+        try:
+            if not self._is_closed:
+                self._end()
+        finally:
+            self.scribe.close()  # also if a signal has cut this short before
+
+    def _end(self) -> None:
         self._is_closed = True
         if _current.session is self:
             _current.session = None
-        try:
-            self._end_step()
-            with ExitStack() as stack:  # all of them, even if strict lets one raise
-                for track in self._tracks:
-                    stack.callback(track.retire)
-        finally:
-            self.scribe.close()
+        self._end_step()
+        self._say_shortfall()
+        with ExitStack() as stack:  # all of them, even if strict lets one raise
+            for track in self._tracks:
+                stack.callback(track.retire)
 
     def __enter__(self) -> Session:
         return self
@@ -231,6 +246,16 @@ class Session:
         for track in self._tracks:
             track.end_steps()
 
+    def _say_shortfall(self) -> None:
+        """Say why nothing was recorded, where that is because of the steps that were told."""
+        if self._has_misstepped:  # which was told, and is the reason
+            return
+        outside = bool(self._occurrences) and not self._step_id
+        reason = shortfall(self._tracks, outside=outside)
+        if reason:
+            self.scribe.tell("problem", reason=reason)
+            self.boundary.say(reason, logging.WARNING)
+
     # The helper thread
 
     def _tick(self) -> None:
@@ -252,7 +277,7 @@ class Session:
 
     def forget(self) -> None:
         """Become deaf, in a forked child."""
-        self._is_closed = True
+        self._is_closed = self._is_forgotten = True
         for track in self._tracks:
             track.forget()
         self._tracks = ()

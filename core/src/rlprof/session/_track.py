@@ -7,6 +7,7 @@ phases, and neither waits for the other's windows.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -55,6 +56,12 @@ class Track:
         self._served: dict[str, list[int]] = {}
         self._used: set[str] = set()
         self._captured_step: int | None = None
+        self._came: deque[Demand] = deque()
+        self.first_step: int | None = None
+        self.last_step: int | None = None
+        """The step that began last."""
+        self.reached = False
+        """Whether a step of its own schedule has begun."""
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
@@ -64,7 +71,21 @@ class Track:
     def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
         """Take a demand, from whatever thread; its first step is one that begins after this."""
         self._asked[demand.id] = uses
-        self.agenda.ask(demand)
+        self._came.append(demand)
+
+    def too_late(self, first: int) -> str:
+        """Say why nothing can begin with step *first* (0: any) any more; empty if it can."""
+        now = self.last_step
+        if not first or now is None or now < first:
+            return ""
+        if now == first:
+            return f"step {first} has begun already"
+        return f"step {first} is over; the run is at step {now}"
+
+    @property
+    def waiting(self) -> tuple[Demand, ...]:
+        """The demands that have steps to get."""
+        return (*self.agenda.waiting, *self._came)
 
     @property
     def is_recording(self) -> bool:
@@ -87,19 +108,35 @@ class Track:
         """Close the window that ended before *step*, and open the one that begins with it."""
         self.check_time()
         opened = self._open
-        if opened is not None and opened.owner is None:
+        if opened is not None and opened.owner is not None and not opened.owner.is_open:
+            self.close_window("its phase was never entered")  # a signal handler has raised in it
+        elif opened is not None and opened.owner is None:
             if opened.window.start_step <= step < opened.window.end_step:
                 self._captured_step = step
             else:
                 self.close_window("end")
         is_busy = self._open is not None
+        self._take_demands()
         self._rule, self._demand = self.agenda.at(step, is_busy=is_busy)
         if self._demand is not None:
             self._served.setdefault(self._demand.id, [])
             self._instruments.take(self._asked[self._demand.id])
         self._due_step = step if step in self._rule.steps else None
+        self.reached = self.reached or (self._due_step is not None and self._demand is None)
+        self.first_step = step if self.first_step is None else self.first_step
+        self.last_step = step
         if not is_busy:
             self._open_window(self._rule.at_step(step), None, step)
+
+    def _take_demands(self) -> None:
+        """Take what has come in; what it begins with may have begun before: other ranks have it."""
+        while self._came:
+            demand = self._came.popleft()
+            late = self.too_late(demand.first)
+            if late:
+                self._tell_served(demand, error=late)
+            else:
+                self.agenda.ask(demand)
 
     def end_steps(self) -> None:
         """Close the window of the steps that have ended."""
@@ -192,8 +229,8 @@ class Track:
                 ends_here = self._open.owner is None or self._open.ends
                 self.close_window("end" if ends_here else "the session was closed", now=True)
         finally:  # strict passes on what stop raises, and still loses nothing
-            for demand in self.agenda.waiting:
-                self._tell_served(demand, error="the session was closed before")
+            for demand in self.waiting:
+                self._tell_served(demand, error="the session was closed")
             self._instruments.end()
 
     def forget(self) -> None:

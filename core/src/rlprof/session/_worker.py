@@ -26,6 +26,12 @@ class _Call:
         self.result: Any = None
         self.error: BaseException | None = None
 
+    def give_up(self) -> bool:
+        """Have it cleaned up when it is answered; False: it was, just now."""
+        with self.lock:
+            self.given_up = not self.done.is_set()
+        return self.given_up
+
     def run(self) -> None:
         try:
             self.result = self.function()
@@ -57,11 +63,13 @@ class Worker:
         """
         call = _Call(function, afterwards)
         self._calls.put(call)
-        if not call.done.wait(timeout_s):
-            with call.lock:
-                call.given_up = not call.done.is_set()
-            if call.given_up:
-                raise Overrun
+        try:
+            is_done = call.done.wait(timeout_s)
+        except BaseException:  # the user's signal handler raises: nobody waits for it any more
+            call.give_up()
+            raise
+        if not is_done and call.give_up():
+            raise Overrun
         if call.error is not None:
             raise call.error
         return call.result
