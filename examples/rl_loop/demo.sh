@@ -12,8 +12,8 @@ say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
 
 say rlprof check examples/rl_loop/profile.yaml
 "$bin/rlprof" check examples/rl_loop/profile.yaml
-say rlprof plan examples/rl_loop/profile.yaml --steps 1-6
-"$bin/rlprof" plan examples/rl_loop/profile.yaml --steps 1-6
+say rlprof plan examples/rl_loop/profile.yaml --steps 1-6 --no-estimate
+"$bin/rlprof" plan examples/rl_loop/profile.yaml --steps 1-6 --no-estimate
 say torchrun --nproc-per-node 2 examples/rl_loop/train.py --config examples/rl_loop/profile.yaml
 OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
     examples/rl_loop/train.py --config examples/rl_loop/profile.yaml
@@ -21,6 +21,8 @@ run=$(ls -td outputs/profile/*/ | head -n 1)
 run=${run%/}
 say rlprof ls "$run"
 "$bin/rlprof" ls "$run"
+say rlprof plan examples/rl_loop/profile.yaml --steps 1-6 --like "$run"
+"$bin/rlprof" plan examples/rl_loop/profile.yaml --steps 1-6 --like "$run"
 say rlprof export "$run" --to timeline
 "$bin/rlprof" export "$run" --to timeline
 echo

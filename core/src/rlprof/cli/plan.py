@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._arguments import duration
 from rlprof.cli._estimate import estimates
 from rlprof.cli._table import table
 from rlprof.config import load_config
@@ -26,7 +28,9 @@ def add(subparsers: Any) -> None:
         description="Show the windows FILE opens within the given steps: one line per step and "
         "role. Then estimate what each tool costs on this host, from a short measurement in a "
         "process of its own (kept, so only the first time takes a few seconds); that needs the "
-        "plugins. An estimate is an upper bound: real work leaves a tool more pauses.",
+        "plugins. An estimate is an upper bound, for a window of 1 second that leaves the tool no "
+        "pause: real phases may be far shorter and do less. With --like, what an earlier run "
+        "recorded with the same tool is shown instead.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
@@ -36,16 +40,18 @@ def add(subparsers: Any) -> None:
         metavar="A-B",
         help="the steps to look at (default: 0-100)",
     )
-    parser.add_argument(
+    how_long = parser.add_mutually_exclusive_group()
+    how_long.add_argument(
         "--window-s",
-        type=float,
+        type=duration,
         default=None,
         metavar="S",
-        help="how long a window usually takes, to estimate size and time (default: as in --like, "
-        "else 1 second)",
+        help="how long a window takes when nobody records it (default: 1 second)",
     )
-    parser.add_argument(
-        "--like", metavar="RUN", help="an earlier run, whose phases tell how long windows take"
+    how_long.add_argument(
+        "--like",
+        metavar="RUN",
+        help="an earlier run: how long its windows took, and what recording them cost",
     )
     parser.add_argument("--no-estimate", action="store_true", help="show the windows alone")
     parser.set_defaults(run=run)
@@ -54,6 +60,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
     config = load_config(args.file)
+    earlier = None if args.like is None else read(args.like)
     if not config.enabled:
         print(f"{args.file}: off (enabled: false)")
         return 0
@@ -68,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
         "\nwritten to " + config.run_dir + "/<run id>/step_<step>/<phase>/<role>_<rank>_of_<world>/"
     )
     if not args.no_estimate:
-        like = None if args.like is None else read(args.like)
-        print(f"\n{estimates(config, like, args.window_s)}")
+        sys.stdout.flush()  # measuring takes seconds; who reads both streams has them in order
+        print(f"\n{estimates(config, earlier, args.window_s)}")
     return 0
 
 

@@ -1,0 +1,139 @@
+"""`rlprof plan`: what it says beside an estimate, and the figures of an earlier run instead."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.session import calibration
+from rlprof.session.calibration import Calibration
+
+PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
+
+
+@pytest.fixture(name="plan")
+def _plan(calls, monkeypatch, tmp_path, capsys):
+    """Return a function that plans a config and returns what it says of costs, and stderr."""
+    cost = Calibration(slowdown=2.0, bytes_per_s=3e6, stop_per_s=5.0)
+    monkeypatch.setattr(calibration, "known", lambda _: cost)
+    file = tmp_path / "p.yaml"
+
+    def run(*argv, text=PLAN):
+        file.write_text(text)
+        assert main(["plan", str(file), *map(str, argv)]) == 0
+        out, err = capsys.readouterr()
+        return out.partition("<world>/\n\n")[2], err
+
+    return run
+
+
+def train(prof, steps):
+    for _ in prof.steps(steps):
+        with prof.phase("rollout"), prof.phase("inner"):
+            pass
+        with prof.phase("update"):
+            pass
+
+
+@pytest.fixture(name="earlier")
+def _earlier(config):
+    """Record one of three steps with `costly`; return the run folder."""
+    given = config(tool="costly", steps=[2], roles={"actor": {"phases": ["rollout"]}})
+    with rlprof.open(given | {"calibrate": False}) as prof:
+        train(prof, range(1, 4))
+    return prof.run_dir
+
+
+def test_an_estimate_says_what_it_is(plan):
+    """An upper bound for one second, and how to learn more, stand beside the table."""
+    said, _ = plan()
+
+    assert "actor  costly  rollout  1.0 s     2.0 x  3.0 MB  5.0 s\n" in said
+    words = " ".join(said.split())
+    assert "an upper bound, for a window of 1.0 s in which the tool has no pause" in words
+    assert "may be far shorter, or call fewer operators" in words
+    assert "--window-s S" in words
+    assert "--like RUN" in words
+
+
+def test_a_length_that_was_given_is_named(plan):
+    """The bound is for that length; the other way to learn more is still named."""
+    said, _ = plan("--window-s", "0.1")
+
+    assert "actor  costly  rollout  100 ms     2.0 x  300 kB  500 ms\n" in said
+    assert "an upper bound, for a window of 100 ms" in said
+    assert "--like RUN" in said
+    assert "--window-s" not in said
+
+
+def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
+    """Sizes and stops are what they were there, not estimated; and that is said."""
+    (capture,) = rlprof.read(earlier).captures
+    size = sum(artifact.size for artifact in capture.artifacts)
+
+    said, _ = plan("--like", earlier)
+
+    assert said.startswith(f"one window cost in {earlier}, by the median:\n")
+    (row,) = (line.split() for line in said.splitlines() if line.startswith("actor"))
+    assert row[:4] == ["actor", "costly", "rollout", "1"]
+    assert f"  {size} B  " in said
+    assert "upper bound" not in said
+
+
+def test_other_options_than_those_of_the_run_are_told(plan, earlier):
+    """What was recorded with others may cost something else."""
+    said, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")
+
+    assert "costly was recorded with other options there" in said
+
+
+def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
+    """A phase that it had and did not record is as long as it was there; inner ones open none."""
+    said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
+
+    there, _, bound = said.partition("one window costs at most, measured on this host:\n")
+    assert "rollout" in there
+    assert "update" in bound
+    assert "inner" not in said
+    assert "recorded none of these" in " ".join(bound.split())
+
+
+def test_a_run_without_such_windows_says_so(plan, earlier):
+    """Another role, or another phase: a reason stands where a table would."""
+    said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
+
+    assert said == f"no estimate of critic: {earlier} has no such window\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--no-estimate",), ("--steps", "50-60")])
+def test_a_run_that_is_not_there_is_told(more, tmp_path, capsys):
+    """A path that is mistyped is never passed over, whatever else is asked."""
+    file = tmp_path / "p.yaml"
+    file.write_text(PLAN)
+
+    code = main(["plan", str(file), "--like", str(tmp_path / "nope"), *more])
+
+    assert code == 1
+    assert f"rlprof: {tmp_path}/nope: no run.json here" in capsys.readouterr().err
+
+
+def test_lengths_come_from_one_place(tmp_path, capsys):
+    """Both a length and a run is wrong usage: one of them would be passed over."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["plan", "p.yaml", "--like", "run", "--window-s", "1"])
+
+    assert exit_.value.code == 2
+    assert "not allowed with argument --like" in capsys.readouterr().err
+
+
+def test_measuring_is_said(plan, monkeypatch):
+    """A tool that nobody has measured here takes seconds: a line on stderr says what for."""
+    monkeypatch.setattr(calibration, "known", lambda _: None)
+    monkeypatch.setattr(calibration, "measured", lambda _: "it could not be measured")
+
+    _, err = plan()
+    _, quiet = plan(text="{tool: bare, steps: [1], roles: {actor: {}}}")
+
+    assert err == "measuring costly ...\n"
+    assert quiet == ""
