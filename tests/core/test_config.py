@@ -254,6 +254,37 @@ def test_all_faults_come_at_once():
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        (
+            {"roles": {"actor": {"options": {"hz": [1]}}}},
+            "roles.actor.options.hz: options are by tool; write options: {torch: {hz: [1]}}",
+        ),
+        (
+            {"tool": [], "roles": {"r": {"engine": "mini", "options": {"batches": True}}}},
+            "roles.r.options.batches: options are by tool; write options: {mini: {batches: True}}",
+        ),
+        (
+            {"tools": {"contents": "cpu"}},
+            "tools.contents: options are by tool; write tools: {torch: {contents: 'cpu'}}",
+        ),
+        (
+            {"roles": {"actor": {"options": {"torch": 3}}}},
+            "roles.actor.options.torch: expected keys and values, got 3",
+        ),
+        (
+            {"roles": {"actor": {"options": {"torhc": None}}}},
+            "roles.actor.options.torhc: expected keys and values, got None",
+        ),
+    ],
+    ids=["of a role", "of an engine", "of the run", "by tool", "nothing"],
+)
+def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fault):
+    """The line to write instead is in the message, with the tool that is in use."""
+    assert faults_of({"tool": "torch", "roles": {"actor": {}}} | changes) == [fault]
+
+
 # Values that do not go together
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import DictConfig, OmegaConf
 
-from rlprof.config import Config, load_config
+import rlprof
+from rlprof.config import Config, fault_at, load_config
 from rlprof.errors import ConfigError
 
 QUICK = settings(max_examples=150, deadline=None)
@@ -193,39 +194,39 @@ def test_a_fault_in_an_anchor_stands_where_it_is_written_and_where_it_is_used(fi
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: b: c", "FILE:1:5: is no YAML: mapping values are not allowed here"),
+        ("a: b: c", "FILE:1:5: is not YAML: mapping values are not allowed here"),
         (
             "a: 1\nb: [1",
-            ("FILE:2:6: is no YAML: while parsing a flow sequence expected ',' or ']', but got "
+            ("FILE:2:6: is not YAML: while parsing a flow sequence expected ',' or ']', but got "
             "'<stream end>'"),
         ),
         (
             "a: 1\n---\nb: 1",
-            ("FILE:2:1: is no YAML: expected a single document in the stream but found another "
+            ("FILE:2:1: is not YAML: expected a single document in the stream but found another "
             "document"),
         ),
         (
             "? [a]\n: 1",
-            "FILE:1:3: is no YAML: while constructing a mapping found unhashable key",
+            "FILE:1:3: is not YAML: while constructing a mapping found unhashable key",
         ),
         (
             "a: !!python/name:os.system ''",
-            ("FILE:1:4: is no YAML: could not determine a constructor for the tag "
+            ("FILE:1:4: is not YAML: could not determine a constructor for the tag "
             "'tag:yaml.org,2002:python/name:os.system'"),
         ),
-        ("a: *nope", "FILE:1:4: is no YAML: found undefined alias 'nope'"),
+        ("a: *nope", "FILE:1:4: is not YAML: found undefined alias 'nope'"),
         (
             "a: \x00",
-            ("FILE: is no YAML: unacceptable character #x0000: special characters are not "
+            ("FILE: is not YAML: unacceptable character #x0000: special characters are not "
             'allowed in "<unicode string>", position 3'),
         ),
-        ("a: !!bool maybe", "FILE: is no YAML: KeyError: 'maybe'"),
-        ("a: !!int ''", "FILE: is no YAML: IndexError: string index out of range"),
+        ("a: !!bool maybe", "FILE: is not YAML: KeyError: 'maybe'"),
+        ("a: !!int ''", "FILE: is not YAML: IndexError: string index out of range"),
         (
             "a: !!timestamp x",
-            "FILE: is no YAML: AttributeError: 'NoneType' object has no attribute 'groupdict'",
+            "FILE: is not YAML: AttributeError: 'NoneType' object has no attribute 'groupdict'",
         ),
-        ("a: 2024-13-45", "FILE: is no YAML: ValueError: month must be in 1..12"),
+        ("a: 2024-13-45", "FILE: is not YAML: ValueError: month must be in 1..12"),
         ("- 1", "FILE: expected keys and values, got [1]"),
         ("3", "FILE: expected keys and values, got 3"),
     ],
@@ -239,7 +240,7 @@ def test_broken_yaml_is_one_fault(text, message, file):
 
 def test_deep_yaml_is_one_fault(file):
     """Brackets without end exhaust the reader, not the user."""
-    assert "FILE: is no YAML: RecursionError" in faults_of(file, "a: " + "[" * 600)
+    assert "FILE: is not YAML: RecursionError" in faults_of(file, "a: " + "[" * 600)
 
 
 def test_a_billion_laughs_are_one_line(file):
@@ -273,6 +274,41 @@ def test_a_file_that_cannot_be_read_is_one_fault(file, tmp_path):
     file.write_bytes(b"tool: \xff")
     assert f"{where}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
     assert "cannot be read: embedded null byte" in faults_in("a\0b")
+
+
+def test_a_relative_path_is_told_with_where_it_was_looked_for(tmp_path, monkeypatch):
+    """The working directory of a rank is often another one than that of the shell."""
+    monkeypatch.chdir(tmp_path)
+
+    assert faults_in("p.yaml") == (
+        f"p.yaml: 1 fault\n  p.yaml: no such file (looked for {tmp_path}/p.yaml); give the path of "
+        "a YAML file"
+    )
+
+
+def test_the_variable_that_names_a_file_is_told(tmp_path, monkeypatch):
+    """Who gave no config learns which one was meant, and who meant it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RLPROF_CONFIG", "p.yaml")
+
+    with pytest.raises(ConfigError) as error:
+        rlprof.open(role="actor")
+
+    why = f"RLPROF_CONFIG names it, looked for {tmp_path}/p.yaml"
+    assert error.value.faults == (f"p.yaml: no such file ({why}); give the path of a YAML file",)
+
+
+def test_a_fault_that_shows_later_has_its_place(file):
+    """What only a running process can know is told with file and line like any other."""
+    file.write_text(RIGHT)
+
+    late = fault_at(file, "roles.actor.ranks", "rank 7 does not exist in a world of 2")
+    bare = fault_at({"tool": "torch"}, "roles.actor.ranks", "x; y")
+    made = fault_at(load_config(file), "roles.actor.ranks", "x; y")
+
+    told = f"{file}:3: roles.actor.ranks: rank 7 does not exist in a world of 2"
+    assert late.faults == (told,)
+    assert bare.faults == made.faults == ("config: roles.actor.ranks: x; y",)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ _ADVICE = (
     re.compile(r"(?:^|: )expected .+, got .+"),  # what was expected is what to do
     re.compile(r"\S; \S"),
     re.compile(r" \([a-z ]+: .+\)$"),  # what there is: (installed: torch)
-    re.compile(r"^is no YAML: .+"),  # PyYAML's words, at line and column
+    re.compile(r"^is not YAML: .+"),  # PyYAML's words, at line and column
     re.compile(r"^cannot be read: .+"),  # the system's
 )
 

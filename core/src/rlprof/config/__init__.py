@@ -7,17 +7,20 @@ config names and checks their options too. Both raise one ConfigError with every
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlprof.config._source import Source, raise_faults, read_source
+from rlprof.config._source import Source, error_of, raise_faults, read_source
 from rlprof.config._structure import BAD, Faults, closest, join, structure
 from rlprof.config._tools import ToolUse, merge_launches, options_of, use_tools
 from rlprof.config._values import Config, Limits, Role, parse_names, parse_ranks
-from rlprof.errors import one_line
+from rlprof.errors import one_line, shown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from rlprof.errors import ConfigError
 
 __all__ = [
     "Config",
@@ -27,6 +30,7 @@ __all__ = [
     "ToolUse",
     "check_config",
     "choose_tools",
+    "fault_at",
     "load_config",
     "merge_launches",
     "options_of",
@@ -76,13 +80,46 @@ def choose_tools(
     return tools
 
 
+def fault_at(
+    config: Mapping[str, Any] | str | os.PathLike[str] | Config, path: str, message: str
+) -> ConfigError:
+    """Return the error that says *message* of *path* in *config*, with its file and line.
+
+    For what shows only when the config is used: a rank that the launcher has not started.
+    """
+    faults = Faults()
+    faults.add(path, message)
+    return error_of(faults, Source(None) if isinstance(config, Config) else read_source(config))
+
+
 def _structured(source: Source, faults: Faults) -> Any:
     for path, message in source.faults:
         faults.add(path, message)
     value = structure(Config, source.data, path="", faults=faults)
     if value is not BAD:
+        _explain_options(source.data, value, faults)
         _check(value, faults)
     return value
+
+
+def _explain_options(data: Mapping[str, Any], config: Config, faults: Faults) -> None:
+    """Where an option stands in the place of a tool, say so; only here the tool is known."""
+    places = [("tools", data.get("tools"), "tools", sorted(_tools_of(config)))]
+    for name, role in config.roles.items():
+        used = [*config.tools_of(name), *([role.engine] if role.engine else [])]
+        here = join(join("roles", name), "options")
+        places.append(("options", data["roles"][name].get("options"), here, used))
+    for key, given, here, used in places:
+        for option, value in given.items() if isinstance(given, Mapping) and used else ():
+            is_plain = value is not None and not isinstance(value, Mapping)
+            if is_plain and type(option) is str and option not in used:
+                meant = f"{key}: {{{used[0]}: {{{option}: {shown(value)}}}}}"
+                message = f"options are by tool; write {one_line(meant)}"
+                faults.found[join(here, option)] = [message]
+
+
+def _tools_of(config: Config) -> set[str]:
+    return {name for role in config.roles for name in config.tools_of(role)}
 
 
 def _check(config: Config, faults: Faults) -> None:
@@ -118,7 +155,7 @@ def _check(config: Config, faults: Faults) -> None:
                 join(join(here, "options"), unused), f"this role does not use it (it uses: {there})"
             )
     engines = {role.engine for role in config.roles.values() if role.engine is not None}
-    tools = {name for role in config.roles for name in config.tools_of(role)}
+    tools = _tools_of(config)
     for key, given, used in (
         ("tools", config.tools, tools),
         ("engines", config.engines, engines),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +14,6 @@ from rlprof.config._structure import DEEPEST, join
 from rlprof.errors import ConfigError, one_line, shown
 
 if TYPE_CHECKING:
-    import os
-
     from rlprof.config._structure import Faults
 
 _CALLED = "config"
@@ -48,16 +47,21 @@ class Source:
         return f"{place}: {path}" if path else place
 
 
+def error_of(faults: Faults, source: Source) -> ConfigError:
+    """Make one error of all *faults*, each with its place, in the order of the file."""
+    places = [(source.line(path) or 0, path) for path in faults.found]
+    lines = [
+        f"{source.locate(path)}: {message}"
+        for _, path in sorted(places, key=lambda place: place[0])
+        for message in faults.found[path]
+    ]
+    return ConfigError(lines, source.name)
+
+
 def raise_faults(faults: Faults, source: Source) -> None:
-    """Raise ConfigError if there are any, each with its place, in the order of the file."""
+    """Raise ConfigError if there are any."""
     if faults:
-        places = [(source.line(path) or 0, path) for path in faults.found]
-        lines = [
-            f"{source.locate(path)}: {message}"
-            for _, path in sorted(places, key=lambda place: place[0])
-            for message in faults.found[path]
-        ]
-        raise ConfigError(lines, source.name)
+        raise error_of(faults, source)
 
 
 def read_source(config: Mapping[str, Any] | str | os.PathLike[str]) -> Source:
@@ -115,7 +119,7 @@ def _from_yaml(file: Path) -> Source:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        message = f"{file}: no such file; give the path of a YAML file"
+        message = f"{file}: no such file{_tried(file)}; give the path of a YAML file"
         raise ConfigError([message], str(file)) from None
     except (OSError, ValueError) as exc:
         what = one_line(getattr(exc, "strerror", None) or exc)
@@ -134,8 +138,18 @@ def _from_yaml(file: Path) -> Source:
         words = str(exc) if isinstance(exc, yaml.YAMLError) else f"{type(exc).__name__}: {exc}"
         words = getattr(exc, "problem", None) or words
         what = one_line(f"{getattr(exc, 'context', None) or ''} {words}")
-        raise ConfigError([f"{place}: is no YAML: {what}"], str(file)) from exc
+        raise ConfigError([f"{place}: is not YAML: {what}"], str(file)) from exc
     return Source(data, str(file), lines, tuple(faults))
+
+
+def _tried(file: Path) -> str:
+    """Say who named *file*, and where it was looked for, unless both are plain to see."""
+    named = os.environ.get("RLPROF_CONFIG") == str(file)
+    said = [
+        *(["RLPROF_CONFIG names it"] if named else []),
+        *([] if file.is_absolute() else [f"looked for {file.absolute()}"]),
+    ]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _walk(
