@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
@@ -44,7 +43,7 @@ def test_a_file_that_never_opens_holds_neither_steps_nor_exit(lab):
     ended = [one.finish(child, trained) for one, child in zip(labs, children, strict=True)]
 
     for one, child, end in zip(labs, children, ended, strict=True):
-        shutil.rmtree(one.runs / "hung" / one.home.name)  # else who reads it waits for ever, too
+        shutil.rmtree(one.runs / "hung" / one.home.name)  # else it is told as a problem
         told = Told(one, bare, end, child.pid)
         told.assert_harmless()
         assert told.real.code == 3
@@ -70,14 +69,13 @@ def test_a_run_that_never_opens_leaves_rlprof_off(lab):
 with open_session() as prof:
     train(prof)
 """
-    (lab.runs / "hung").mkdir(parents=True)
-    os.mkfifo(lab.runs / "hung/run.json")
-    child = lab.start(script, env=NAMED, limits={"configure_timeout_s": 1})
+    with disks.hung(lab.runs):
+        child = lab.start(script, env=NAMED, limits={"configure_timeout_s": 1})
 
-    try:
-        code = child.wait(BOUND_S)
-    finally:
-        processes.end_all(lab.home)
+        try:
+            code = child.wait(BOUND_S)
+        finally:
+            processes.end_all(lab.home)
 
     assert code == 0
     assert "does not answer" in child.err.read_text()

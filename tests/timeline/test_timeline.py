@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from collections import Counter
 from decimal import Decimal
@@ -437,6 +438,16 @@ def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog,
     assert caplog.messages == [f"{bad}: {reason}; left out of the timeline"]
     assert written.named("good")["dur"] == 1
     assert written.named("left out: torch 2/rollout")["args"]["notes"] == reason
+
+
+def test_a_trace_that_is_a_fifo_is_left_out(run, write) -> None:
+    """Nobody waits until somebody writes into it."""
+    bad = run.process().artifact(ROLLOUT, None)
+    os.mkfifo(run.path / bad)
+
+    (left_out,) = write().about["left_out"]
+
+    assert left_out == {"file": bad, "reason": "cannot be read: is a FIFO, not a file"}
 
 
 def test_a_flipped_byte_is_left_out(run, write) -> None:

@@ -17,7 +17,7 @@ import attrs
 
 from rlprof.config import Faults, load_config, parse_names, parse_ranks, structure
 from rlprof.errors import ConfigError, RunError, shown
-from rlprof.rundir import as_json
+from rlprof.rundir import as_json, read_regular
 from rlprof.schedule import Mode  # noqa: TC001 -- read when a request is structured
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rlprof.config import Config
 
 FOLDER = "requests"
+_MOST = 64 << 10
+"""Bytes of a request; each process of the run reads it, and answers with it in the manifest."""
 
 
 def _at_least(least: int) -> Any:
@@ -102,8 +104,11 @@ def write(run: Path, request: Request) -> Path:
 def read(file: Path) -> Request:
     """Read one request; raise ConfigError if it is none."""
     try:
-        data = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as exc:
+        data = json.loads(read_regular(file, most=_MOST, follow=False))
+    except OSError as exc:
+        why = exc.strerror or exc
+        raise ConfigError([f"{file.name}: cannot be read: {why}"], str(file)) from exc
+    except (ValueError, RecursionError) as exc:
         raise ConfigError([f"{file.name}: cannot be read: {exc}"], str(file)) from exc
     faults = Faults()
     request = structure(Request, data, path="", faults=faults)

@@ -19,6 +19,7 @@ from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
 from rlprof.rundir._own import own_folder
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._reader import SALVAGED, find_runs, read
+from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._spans import RawSpan, Span, span_record
 
@@ -41,10 +42,12 @@ __all__ = [
     "is_alive",
     "join",
     "known",
+    "open_regular",
     "own_folder",
     "read",
     "read_clock",
     "read_lines",
+    "read_regular",
     "span_record",
     "unbroken",
 ]

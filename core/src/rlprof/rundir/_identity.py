@@ -24,6 +24,7 @@ from rlprof.errors import RunError
 from rlprof.rundir._fields import known
 from rlprof.rundir._journal import as_json
 from rlprof.rundir._process import Here, born_ns, is_alive
+from rlprof.rundir._regular import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -233,7 +234,7 @@ def _read_owner(path: Path) -> _Owner | None:
     import json
 
     try:
-        owner = json.loads((path / "run.json").read_bytes())["owner"]
+        owner = json.loads(read_regular(path / "run.json"))["owner"]
         return known(_Owner, owner | {"process": known(Here, owner["process"])})
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from rlprof.rundir._regular import MOST, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -94,10 +97,15 @@ class Journal:
 
 def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     """Read the records of *file*; what is none is skipped and counted into *problems*."""
-    cut = 0
+    cut = long = 0
     try:
-        with file.open("rb") as stream:
-            for line in stream:
+        with open_regular(file) as stream:
+            for line in iter(partial(stream.readline, MOST), b""):
+                if len(line) == MOST and not line.endswith(b"\n"):
+                    long += 1
+                    while line and not line.endswith(b"\n"):
+                        line = stream.readline(MOST)  # noqa: PLW2901 -- the rest of it
+                    continue
                 try:
                     record = json.loads(line)
                 except (ValueError, RecursionError):
@@ -109,7 +117,8 @@ def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
     except FileNotFoundError:
         return
     except OSError as exc:
-        problems.append(f"{file.parent.name}/{file.name}: cannot be read: {exc}")
-    if cut:
-        lines = "line" if cut == 1 else "lines"
-        problems.append(f"{file.parent.name}/{file.name}: {cut} cut {lines} skipped")
+        problems.append(f"{file.parent.name}/{file.name}: cannot be read: {exc.strerror or exc}")
+    for count, what in ((cut, "cut"), (long, f"oversized (> {MOST >> 20} MiB)")):
+        if count:
+            lines = "line" if count == 1 else "lines"
+            problems.append(f"{file.parent.name}/{file.name}: {count} {what} {lines} skipped")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RunError, shown
 from rlprof.rundir._journal import read_lines
+from rlprof.rundir._regular import files, odd, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._story import Story
 from rlprof.types import Target
@@ -47,7 +48,7 @@ def read(path: str | Path) -> Run:
     """Read the run folder *path*; raise RunError if it is none."""
     path = Path(path)
     try:
-        header = json.loads((path / "run.json").read_bytes())
+        header = json.loads(read_regular(path / "run.json"))
         owner = header["owner"]
         run_id, attempt, opened_ns = (
             str(header["run_id"]),
@@ -71,13 +72,13 @@ def read(path: str | Path) -> Run:
     skipped: list[Skipped] = []
     answers: list[Answer] = []
     stories: dict[str, Story] = {}
-    files = sorted(path.glob("manifest/*.jsonl"))
-    for file in files:
+    manifests = files(path / "manifest", ".jsonl", problems)
+    for file in manifests:
         if not file.name.startswith(SALVAGED):
             stories[file.stem] = Story(file.stem)
             for line in read_lines(file, problems):
                 stories[file.stem].tell(line)
-    for file in files:
+    for file in manifests:
         if file.name.startswith(SALVAGED):  # told about others, after what they said themselves
             for line in read_lines(file, problems):
                 of = line.get("of")
@@ -95,12 +96,13 @@ def read(path: str | Path) -> Run:
         skipped += story.skipped
         answers += story.answers(process)
         problems += story.problems(process)
+    files(path / "spans", ".jsonl", problems)  # read where they are asked for
     for capture in captures:
-        problems += [
-            f"{artifact.path}: is in the manifest and not on disk"
-            for artifact in capture.artifacts
-            if not _is_there(path / artifact.path)
-        ]
+        for artifact in capture.artifacts:
+            why = odd(path / artifact.path)
+            if why:
+                why = "is in the manifest and not on disk" if why == "is not there" else why
+                problems.append(f"{artifact.path}: {why}")
     first: dict[str, int] = {}
     for capture in captures:
         first[capture.window.id] = min(
@@ -131,13 +133,6 @@ def _no_run(path: Path) -> str:
     if runs:
         return f"{path}: holds runs and is none; name one of them, the youngest is {runs[-1]}"
     return f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
-
-
-def _is_there(file: Path) -> bool:
-    try:
-        return file.exists()
-    except OSError:  # a name no file can have, a folder one may not look into
-        return False
 
 
 def _missing(expected: Mapping[str, Any], processes: list[Process]) -> Iterator[Target]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.rundir import read_regular
 from rlprof.session.export_process import RAW, export
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Exports:
     def _result(self, job: Job, code: int) -> list[dict[str, Any]]:
         """Read what the helper left: `exported.json`, or its last words."""
         try:
-            result = json.loads((job.folder / "exported.json").read_bytes())
+            result = json.loads(read_regular(job.folder / "exported.json", follow=False))
         except (OSError, ValueError):
             words = _last_words(job)
             return [_failed(job, f"the helper process ended with {code}: {words}")]

@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from rlprof import plugins
-from rlprof.rundir import known
+from rlprof.rundir import known, open_regular, read_regular
 from rlprof.types import Artifact, Capture, Target, Window
 
 RAW = "raw"
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
 def _is_done(folder: Path) -> bool:
     """Whether somebody has exported *folder* already, and nobody has read of it."""
     try:
-        return not json.loads((folder / "exported.json").read_bytes())["error"]
+        return not json.loads(read_regular(folder / "exported.json", follow=False))["error"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -79,7 +79,7 @@ def export(folder: Path, out: Path, root: Path) -> None:
 
 def read_capture(folder: Path) -> Capture:
     """Read the `capture.json` that core wrote before `start`."""
-    data: dict[str, Any] = json.loads((folder / "capture.json").read_bytes())
+    data: dict[str, Any] = json.loads(read_regular(folder / "capture.json", follow=False))
     data["target"] = known(Target, data["target"])
     data["window"] = known(Window, data["window"])
     return known(Capture, data)
@@ -100,7 +100,7 @@ def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
     if not file.is_relative_to(out.resolve()):
         raise ValueError(f"artifact {artifact.path!r} lies outside its folder {out}")
     digest = hashlib.sha256()
-    with file.open("rb") as stream:
+    with open_regular(file) as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return attrs.evolve(

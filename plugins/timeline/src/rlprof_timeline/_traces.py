@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.rundir import open_regular
 from rlprof_timeline._lines import nanoseconds, timed
 
 if TYPE_CHECKING:
@@ -142,14 +143,15 @@ class Trace:
 
     def _read(self) -> tuple[dict[str, Any], list[Any]]:
         try:
-            with gzip.open(self.file) as stream:
+            with open_regular(self.file) as file, gzip.open(file) as stream:
                 trace = json.load(stream, parse_float=Decimal, parse_constant=str)
         except FileNotFoundError:
             raise self._unreadable("is not there") from None
         except EOFError:
             raise self._unreadable("is cut short") from None
         except (OSError, zlib.error) as exc:
-            raise self._unreadable(f"cannot be read: {exc}") from exc
+            why = getattr(exc, "strerror", None) or exc
+            raise self._unreadable(f"cannot be read: {why}") from exc
         except (ValueError, ArithmeticError, RecursionError) as exc:  # also of a Decimal
             raise self._unreadable(f"is no JSON: {exc}") from exc
         except MemoryError:
