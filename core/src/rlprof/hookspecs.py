@@ -11,25 +11,7 @@ A plugin is a class without constructor arguments whose hooks carry `@rlprof.hoo
 takes only the arguments it uses, by name. Core makes one instance per target and tool and calls
 it alone: what one plugin does never starts, stops or delays another.
 
-A tool's class may declare, beside its hooks:
-
-`Options`
-    an attrs class; the config's options for this tool are structured into it, every fault is
-    reported under its path. Default: no options.
-`runs_on`
-    `"thread"` (default), `"process"` or `"node"`; a property may answer after
-    `configure(place="process")`. See `rlprof.types.RunsOn`.
-`claims`
-    `{resource: "thread" | "process" | "device" | "node"}`: what it takes while recording. Two
-    tools of one role with an equal claim are refused before the run.
-`lighter`
-    a static method `lighter(options)`: the same options, recorded more cheaply, or None where
-    nothing is cheaper. Core asks for it when the last window was too large or its stop too slow,
-    and says so.
-`sample`
-    a static method `sample(rounds)`: do that many rounds of the work the tool records the most
-    of. Core measures it bare and recorded, in a process of its own, to estimate what a window
-    will cost.
+What a tool's class may declare beside its hooks is in the docstring of `Tool`.
 """
 
 from __future__ import annotations
@@ -50,7 +32,35 @@ hookimpl = pluggy.HookimplMarker("rlprof")
 
 
 class Tool:
-    """A plugin that records a process: torch, nsys, npu, yours."""
+    """A plugin that records a process: torch, nsys, npu, yours.
+
+    Its class may declare, beside its hooks:
+
+    `Options`
+        an attrs class; the config's options for this tool are structured into it, every fault is
+        reported under its path. Default: no options.
+    `runs_on`
+        where `start` and `stop` may be called. `"thread"` (default): on the thread that is
+        recorded, which nobody can cut short. `"process"`: on any thread of the process, so that a
+        step stops waiting for one that hangs. `"node"`: likewise, and what is recorded is not this
+        process alone. A property may answer after `configure(place="process")`.
+    `claims`
+        `{resource: "thread" | "process" | "device" | "node"}`: what it takes while recording, and
+        of what there is one, e.g. `{"kineto": "process"}`. Two tools of one role that claim the
+        same resource are refused before the run. Names of resources are yours to choose; the tool
+        `torch` claims `kineto` and `cupti`.
+    `lighter`
+        a static method `lighter(options)`: the same options one notch cheaper, as a new value of
+        `Options`, or None where nothing is cheaper. Core asks for it before a window, when the
+        tool's last one was larger than what is left of `limits.bytes` or its stop took more than
+        half of `stop_timeout_s`, and says so; the windows after that stay as light.
+    `sample`
+        a static method `sample(rounds)`: do the work the tool records the most of, *rounds* times,
+        and nothing else: open no window, never sleep. Core calls it in a process of its own that
+        sees no device, bare and then in a window, to estimate what a window will cost. It chooses
+        *rounds* itself, doubling it until they take 0.1 s of CPU time: let a round take
+        microseconds to milliseconds.
+    """
 
     @hookspec(firstresult=True)
     def configure(self, place: Place, target: Target, options: Any) -> Launch | None:

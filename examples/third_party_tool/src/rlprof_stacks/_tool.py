@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 RAW = "samples.jsonl"
 
 
-def _positive(_: Any, field: Any, value: int) -> None:
+def _positive(_: Any, __: Any, value: int) -> None:
     if value < 1:
-        raise ValueError(f"{field.name} is at least 1, got {value}")
+        raise ValueError(f"expected at least 1, got {value}")
 
 
 @attrs.frozen
