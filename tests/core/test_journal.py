@@ -281,6 +281,58 @@ def test_closing_is_repeatable(file):
     assert b"".join(LINES) == file.read_bytes()
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_descriptor_that_was_taken_is_left_alone(file, tmp_path, taken):
+    """Closed by somebody else, perhaps another file by now: lines go where they belong."""
+    journal = Journal(file)
+    journal.write(LINES[:1])
+    fd = journal._fd
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+    if taken:
+        os.dup2(other, fd)
+    else:
+        os.close(fd)
+
+    journal.write(LINES[1:])
+    journal.close()
+
+    assert b"".join(LINES) == file.read_bytes()
+    assert os.fstat(other).st_size == 0
+    if taken:
+        assert os.fstat(fd) == os.fstat(other)
+        os.close(fd)
+    os.close(other)
+
+
+def test_a_descriptor_that_was_taken_is_not_closed(file, tmp_path):
+    """Also where nothing more is written."""
+    journal = Journal(file)
+    journal.write(LINES)
+    fd = journal._fd
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+    os.dup2(other, fd)
+
+    journal.close()
+
+    assert os.fstat(fd) == os.fstat(other)
+    os.close(fd)
+    os.close(other)
+
+
+def test_a_file_that_was_removed_is_not_made_anew(file):
+    """With its descriptor lost, too, there is nothing to go on with: the lines wait."""
+    journal = Journal(file)
+    journal.write(LINES[:1])
+    os.close(journal._fd)
+    file.unlink()
+
+    with pytest.raises(FileNotFoundError):
+        journal.write(LINES[1:])
+
+    assert len(journal) == len(b"".join(LINES[1:]))
+    assert not file.exists()
+
+
 def read(file):
     """Read *file*; return its records and the problems."""
     problems: list[str] = []

@@ -26,6 +26,37 @@ with open_session() as prof:
     assert told.notes == told.problems == told.log == []
 
 
+def test_every_descriptor_is_closed_under_rlprof(lab):
+    """Training's own files get the numbers: nothing strange is written into them, none is closed.
+
+    The manifest and the spans are gone on with.
+    """
+    script = """
+def tidy_up(step):
+    if step == 1:
+        settle(prof, 1)
+        os.closerange(3, 256)
+        mine.extend(open(f"{os.environ['FAULTS_HOME']}/mine_{n}", "w+") for n in range(32))
+
+mine = []
+with open_session() as prof:
+    train(prof, between=tidy_up)
+for file in mine:
+    file.write("mine")
+    file.flush()
+    file.seek(0)
+    assert file.read() == "mine", file.name
+print("state of my files: fine")
+"""
+    told = lab.both(script, model="floats")
+
+    assert told.real.states[-1] == "state of my files: fine"
+    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
+    assert told.processes == ["actor 0/1 ended"]
+    assert len([span for span in told.run.spans() if span.kind == "step"]) == 5
+    assert told.notes == told.problems == told.log == []
+
+
 @pytest.mark.parametrize("tool", ["torch", "faulty"])
 @pytest.mark.parametrize("place", ["within", "between"])
 def test_an_exception_passes_and_what_was_recorded_is_whole(lab, place, tool):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from functools import partial
@@ -60,12 +61,16 @@ def _text(value: Any) -> str:
 class Journal:
     """The file; made on the first write, one `write` call for many lines.
 
-    What a full disk refuses stays here, to the byte: the next call goes on where it was cut.
+    What a full disk refuses stays here, to the byte: the next call goes on where it was cut. Code
+    that closes every descriptor of its process closes ours, and its own files get their numbers;
+    so before each use the descriptor is looked at, and the file opened again if it was lost.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
+        self._file: tuple[int, int] | None = None
+        """Device and inode of what was opened."""
         self._waiting = bytearray()
 
     def __len__(self) -> int:
@@ -82,17 +87,32 @@ class Journal:
             self._waiting += line
         if not self._waiting:
             return
-        if self._fd is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        fd = self._fd if self._fd is not None and self._is_ours(self._fd) else self._open()
         while self._waiting:
-            del self._waiting[: os.write(self._fd, self._waiting)]
+            del self._waiting[: os.write(fd, self._waiting)]
 
     def close(self) -> None:
         """Close the file; any number of times."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._fd = self._fd, None
+        if fd is not None and self._is_ours(fd):
+            os.close(fd)
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND
+        if self._file is None:  # else it was there; where it was removed, none is made anew
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            flags |= os.O_CREAT
+        self._fd = os.open(self._path, flags, 0o644)
+        found = os.fstat(self._fd)
+        self._file = found.st_dev, found.st_ino
+        return self._fd
+
+    def _is_ours(self, fd: int) -> bool:
+        try:
+            found = os.fstat(fd)
+        except OSError as exc:  # a file system that fails is told when it is written to
+            return exc.errno != errno.EBADF
+        return (found.st_dev, found.st_ino) == self._file
 
 
 def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
