@@ -247,8 +247,8 @@ def test_all_faults_come_at_once():
         "roles.actor: has no tool; name one here or for the run: tool: torch",
         "roles.critic.options.torch: this role does not use it (it uses: nsys)",
         (
-            "roles.in/valid: is no role's name; use up to 63 letters, digits, '_' and '-', "
-            "a letter first"
+            "roles.in/valid: cannot be the name of a role; use up to 63 letters, digits, '_' and "
+            "'-', beginning with a letter"
         ),
         "roles.in/valid: has no tool; name one here or for the run: tool: torch",
     ]
@@ -293,7 +293,7 @@ def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fa
     [
         (
             {"roles": {}},
-            ["roles: names no role, nothing would be recorded; add one, e.g. actor: {}"],
+            ["roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"],
         ),
         ({"roles": {}, "enabled": False}, []),
         ({"tool": []}, ["roles.actor: has no tool; name one here or for the run: tool: torch"]),
@@ -351,7 +351,10 @@ def test_roles_are_named_freely(name):
 @pytest.mark.parametrize("name", ["", "2nd", "a b", "a/b", "../x", "é", "a" * 64, "a\n"], ids=repr)
 def test_a_roles_name_is_a_plain_word(name):
     """Roles become folders and files on every host."""
-    message = "is no role's name; use up to 63 letters, digits, '_' and '-', a letter first"
+    message = (
+        "cannot be the name of a role; use up to 63 letters, digits, '_' and '-', beginning with a "
+        "letter"
+    )
 
     with pytest.raises(ConfigError) as error:
         load_config({"tool": "t", "roles": {name: {}}})

@@ -319,7 +319,7 @@ def test_the_command_needs_a_run_that_goes_on(config, capsys):
 
     assert codes == [1, 1]
     err = capsys.readouterr().err
-    assert "nobody to ask, the run is over" in err
+    assert "the run is over, so there is nobody to ask" in err
     assert "no run is going on here" in err
 
 

@@ -112,7 +112,7 @@ def test_each_fault_has_its_line(file):
 
 def test_what_is_missing_has_no_line(file):
     """A fault about what is not in the file names the file."""
-    expected = "FILE: roles: names no role, nothing would be recorded; add one, e.g. actor: {}"
+    expected = "FILE: roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"
 
     assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "tool: torch\n")
     assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "")

@@ -99,15 +99,15 @@ def test_a_tool_shows_what_a_clock_a_mark_and_lighter_options_are(mine, tmp_path
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("My-Tool", "'My-Tool' is no name for a plugin; use up to 40 small letters, digits and"),
-        ("My-Tool", "single '_', a letter first; 'my_tool' would do"),
-        ("", "'' is no name for a plugin"),
+        ("My-Tool", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
+        ("My-Tool", "single '_', beginning with a letter; 'my_tool' would do"),
+        ("", "'' cannot be the name of a plugin"),
         ("../up", "'up' would do"),
-        ("7th", "a letter first"),
+        ("7th", "beginning with a letter"),
         ("a__b", "'a_b' would do"),
-        ("ünï", "is no name for a plugin"),
-        ("a" * 41, "is no name for a plugin"),
-        ("import", "'import' is a word of Python; choose another name"),
+        ("ünï", "cannot be the name of a plugin"),
+        ("a" * 41, "cannot be the name of a plugin"),
+        ("import", "'import' is a keyword of Python; choose another name"),
         ("torch", "tool 'torch' is offered by rlprof-torch; choose another name"),
     ],
 )
@@ -137,4 +137,4 @@ def test_a_folder_that_is_not_there_is_told(tmp_path, capsys):
     code = main(["new", "tool", "mine", "--dir", str(tmp_path / "nope")])
 
     assert code == 1
-    assert "nope is no folder; make it, or name another" in capsys.readouterr().err
+    assert "nope is not a folder; make it, or name another one" in capsys.readouterr().err

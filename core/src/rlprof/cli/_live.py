@@ -18,7 +18,9 @@ def the_live_run(path: Path) -> Run:
     if (path / "run.json").exists() or not path.is_dir():
         recorded = read(path)
         if not recorded.is_running:
-            raise RunError(f"{path}: nobody to ask, the run is over; it must be going on")
+            raise RunError(
+                f"{path}: the run is over, so there is nobody to ask; name a run that is going on"
+            )
         return recorded
     found = []
     for folder in find_runs(path):
@@ -31,6 +33,6 @@ def the_live_run(path: Path) -> Run:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise RunError(f"{path}: no run is going on here; name a run folder of one that is")
+        raise RunError(f"{path}: no run is going on here; name the folder of one that is")
     names = ", ".join(str(run.path) for run in found)
-    raise RunError(f"{path}: several runs are going on here; name one: {names}")
+    raise RunError(f"{path}: several runs are going on here; name one of them: {names}")

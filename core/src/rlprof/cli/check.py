@@ -18,7 +18,7 @@ def add(subparsers: Any) -> None:
         "check",
         help="check a config and the plugins it names, all faults at once",
         description="Check FILE whole: keys, values, the plugins it names, their options, what "
-        "they claim. Prints every fault with its line; nothing is recorded, nothing heavy is "
+        "they claim. Prints every fault with its line; nothing is recorded and nothing heavy is "
         "imported. Exit code 0: a run can start with it.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rlprof.doctor import Finding
 
 _DESCRIPTION = """\
-Say what will and will not work here, before a run: on this host, in this environment, with this
-shell's variables. Run it where training runs, as training runs (the same container, the same user).
+Say before a run what will and will not work: on this host, in this environment, with this shell's
+variables. Run it where training will run, and in the same way (the same container, the same user).
 
 With FILE its config is checked, and every tool of its roles records a dry window with the options
 given there. Without FILE every installed tool does so with its default options. Each is tried in a
-child process with a deadline: one that hangs or crashes is told, and nothing else is touched.
-Beside that: Python and plugins, the folders a run writes to, other profilers, what torch loads by
-itself, clocks, limits. An engine is loaded and configured, not started.
+child process with a deadline: one that hangs or crashes is reported, and nothing else is harmed.
+The command also looks at Python and the plugins, the folders a run writes to, other profilers, what
+torch loads by itself, clocks and limits. An engine is loaded and configured, but not started.
 """
 
 _EPILOG = """\
@@ -97,7 +97,11 @@ def _verdict(counts: dict[str, int]) -> str:
     numbers = ", ".join(f"{number} {level}" for level, number in counts.items() if number)
     if counts["BAD"]:
         return f"not everything will work here: {numbers}"
-    return f"ready, with what is said above: {numbers}" if counts["warn"] else f"ready: {numbers}"
+    return (
+        f"ready, apart from what is said above: {numbers}"
+        if counts["warn"]
+        else f"ready: {numbers}"
+    )
 
 
 def _progress(doing: str) -> None:

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     _check_name(args.kind, args.name)
     home = Path(args.dir)
     if not home.is_dir():
-        raise RlprofError(f"--dir: {home} is no folder; make it, or name another")
+        raise RlprofError(f"--dir: {home} is not a folder; make it, or name another one")
     folder = home / f"rlprof-{args.name.replace('_', '-')}"
     if folder.exists() or folder.is_symlink():
         raise RlprofError(f"{folder} exists already; remove it, or choose another name")
@@ -64,11 +64,11 @@ def _check_name(kind: plugins.Kind, name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name.endswith("_") or "__" in name:
         could = f"; {hint!r} would do" if re.match("[a-z]", hint) and hint != name else ""
         raise RlprofError(
-            f"{shown(name)} is no name for a plugin; use up to 40 small letters, digits and "
-            f"single '_', a letter first{could}"
+            f"{shown(name)} cannot be the name of a plugin; use up to 40 small letters, digits "
+            f"and single '_', beginning with a letter{could}"
         )
     if keyword.iskeyword(name):
-        raise RlprofError(f"{name!r} is a word of Python; choose another name")
+        raise RlprofError(f"{name!r} is a keyword of Python; choose another name")
     taken = {offer.name: offer.distribution for offer in plugins.offers() if offer.kind == kind}
     taken |= {word: dist for (of, word), dist in plugins.KNOWN.items() if of == kind}
     if name in taken:

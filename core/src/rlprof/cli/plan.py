@@ -46,7 +46,7 @@ def add(subparsers: Any) -> None:
         type=duration,
         default=None,
         metavar="S",
-        help="how long a window takes when nobody records it (default: 1 second)",
+        help="how long a window takes when it is not recorded (default: 1 second)",
     )
     how_long.add_argument(
         "--like",

@@ -125,14 +125,16 @@ def _tools_of(config: Config) -> set[str]:
 def _check(config: Config, faults: Faults) -> None:
     """Add what is wrong with values that are right each by itself."""
     if config.enabled and not config.roles and not faults.below("roles"):
-        faults.add("roles", "names no role, nothing would be recorded; add one, e.g. actor: {}")
+        faults.add("roles", "names no role, so nothing would be recorded; add one, e.g. actor: {}")
     if config.join_steps and config.mode == "discrete":
         faults.add("join_steps", "needs mode: continuous; discrete windows never span steps")
     for name, role in config.roles.items():
         here = join("roles", name)
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,62}", name):
             faults.add(
-                here, "is no role's name; use up to 63 letters, digits, '_' and '-', a letter first"
+                here,
+                "cannot be the name of a role; use up to 63 letters, digits, '_' and '-', "
+                "beginning with a letter",
             )
         tool_is_bad = faults.below("tool") or faults.below(join(here, "tool"))
         if not config.tools_of(name) and role.engine is None and not tool_is_bad:
