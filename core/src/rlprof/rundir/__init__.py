@@ -22,9 +22,11 @@ from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._spans import RawSpan, Span, span_record
+from rlprof.rundir._story import TRIED
 
 __all__ = [
     "SALVAGED",
+    "TRIED",
     "Answer",
     "CaptureResult",
     "Here",

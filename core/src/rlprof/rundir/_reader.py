@@ -20,7 +20,7 @@ from rlprof.rundir._story import Story
 from rlprof.types import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 """What `run.json` may raise if it is not one of ours."""
@@ -123,7 +123,7 @@ def read(path: str | Path) -> Run:
         captures=tuple(captures),
         skipped=tuple(skipped),
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
-        missing=tuple(_missing(expected, processes)),
+        missing=(*_missing(expected, processes), *_unattached(config, stories.values())),
         problems=tuple(problems),
     )
 
@@ -133,6 +133,16 @@ def _no_run(path: Path) -> str:
     if runs:
         return f"{path}: holds runs and is none; name one of them, the youngest is {runs[-1]}"
     return f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
+
+
+def _unattached(config: Mapping[str, Any], stories: Iterable[Story]) -> Iterator[Target]:
+    """Name an engine of each role that is to be recorded through one, and has none."""
+    roles, attached = config.get("roles"), set().union(*(story.engines for story in stories))
+    if not isinstance(roles, dict) or config.get("steps") in (None, "none"):
+        return
+    for role, own in roles.items():
+        if isinstance(own, dict) and own.get("engine") and role not in attached:
+            yield Target(role, replica=0)
 
 
 def _missing(expected: Mapping[str, Any], processes: list[Process]) -> Iterator[Target]:

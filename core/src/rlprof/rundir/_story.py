@@ -6,6 +6,7 @@
 | `clock`    | both clocks at one instant                                 | every 10 s, at edges |
 | `configuring` | `configure` is called in the process                    | before it           |
 | `configured`  | it returned; if it raised: error                        | after it            |
+| `attached` | an engine was attached: the ranks it holds                 | when it is          |
 | `opened`   | a tool is about to record a window, with its options       | before `start`      |
 | `started`  | `start` returned: seconds, applied, unsupported            | after it            |
 | `closed`   | `stop` returned: seconds, and the reason if closed early   | after it            |
@@ -13,6 +14,7 @@
 | `artifact` | a file exists                                              | after `export`      |
 | `exported` | `export` returned: seconds                                 | after its artifacts |
 | `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
+| `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
 | `request`  | a live run was asked for more: the request, error          | when it is read     |
 | `served`   | a request got all its steps, or never will: steps, error   | after its last step |
 | `salvaged` | `export` was called for a process that had died            | by who salvages     |
@@ -26,6 +28,7 @@ writes a file of its own, whose lines say `of` which process they are.
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 _HEARTBEAT_S = 60
 """A process of another host that has not written for so long is taken for dead; it writes a clock
 every ten seconds."""
+
+TRIED = "salvage was tried"
+"""Begins the note of a capture that salvage made nothing of."""
 
 
 @attrs.define
@@ -92,6 +98,10 @@ class _Draft:
             export_s=self.export_s,
         )
 
+    def was_in_vain(self, why: str) -> None:
+        """Put one note in the place of what salvage has hoped for."""
+        self.notes[-1:] = [f"{TRIED}: {why}"]
+
     def _state(self, process: Process) -> CaptureState:
         over = process.state in ("ended", "died")
         unclosed = self.salvaged and self.closed_ns is None
@@ -125,6 +135,9 @@ class Story:
         self.ended = False
         self.dropped = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
+        self._problems: list[str] = []
+        self.engines: set[str] = set()
+        """The roles of engines that were attached."""
 
     def tell(self, line: dict[str, Any]) -> None:
         """Take one line."""
@@ -159,18 +172,14 @@ class Story:
 
     def answers(self, process: Process) -> list[Answer]:
         """List what became of the requests to this process and its engines."""
-        return [
-            Answer(
-                id=name,
-                target=target or process.target,
-                asked=told["asked"],
-                state=told["state"] if process.state == "running" or told["state"] != "waiting"
-                else "unserved",
-                steps=told["steps"],
-                error=told["error"],
-            )
+        found = [
+            Answer(name, target or process.target, **told)
             for (target, name), told in self._requests.items()
-        ]  # fmt: skip
+        ]
+        if process.state == "running":
+            return found
+        died = partial(attrs.evolve, state="unserved", error="the process died")
+        return [died(one) if one.state == "waiting" else one for one in found]
 
     def problems(self, process: Process) -> list[str]:
         """List what went wrong outside of any window."""
@@ -181,7 +190,7 @@ class Story:
             if error or process.state != "running":
                 what = error or "never returned"
                 told.append(f"{target or process.target}: {tool}: configure: {what}")
-        return told
+        return told + [f"{process.target}: {reason}" for reason in self._problems]
 
     def _draft(self, line: Mapping[str, Any]) -> _Draft:
         return self.drafts[_target(line), _window(line), line["tool"]]
@@ -221,6 +230,14 @@ class Story:
         if error:
             self._configuring[key] = error
 
+    def _on_attached(self, line: dict[str, Any]) -> None:
+        target = _target(line)
+        if target is not None:
+            self.engines.add(target.role)
+
+    def _on_problem(self, line: dict[str, Any]) -> None:
+        self._problems.append(str(line["reason"]))
+
     def _on_started(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
         draft.applied = dict(line.get("applied") or {})
@@ -238,9 +255,11 @@ class Story:
 
     def _on_failed(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
-        note = f"{line['hook']}: {line['error']}"
         draft.failed = True
-        draft.notes.append(note)
+        if draft.salvaged:
+            draft.was_in_vain(str(line["error"]))
+        else:
+            draft.notes.append(f"{line['hook']}: {line['error']}")
 
     def _on_artifact(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
@@ -257,11 +276,14 @@ class Story:
         draft = self._draft(line)
         draft.exported = True
         draft.export_s = _seconds(line)
+        if draft.salvaged and not (draft.artifacts or draft.failed):
+            draft.was_in_vain("the tool left nothing")
 
     def _on_salvaged(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
         draft.salvaged = True
         draft.failed = False
+        draft.notes = [note for note in draft.notes if not note.startswith(TRIED)]
         draft.notes.append(str(line["note"]))
 
     def _on_request(self, line: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ functions as phases · `_off` nothing at all
 `_track` one target, and when its windows open · `_instruments` what records it · `_window` the
 window that is open · `_recorder` one plugin, guarded · `_caller` on which thread and how long ·
 `_worker` a thread that can be given up · `_link` the way to an engine · `_boundary` what keeps
-training safe
+training safe · `_shortfall` steps that never came
 `_scribe` the helper thread · `_mailbox` what a live run is asked · `_exports` and `export_process`
 what becomes of raw data · `salvage` the same for the dead
 `_pressure` lighter options · `calibration` and `calibrate_process` what a tool costs

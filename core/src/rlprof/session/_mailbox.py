@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,11 @@ class Mailbox:
             means.boundary.tell(f"request {request.id}", "; ".join(exc.faults))
             return
         if not uses:  # the role is recorded through its engines, or by its processes' tools, alone
+            return
+        late = track.too_late(request.at)
+        if late:
+            means.scribe.tell("request", **said, error=late)
+            means.boundary.say(f"request {request.id}: {late}", logging.WARNING)
             return
         role = checked.roles[request.role]
         demand = Demand(request.id, request.next, checked.mode, role.phases, request.at)

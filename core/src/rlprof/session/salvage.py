@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir import SALVAGED, Journal, as_line
+from rlprof.rundir import SALVAGED, TRIED, Journal, as_line
 from rlprof.session._exports import Exports, Job
 from rlprof.session.export_process import RAW
 from rlprof.types import safe_name
@@ -44,8 +44,12 @@ def candidates(run: Run) -> list[CaptureResult]:
         for capture in run.captures
         if run.by_name[capture.process].state != "running"
         and (not capture.artifacts or capture.export_s is None)
-        and (capture.state == "lost" or (Path(capture.scratch) / RAW).exists())
+        and (_may_lie_elsewhere(capture) or (Path(capture.scratch) / RAW).exists())
     ]
+
+
+def _may_lie_elsewhere(capture: CaptureResult) -> bool:
+    return capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes)
 
 
 def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
@@ -91,22 +95,34 @@ def _one(run: Run, capture: CaptureResult, exports: Exports, journal: Journal) -
         if cut
         else "salvaged: its process ended before it was exported"
     )
-    out = run.path / capture.window.folder / capture.target.folder / capture.tool
-    exports.submit(Job(key, Path(capture.scratch), out, run.path))
-    lines: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = [{"event": "salvaged", **key, "note": note}]
+    is_gone = cut and _is_empty(Path(capture.scratch) / RAW)
+    if is_gone:
+        error = f"the window was never closed, and {capture.tool} had left nothing of it yet"
+        error += "; nothing more to do"
+        lines.append({"event": "failed", **key, "hook": "export", "error": error})
+    else:
+        out = run.path / capture.window.folder / capture.target.folder / capture.tool
+        exports.submit(Job(key, Path(capture.scratch), out, run.path))
     while len(exports):
         lines += exports.poll()
         time.sleep(_TICK_S)
-    lines.insert(0, {"event": "salvaged", **key, "note": note})
     mono = time.monotonic_ns()
     try:
         journal.write([as_line({"mono": mono, **line}) for line in lines])
     except OSError as exc:
         raise RunError(f"{run.path}: cannot be written: {exc.strerror or exc}") from exc
+    if is_gone:
+        _discard(Path(capture.scratch))
     errors = [str(line["error"]) for line in lines if line["event"] == "failed"]
     if errors:
         return errors[0]
     return "" if any(line["event"] == "artifact" for line in lines) else "the tool left nothing"
+
+
+def _is_empty(raw: Path) -> bool:
+    """Whether there is no file in *raw*, the one folder an export reads."""
+    return not any(path.is_file() for path in raw.rglob("*"))
 
 
 def _discard(folder: Path) -> None:

@@ -1,0 +1,42 @@
+"""What a session says at its end where its steps were not those that the config asks for.
+
+Asked once, from what is counted anyway: no step and no phase costs more for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof.schedule import Steps
+    from rlprof.session._track import Track
+
+_CALL = "call prof.steps(...) or prof.step(...)"
+
+
+def shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
+    """Say why no step to record came; empty if one did, or none was asked for.
+
+    *outside*: phases were entered, and no step ever began.
+    """
+    own = [track for track in tracks if track.agenda.own.steps]
+    if outside and (own or any(track.waiting for track in tracks)):
+        return f"phases were entered outside any step; {_CALL}"
+    if not own or any(track.reached for track in own):
+        return ""
+    asked, first, last = own[0].agenda.own.steps, own[0].first_step, own[0].last_step
+    if first is None or last is None:
+        return f"the config asks for {_words(asked)}; no step began, {_CALL}"
+    if any(chosen.stop == sys.maxsize for chosen in asked.ranges):
+        return ""  # a rule without end: the run was over before its first step
+    first, last = min(first, last), max(first, last)
+    seen = f"steps {first}-{last}" if first < last else f"step {first}"
+    return f"the config asks for {_words(asked)}; this process went through {seen}"
+
+
+def _words(asked: Steps) -> str:
+    text = str(asked)
+    return f"step {text}" if text.isdecimal() else f"steps {text}"
