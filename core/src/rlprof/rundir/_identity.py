@@ -100,19 +100,35 @@ def join(
     """Find or make the run folder of this process; *header* becomes `run.json` if it makes it."""
     env = os.environ if env is None else env
     named = env.get("RLPROF_RUN")
-    if named:
-        found = _join_named(Path(named).absolute(), target, header)
-    else:
-        launch = _launch(env)
-        if launch.run_id and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", launch.run_id):
-            raise RunError(
-                f"run id: {launch.run_id!r} cannot name a folder; "
-                "use letters, digits, '.', '_', '-'"
-            )
-        search = _Search(run_dir, target, launch, wait_s=wait_s, sleep=sleep)
-        found = search.follow() if target.rank else search.lead(header)
+    try:
+        found = _found(run_dir, named, target, header, env, wait_s=wait_s, sleep=sleep)
+    except OSError as exc:
+        where, what = (named, "RLPROF_RUN") if named else (run_dir, "run_dir")
+        words = exc.strerror or exc
+        raise RunError(f"{where}: cannot be made: {words}; name another {what}") from exc
     _joined.add(_place(target, found.path))
     return found
+
+
+def _found(
+    run_dir: Path,
+    named: str | None,
+    target: Target,
+    header: Mapping[str, Any],
+    env: Mapping[str, str],
+    *,
+    wait_s: float,
+    sleep: Callable[[float], None],
+) -> RunFolder:
+    if named:
+        return _join_named(Path(named).absolute(), target, header)
+    launch = _launch(env)
+    if launch.run_id and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", launch.run_id):
+        raise RunError(
+            f"run id: {launch.run_id!r} cannot name a folder; use letters, digits, '.', '_', '-'"
+        )
+    search = _Search(run_dir, target, launch, wait_s=wait_s, sleep=sleep)
+    return search.follow() if target.rank else search.lead(header)
 
 
 def _join_named(path: Path, target: Target, header: Mapping[str, Any]) -> RunFolder:

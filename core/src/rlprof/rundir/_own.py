@@ -17,7 +17,11 @@ def own_folder(base: Path) -> Path:
     What lies in it says which code an export runs, so nobody else may write there.
     """
     home = base / f"rlprof-{os.getuid()}"
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        words = exc.strerror or exc
+        raise RunError(f"{home}: cannot be made: {words}; name another scratch_dir") from exc
     found = home.lstat()
     if home.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise RunError(f"{home}: others may write there; remove it or name another scratch_dir")
