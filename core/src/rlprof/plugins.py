@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from importlib import metadata
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import attrs
 import pluggy
@@ -19,6 +19,7 @@ import pluggy
 from rlprof._requirement import refuses
 from rlprof.errors import PluginError, one_line, shown
 from rlprof.hookspecs import KINDS
+from rlprof.types import RunsOn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -156,6 +157,10 @@ def check(kind: Kind, plugin: Any, offer: Offer) -> None:
     options, claims = getattr(plugin, "Options", None), getattr(plugin, "claims", {})
     if options is not None and not (isinstance(options, type) and attrs.has(options)):
         raise PluginError(_misfit(offer, f"has Options {shown(options)} that are no attrs class"))
+    runs_on = inspect.getattr_static(plugin, "runs_on", "thread")
+    if isinstance(runs_on, str) and runs_on not in get_args(RunsOn):
+        choice = ", ".join(get_args(RunsOn))
+        raise PluginError(_misfit(offer, f"has runs_on {shown(runs_on)}; choose one of {choice}"))
     if not isinstance(claims, Mapping):
         raise PluginError(_misfit(offer, f"has claims {shown(claims)} that are no mapping"))
     try:

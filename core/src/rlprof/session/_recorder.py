@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
 from rlprof import plugins
+from rlprof.errors import PluginError, shown
 from rlprof.session._caller import Caller
 from rlprof.session._exports import Job
 from rlprof.session.export_process import RAW
-from rlprof.types import Capture
+from rlprof.types import Capture, RunsOn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from rlprof.config import ToolUse
     from rlprof.session._link import Link
     from rlprof.session._means import Means
     from rlprof.types import Target, Window
+
+_MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
+"""What core looks for in a Recording; each may be left out."""
 
 
 @attrs.define
@@ -92,7 +97,11 @@ class Recorder:
         # Only what a class says is known before `configure`; a property may not have an answer.
         anywhere = getattr_static(instance.use.plugin, "runs_on", "") == "process"
         here = self._link is None and not anywhere
-        call = partial(self._caller.timed, "configure", hook, _nothing, here=here)
+
+        def call() -> None:
+            self._caller.timed("configure", hook, _nothing, here=here)
+            _check_runs_on(instance.plugin)
+
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)
         scribe.flush()  # should it never return, the manifest says which it was
@@ -225,11 +234,17 @@ class Recorder:
     def _on_start(self, recording: Any, seconds: float) -> None:
         self._recording = recording
         self._started = True
-        applied = dict(getattr(recording, "applied", None) or {})
-        unsupported = dict(getattr(recording, "unsupported", None) or {})
-        for option, reason in unsupported.items():
+        said, odd = {}, _odd_recording(recording)
+        for name in ("applied", "unsupported"):
+            told = getattr(recording, name, None) or {}
+            said[name] = dict(told) if isinstance(told, Mapping) else {}
+            if not isinstance(told, Mapping):
+                odd = f"Recording.{name} must be a mapping, got {shown(told)}"
+        for option, reason in said["unsupported"].items():
             self._means.boundary.tell(f"{self.name}: {option}", reason)
-        self._tell("started", seconds=seconds, applied=applied, unsupported=unsupported)
+        self._tell("started", seconds=seconds, **said)
+        if odd:
+            raise PluginError(odd)
 
     def _timed(
         self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
@@ -256,6 +271,20 @@ class Recorder:
     def _tell(self, event: str, **fields: Any) -> None:
         if self._job is not None:
             self._means.scribe.tell(event, **self._job.key, **fields)
+
+
+def _odd_recording(recording: Any) -> str:
+    """Say what is wrong with what `start` returned; empty if it is one, or nothing."""
+    if recording is None or any(hasattr(recording, name) for name in _MEMBERS):
+        return ""
+    return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
+
+
+def _check_runs_on(plugin: Any) -> None:
+    """Raise unless *plugin*, which is configured, says a word that core knows."""
+    runs_on, words = getattr(plugin, "runs_on", "thread"), get_args(RunsOn)
+    if runs_on not in words:
+        raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
 
 
 def _nothing() -> None:

@@ -16,12 +16,15 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import attrs
 
 from rlprof import plugins
+from rlprof.errors import PluginError, shown
 from rlprof.rundir import known, open_regular, read_regular
 from rlprof.types import Artifact, Capture, Target, Window
 
@@ -57,9 +60,9 @@ def export(folder: Path, out: Path, root: Path) -> None:
     try:
         capture = read_capture(folder)
         out.mkdir(parents=True, exist_ok=True)
-        hooks = plugins.hooks(capture.kind, load_class(capture.plugin)())
-        found = hooks.export(capture=capture, folder=folder / RAW, out=out) or []
-        artifacts = [_filled_in(artifact, out, root) for artifact in found]
+        hooks = plugins.hooks(capture.kind, plugin())
+        found = hooks.export(capture=capture, folder=folder / RAW, out=out)
+        artifacts = [_filled_in(artifact, out, root) for artifact in _listed(found)]
     except (
         Exception,
         SystemExit,
@@ -73,6 +76,7 @@ def export(folder: Path, out: Path, root: Path) -> None:
     if not error and all(artifact.status == "whole" for artifact in artifacts):
         shutil.rmtree(folder / RAW, ignore_errors=True)
     draft = folder / "exported.json.tmp"
+        plugin = _plugin_of(capture)
     draft.write_text(json.dumps(result))
     draft.rename(folder / "exported.json")
 
@@ -98,10 +102,26 @@ def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
     """Add size and checksum, and name the file relative to the run folder."""
     file = (out / artifact.path).resolve()
     if not file.is_relative_to(out.resolve()):
-        raise ValueError(f"artifact {artifact.path!r} lies outside its folder {out}")
+        raise PluginError(f"artifact {artifact.path!r} lies outside its folder {out}")
+    if not file.is_file():
+        what = "which is a folder; name its files" if file.is_dir() else "and named it all the same"
+        raise PluginError(f"export has not written {artifact.path!r} into out, {what}")
     digest = hashlib.sha256()
     with open_regular(file) as stream:
         while block := stream.read(1 << 20):
+def _plugin_of(capture: Capture) -> type[Any]:
+    """Load the class that recorded *capture*; say what to install where it is not there."""
+    try:
+        return load_class(capture.plugin)
+    except ModuleNotFoundError as exc:
+        module = capture.plugin.partition(":")[0]
+        if exc.name is None or not f"{module}.".startswith(f"{exc.name}."):
+            raise PluginError(f"{capture.tool} needs {exc.name}, which is not installed") from exc
+        known = plugins.KNOWN.get((capture.kind, capture.tool))
+        what = f"pip install {known}" if known else f"install what brings the module {module}"
+        raise PluginError(f"{capture.kind} {capture.tool!r} is not installed here; {what}") from exc
+
+
             digest.update(block)
     return attrs.evolve(
         artifact,
@@ -109,6 +129,24 @@ def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
         size=file.stat().st_size,
         sha256=digest.hexdigest(),
     )
+
+
+def _listed(found: Any) -> list[Artifact]:
+    """Return what `export` returned, or say what it should have been."""
+    if isinstance(found, (str, Artifact)) or not isinstance(found, (Iterable, NoneType)):
+        what = "a list of rlprof.Artifact" if isinstance(found, Artifact) else "rlprof.Artifact"
+        raise PluginError(f"export must return {what}, got {shown(found)}")
+    artifacts = list(found or ())
+    for artifact in artifacts:
+        if not isinstance(artifact, Artifact):
+            raise PluginError(f"export must return rlprof.Artifact, got {shown(artifact)}")
+        for field, choice in (("kind", ("trace", "files")), ("status", ("whole", "partial"))):
+            if getattr(artifact, field) not in choice:
+                got, which = shown(getattr(artifact, field)), shown(artifact.path)
+                raise PluginError(
+                    f"artifact {which}: {field} must be {' or '.join(choice)}, got {got}"
+                )
+    return artifacts
 
 
 if __name__ == "__main__":
