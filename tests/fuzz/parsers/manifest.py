@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import rlprof
+from rlprof.rundir import known
 from rlprof.types import Window
 from tests.fuzz._loop import Parser
 from tests.fuzz.parsers import _runs
@@ -55,7 +56,7 @@ def _told(data: bytes) -> tuple[set[object], dict[object, set[str]]]:
     for line in data.split(b"\n"):
         try:
             record = json.loads(line)
-            window = Window(**record["window"])
+            window = known(Window, record["window"])
             numbers = int(window.start_step), int(window.end_step), int(window.occurrence)
             phase = None if window.phase is None else str(window.phase)
             key = (Window(numbers[0], numbers[1], phase, numbers[2]), str(record["tool"]))
