@@ -59,6 +59,7 @@ def export(folder: Path, out: Path, root: Path) -> None:
     error = ""
     try:
         capture = read_capture(folder)
+        plugin = _plugin_of(capture)
         out.mkdir(parents=True, exist_ok=True)
         hooks = plugins.hooks(capture.kind, plugin())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out)
@@ -76,7 +77,6 @@ def export(folder: Path, out: Path, root: Path) -> None:
     if not error and all(artifact.status == "whole" for artifact in artifacts):
         shutil.rmtree(folder / RAW, ignore_errors=True)
     draft = folder / "exported.json.tmp"
-        plugin = _plugin_of(capture)
     draft.write_text(json.dumps(result))
     draft.rename(folder / "exported.json")
 
@@ -89,26 +89,6 @@ def read_capture(folder: Path) -> Capture:
     return known(Capture, data)
 
 
-def load_class(plugin: str) -> type[Any]:
-    """Import `module:qualified.name`."""
-    module, _, name = plugin.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
-
-
-def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
-    """Add size and checksum, and name the file relative to the run folder."""
-    file = (out / artifact.path).resolve()
-    if not file.is_relative_to(out.resolve()):
-        raise PluginError(f"artifact {artifact.path!r} lies outside its folder {out}")
-    if not file.is_file():
-        what = "which is a folder; name its files" if file.is_dir() else "and named it all the same"
-        raise PluginError(f"export has not written {artifact.path!r} into out, {what}")
-    digest = hashlib.sha256()
-    with open_regular(file) as stream:
-        while block := stream.read(1 << 20):
 def _plugin_of(capture: Capture) -> type[Any]:
     """Load the class that recorded *capture*; say what to install where it is not there."""
     try:
@@ -122,13 +102,13 @@ def _plugin_of(capture: Capture) -> type[Any]:
         raise PluginError(f"{capture.kind} {capture.tool!r} is not installed here; {what}") from exc
 
 
-            digest.update(block)
-    return attrs.evolve(
-        artifact,
-        path=str(file.relative_to(root.resolve())),
-        size=file.stat().st_size,
-        sha256=digest.hexdigest(),
-    )
+def load_class(plugin: str) -> type[Any]:
+    """Import `module:qualified.name`."""
+    module, _, name = plugin.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]
 
 
 def _listed(found: Any) -> list[Artifact]:
@@ -147,6 +127,26 @@ def _listed(found: Any) -> list[Artifact]:
                     f"artifact {which}: {field} must be {' or '.join(choice)}, got {got}"
                 )
     return artifacts
+
+
+def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
+    """Add size and checksum, and name the file relative to the run folder."""
+    file = (out / artifact.path).resolve()
+    if not file.is_relative_to(out.resolve()):
+        raise PluginError(f"artifact {artifact.path!r} lies outside its folder {out}")
+    if not file.is_file():
+        what = "which is a folder; name its files" if file.is_dir() else "and named it all the same"
+        raise PluginError(f"export has not written {artifact.path!r} into out, {what}")
+    digest = hashlib.sha256()
+    with open_regular(file) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return attrs.evolve(
+        artifact,
+        path=str(file.relative_to(root.resolve())),
+        size=file.stat().st_size,
+        sha256=digest.hexdigest(),
+    )
 
 
 if __name__ == "__main__":
