@@ -11,13 +11,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import sysconfig
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from rlprof.session.interpreter import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ def ask(
     """
     result, log = os.memfd_create("result"), os.memfd_create("log")
     text = json.dumps({"job": job, "timeout_s": timeout_s, "args": args}, default=str)
-    argv = [*prefix, sys.executable, "-m", "rlprof.doctor.child", str(result), text]
+    argv = [*prefix, *command("rlprof.doctor.child", str(result), text)]
     try:
         try:
             process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The child process: `python -m rlprof.doctor.child FD JOB` does one job, once.
+"""The child process: called with FD JOB, it does one job, once.
 
 What a job returns goes to the file descriptor FD as JSON. Whatever it raises, it ends with; who
 asked reads the traceback, and where it hung or crashed from `faulthandler`.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
-import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -121,7 +120,3 @@ def main(argv: list[str]) -> int:
     answer = _JOBS[asked["job"]](**asked["args"])
     os.write(result, json.dumps(answer).encode())
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

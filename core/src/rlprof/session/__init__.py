@@ -10,6 +10,7 @@ window that is open · `_recorder` one plugin, guarded · `_caller` on which thr
 training safe · `_shortfall` steps that never came
 `_scribe` the helper thread · `_mailbox` what a live run is asked · `_exports` and `export_process`
 what becomes of raw data · `salvage` the same for the dead
+`interpreter` the processes all these start
 `_pressure` lighter options · `calibration` and `calibrate_process` what a tool costs
 
 `_means` is what they share. Nothing is imported here: who is off needs `_off` alone.

@@ -7,9 +7,7 @@ Ctrl-C at the terminal does not cut it; it ends itself when its time is over, al
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections import deque
 from contextlib import suppress
@@ -19,6 +17,7 @@ import attrs
 
 from rlprof.rundir import read_regular
 from rlprof.session.export_process import RAW, export
+from rlprof.session.interpreter import command, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,14 +113,12 @@ class Exports:
 
 
 def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
-    env["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    argv = [sys.executable, "-m", "rlprof.session.export_process"]
+    argv = command("rlprof.session.export_process")
     argv += [str(job.folder), str(job.out), str(job.root), f"{timeout_s:g}"]
     with (job.folder / "export.log").open("wb") as log:
         return subprocess.Popen(
             argv,
-            env=env,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

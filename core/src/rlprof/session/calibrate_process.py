@@ -1,8 +1,8 @@
 """What a tool costs on this host, measured on work of its own choosing, in a process of its own.
 
-`python -m rlprof.session.calibrate_process MODULE:CLASS OPTIONS FILE`: the tool's `sample` runs
-bare and recorded, and FILE gets the ratio, the bytes and the time of `stop`. It sees no device: a
-second process on a GPU that training has filled could end that training.
+Called with MODULE:CLASS OPTIONS FILE: the tool's `sample` runs bare and recorded, and FILE gets
+the ratio, the bytes and the time of `stop`. It sees no device: a second process on a GPU that
+training has filled could end that training.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import ctypes
 import json
 import os
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -79,7 +78,3 @@ def _timed(function: Any, rounds: int) -> float:
     began = time.process_time()  # at lowest priority the wall clock counts what others do
     function(rounds)
     return time.process_time() - began
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import own_folder
+from rlprof.session.interpreter import command, environment
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse
@@ -85,12 +85,10 @@ def begin(use: ToolUse) -> subprocess.Popen[bytes] | None:
             return None
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mark.touch()
-    env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
-    env["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    env |= dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"), "")
+    env = environment() | dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"), "")
     plugin = f"{use.plugin.__module__}:{use.plugin.__qualname__}"
     asked = json.dumps(dict(use.asked), default=str)
-    argv = [sys.executable, "-m", "rlprof.session.calibrate_process", plugin, asked, str(file)]
+    argv = command("rlprof.session.calibrate_process", plugin, asked, str(file))
     quiet: Any = subprocess.DEVNULL
     return subprocess.Popen(argv, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
 

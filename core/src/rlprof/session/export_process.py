@@ -1,4 +1,4 @@
-"""The helper process of an export: `python -m rlprof.session.export_process FOLDER OUT ROOT`.
+"""The helper process of an export; it is called with FOLDER, OUT, ROOT and its time.
 
 It reads what core and the tool left in FOLDER, lets the tool make artifacts in OUT, and writes
 `exported.json` into FOLDER. If the tool raised nothing and left every artifact whole, the raw
@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -147,7 +146,3 @@ def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
         size=file.stat().st_size,
         sha256=digest.hexdigest(),
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

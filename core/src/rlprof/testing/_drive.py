@@ -19,6 +19,7 @@ from rlprof.config._structure import Faults, structure
 from rlprof.config._tools import NoOptions
 from rlprof.session._worker import Overrun, Worker
 from rlprof.session.export_process import RAW
+from rlprof.session.interpreter import command
 from rlprof.types import Artifact, Capture, Target, Window
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def export_here(kind: plugins.Kind, plugin: type[Any], recorded: Recorded, out: 
 
 def export_elsewhere(recorded: Recorded, out: Path) -> Exported:
     """Export in another process, the one core uses; *recorded* is used up."""
-    argv = [sys.executable, "-m", "rlprof.session.export_process"]
+    argv = command("rlprof.session.export_process")
     argv += [str(recorded.folder), str(out), str(out), str(EXPORT_S)]
     result = python(argv, cwd=recorded.folder)
     file = recorded.folder / "exported.json"

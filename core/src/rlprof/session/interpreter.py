@@ -1,0 +1,57 @@
+"""Another Python that finds the modules this one finds, to run one of rlprof's own in.
+
+`python -m` is not for that: it looks into the working directory first, whatever this process does,
+and a `types.py` there ends it before its first line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_STANDARD = os.path.dirname(os.__file__)  # noqa: PTH120 -- as it stands in sys.path
+_BOOT = """\
+import sys
+sys.path[:] = {safe}
+import {module} as asked
+sys.path[:] = {path}
+sys.exit(asked.main(sys.argv[1:]))
+"""
+"""What is rlprof's is imported from behind the standard library, what a plugin imports is looked
+for where this process looks, in that order."""
+
+
+def command(module: str, *args: str) -> list[str]:
+    """Return the command line that calls `main` of *module* with *args*."""
+    path = _path()
+    safe = sorted(path, key=lambda entry: not _is_standard(entry))
+    boot = _BOOT.format(module=module, safe=ascii(safe), path=ascii(path))
+    return [sys.executable, "-c", boot, *args]
+
+
+def environment() -> dict[str, str]:
+    """Return this process' environment without what is said to rlprof.
+
+    Of `PYTHONPATH` it has what this process looks at: another working directory adds nothing.
+    """
+    env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
+    path = _path()
+    places = [_absolute(entry) for entry in env.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    kept = [place for place in places if place in path]
+    return env | ({"PYTHONPATH": os.pathsep.join(kept)} if kept else {})
+
+
+def _path() -> list[str]:
+    return [_absolute(entry) for entry in sys.path if isinstance(entry, str)]
+
+
+def _absolute(entry: str) -> str:
+    """Name the folder *entry* means; '' is the working directory."""
+    try:
+        return os.path.abspath(entry)  # noqa: PTH100 -- as Python itself does for sys.path
+    except FileNotFoundError:  # the working directory was removed
+        return entry
+
+
+def _is_standard(entry: str) -> bool:
+    return entry in (_STANDARD, f"{_STANDARD}/lib-dynload") or entry.endswith(".zip")

@@ -1,0 +1,156 @@
+"""Processes of rlprof's own: they find what training finds, and nothing that lies about."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rlprof
+from rlprof.doctor._child import ask
+from rlprof.rundir import find_runs
+from rlprof.session.interpreter import command, environment
+
+TOOL = """
+import rlprof
+
+class Mine:
+    runs_on = "process"
+
+    @staticmethod
+    def sample(rounds):
+        for _ in range(10000 * rounds):
+            pass
+
+    @rlprof.hookimpl
+    def start(self, folder):
+        (folder / "raw").write_text("recorded")
+
+    @rlprof.hookimpl
+    def export(self, folder, out):
+        (out / "it").write_text((folder / "raw").read_text())
+        return [rlprof.Artifact("it", "files", "text")]
+"""
+
+SCRIPT = """
+import rlprof, profile, sys
+
+rlprof.register("tool", "mine", profile.Mine)
+config = {"tool": "mine", "steps": [1, 2], "roles": {"actor": {}},
+          "run_dir": sys.argv[1], "scratch_dir": sys.argv[2]}
+with rlprof.open(config) as prof:
+    for step in prof.steps(range(3)):
+        with prof.phase("update"):
+            pass
+from rlprof.config import check_config
+from rlprof.session import calibration
+_, uses = check_config(config)
+print(calibration.measured(uses["actor"][0]))
+"""
+
+
+@pytest.fixture(name="shadows")
+def _shadows(tmp_path):
+    """A folder whose files are named like modules of Python, and raise when they are imported."""
+    folder = tmp_path / "shadows"
+    folder.mkdir()
+    for name in ("types", "queue", "json", "signal", "fcntl", "hashlib", "attrs", "rlprof"):
+        (folder / f"{name}.py").write_text(f"raise RuntimeError('{name}.py of {folder}')\n")
+    return folder
+
+
+@pytest.mark.slow
+def test_the_working_directory_is_not_looked_into(tmp_path, shadows):
+    """Exports and measurements are done in one that is full of traps.
+
+    The script's own folder is, and before Python's: its tool is called like a module of Python.
+    """
+    home = tmp_path / "script"
+    home.mkdir()
+    (home / "profile.py").write_text(TOOL)
+    (home / "train.py").write_text(SCRIPT)
+    argv = [sys.executable, str(home / "train.py"), str(tmp_path / "runs"), str(tmp_path / "raw")]
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+
+    done = subprocess.run(argv, cwd=shadows, env=env, capture_output=True, text=True)
+
+    (run,) = map(rlprof.read, find_runs(tmp_path / "runs"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Calibration(")
+    assert [capture.state for capture in run.captures] == ["whole", "whole"]
+    assert [note for capture in run.captures for note in capture.notes] == []
+
+
+@pytest.mark.slow
+def test_doctor_asks_elsewhere_than_in_the_working_directory(shadows, monkeypatch):
+    """What it says of an import is true of training, wherever it is called."""
+    monkeypatch.chdir(shadows)
+
+    answer = ask("load", timeout_s=60, kind="tool", name="torch")
+
+    assert (answer.value, answer.fault) == ("", "")
+
+
+def test_what_rlprof_imports_is_pythons_and_what_a_plugin_does_is_as_in_training(
+    shadows, monkeypatch
+):
+    """Also where training looks into a folder with a `types.py` in it before it looks elsewhere."""
+    code = ["import json, queue, types", "def main(argv):", "    import profile",
+            "    print(profile.mine, argv)"]  # fmt: skip
+    (shadows / "asks.py").write_text("\n".join(code))
+    (shadows / "profile.py").write_text("mine = True")
+    monkeypatch.setattr(sys, "path", [str(shadows), *sys.path])
+
+    done = subprocess.run(command("asks", "a b", ""), capture_output=True, text=True)
+
+    assert (done.stdout, done.stderr) == ("True ['a b', '']\n", "")
+
+
+@pytest.mark.parametrize("entry", ["", "."])
+def test_the_folder_training_imports_from_is_named(tmp_path, monkeypatch, entry):
+    """`python -c` and notebooks look where they are; so does who works for them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asks.py").write_text("def main(argv):\n    print('found')\n")
+    monkeypatch.setattr(sys, "path", [entry, *sys.path])
+    argv = command("asks")
+
+    monkeypatch.chdir("/")
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "found\n"
+
+
+def test_a_working_directory_that_is_gone_hinders_nothing(tmp_path, monkeypatch):
+    """What cannot be named is passed on as it is."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    (tmp_path / "gone").rmdir()
+
+    done = subprocess.run(command("this"), capture_output=True, text=True)
+
+    assert "has no attribute 'main'" in done.stderr
+
+
+def test_the_environment_is_the_same_but_for_what_is_said_to_rlprof(monkeypatch, tmp_path):
+    """Of PYTHONPATH stays what this process looks at, named so that it holds anywhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RLPROF_RUN_ID", "a-run")
+    monkeypatch.setenv("MINE", "1")
+    monkeypatch.setenv("PYTHONPATH", f"src::elsewhere:{tmp_path}/lib")
+    monkeypatch.setattr(sys, "path", [f"{tmp_path}/src", f"{tmp_path}/lib"])
+
+    env = environment()
+
+    assert env["PYTHONPATH"] == f"{tmp_path}/src:{tmp_path}/lib"
+    assert env["MINE"] == "1"
+    assert [name for name in env if name.startswith("RLPROF_")] == []
+
+
+def test_an_environment_without_a_path_gets_none(monkeypatch):
+    """Where PYTHONPATH says nothing that counts, it is not there."""
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+
+    assert "PYTHONPATH" not in environment()
