@@ -37,6 +37,33 @@ with open_session() as prof:
     assert told.notes == told.problems == told.log == []
 
 
+REAPER = """
+def reap(step):
+    while step == 1 and prof.run_dir is not None:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            time.sleep(0.02)  # it is started soon
+        else:
+            break
+
+ended = []
+signal.signal(signal.SIGCHLD, lambda *_: ended.append(1))
+with open_session() as prof:
+    train(prof, between=reap)
+assert ended or prof.run_dir is None
+"""
+
+
+def test_training_that_waits_for_any_child(lab):
+    """It is given the process of an export, and its handler is called: nothing is lost by that."""
+    told = lab.both(REAPER, model="floats")
+
+    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
+    assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == told.problems == told.log == []
+
+
 CHILDREN = """
 import multiprocessing
 
