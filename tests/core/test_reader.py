@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -461,6 +462,27 @@ def test_a_header_that_is_none_is_refused(folder, content):
         folder.read()
 
     assert str(caught.value).startswith(f"{file}: cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_newer"),
+    [
+        ("9.0.0", True), ("9.0rc1", True), ("0.1.0.post1", False), ("0.0.1", False),
+        ("", False), (9, False), ("9" * 5000, False), ("later", False),
+    ],
+)  # fmt: skip
+def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
+    """Where its shape is not understood, who wrote it is what a user can do something about."""
+    header = folder.header | {"rlprof": theirs, "expected": {"ranks": {"actor": "0-7"}}}
+    (folder.path / "run.json").write_text(json.dumps(header))
+
+    with pytest.raises(rlprof.RunError) as caught:
+        folder.read()
+
+    mine = metadata.version("rlprof")
+    said = f"written by rlprof {theirs}, newer than this {mine}; install that one (ValueError("
+    begin = f"{folder.path}/run.json: cannot be read: "
+    assert str(caught.value).startswith(begin + (said if is_newer else "ValueError("))
 
 
 # Whatever a crash leaves

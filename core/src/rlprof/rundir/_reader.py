@@ -7,12 +7,14 @@ that is missing is named.
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import RunError, shown
+from rlprof.errors import RunError, one_line, shown
 from rlprof.rundir._journal import read_lines
 from rlprof.rundir._regular import files, odd, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
@@ -46,7 +48,7 @@ def find_runs(run_dir: Path) -> list[Path]:
 
 def read(path: str | Path) -> Run:
     """Read the run folder *path*; raise RunError if it is none."""
-    path = Path(path)
+    path, header = Path(path), None
     try:
         header = json.loads(read_regular(path / "run.json"))
         owner = header["owner"]
@@ -65,7 +67,7 @@ def read(path: str | Path) -> Run:
     except (FileNotFoundError, NotADirectoryError):
         raise RunError(_no_run(path)) from None
     except _UNREADABLE as exc:
-        raise RunError(f"{path / 'run.json'}: cannot be read: {exc!r}") from exc
+        raise RunError(f"{path / 'run.json'}: cannot be read: {_why(exc, header)}") from exc
     problems: list[str] = []
     processes: list[Process] = []
     captures: list[CaptureResult] = []
@@ -126,6 +128,23 @@ def read(path: str | Path) -> Run:
         missing=(*_missing(expected, processes), *_unattached(config, stories.values())),
         problems=tuple(problems),
     )
+
+
+def _why(exc: Exception, header: Any) -> str:
+    """Say what is wrong with a header that cannot be read: first of all, who wrote it."""
+    why = str(exc.strerror or exc) if isinstance(exc, OSError) else repr(exc)
+    theirs = header.get("rlprof") if isinstance(header, dict) else None
+    with suppress(metadata.PackageNotFoundError):
+        mine = metadata.version("rlprof")
+        if isinstance(theirs, str) and _release(theirs) > _release(mine):
+            theirs = one_line(theirs, longest=40)
+            return f"written by rlprof {theirs}, newer than this {mine}; install that one ({why})"
+    return why
+
+
+def _release(version: str) -> list[int]:
+    match = re.match(r"\d{1,9}(?:\.\d{1,9}){0,3}(?!\d)", version)
+    return [int(number) for number in match[0].split(".")] if match else []
 
 
 def _no_run(path: Path) -> str:
