@@ -537,6 +537,39 @@ def test_durations_are_short(value, text):
     assert text == seconds(value)
 
 
+def test_exports_that_lead_out_of_the_run_are_refused(rlprof, run_folder, tmp_path):
+    """A link in a run folder of somebody else's does not say where you write; --out does."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (run_folder / "exports").symlink_to(outside)
+    said = (
+        f"rlprof: {run_folder}/exports: is a link out of the run folder, to {outside}; name that "
+        "with --out DIR if it is meant\n"
+    )
+
+    assert rlprof("export", run_folder) == (1, "", said)
+    assert list(outside.iterdir()) == []
+    assert rlprof("export", run_folder, "--out", outside)[0] == 0
+
+
+def test_a_run_that_cannot_be_written_to_is_exported_elsewhere(
+    rlprof, run_folder, tmp_path, monkeypatch
+):
+    """Somebody else's run, a disk mounted read-only: what to do stands in the error."""
+    (run_folder / "exports").mkdir()
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: path != run_folder / "exports" and access(path, mode)
+    )
+    said = (
+        f"rlprof: {run_folder}/exports: cannot be written to; name a folder that you can write "
+        "to: --out DIR\n"
+    )
+
+    assert rlprof("export", run_folder) == (1, "", said)
+    assert rlprof("export", run_folder, "--out", tmp_path / "out")[0] == 0
+
+
 def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
     """Its error is one line on stderr, the exporters after it write, the exit code is 1."""
     import rlprof as package

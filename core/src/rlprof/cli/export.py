@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -36,14 +37,15 @@ def run(args: argparse.Namespace) -> int:
     """Run the exporters one by one; print what they wrote."""
     chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
     recorded = read(args.path)
-    out = Path(args.out) if args.out else recorded.path / "exports"
+    out = Path(args.out) if args.out else _exports_of(recorded.path)
+    other = "name a folder that you can write to: --out DIR"
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         why = (exc.strerror or str(exc)).lower()
-        raise RlprofError(
-            f"{out}: cannot be made: {why}; name a folder that you can write to: --out DIR"
-        ) from exc
+        raise RlprofError(f"{out}: cannot be made: {why}; {other}") from exc
+    if not os.access(out, os.W_OK | os.X_OK):  # also what is mounted read-only
+        raise RlprofError(f"{out}: cannot be written to; {other}")
     if recorded.is_running:
         print("the run is still going on; this shows what is there now")
     failed = False
@@ -61,3 +63,14 @@ def run(args: argparse.Namespace) -> int:
         if not written:
             print(f"{name}: wrote nothing")
     return 1 if failed else 0
+
+
+def _exports_of(run: Path) -> Path:
+    """Return the run's own folder for exports; a link that leads elsewhere is somebody's trap."""
+    out = run / "exports"
+    if not out.resolve().is_relative_to(run.resolve()):
+        raise RlprofError(
+            f"{out}: is a link out of the run folder, to {out.resolve()}; name that with --out DIR "
+            "if it is meant"
+        )
+    return out
