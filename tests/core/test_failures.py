@@ -241,7 +241,7 @@ def test_an_artifact_outside_its_folder_is_refused(config, monkeypatch, calls):
     Escaping.__module__, Escaping.__qualname__ = tools.__name__, "Escaping"
     monkeypatch.setattr(
         "rlprof.session._exports._spawn",
-        lambda job, _: _Done(export_process.export(job.folder, job.out, job.root)),
+        lambda jobs, _: _Done([export_process.export(j.folder, j.out, j.root) for j in jobs]),
     )
     rlprof.register("tool", "escaping", Escaping)
 

@@ -193,4 +193,95 @@ os.kill(os.getpid(), signal.SIGKILL)
 
     assert code == 1
     assert states(path) == ["whole", "whole", "lost"]
-    assert "left no raw trace" in " ".join(rlprof.read(path).captures[2].notes)
+    assert rlprof.read(path).captures[2].notes == (
+        "salvage was tried: the window was never closed, and torch had left nothing of it yet; "
+        "nothing more to do",
+    )
+
+
+EMPTY = """
+for step in prof.steps(range(7)):
+    with prof.phase("rollout"):
+        if step == 6:
+            prof.scribe.flush()
+            list(map(os.unlink, glob.glob(sys.argv[2] + "/**/raw.txt", recursive=True)))
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_left_nothing_is_tried_once(killed, capsys, tmp_path):
+    """One note says that nothing more can be done; nobody is sent there again."""
+    path = killed("import glob\nprof.scribe.exports.poll = lambda: []" + EMPTY)
+
+    code = main(["salvage", str(path)])
+    again = main(["salvage", str(path)])
+    capsys.readouterr()
+    main(["ls", str(path)])
+
+    out = capsys.readouterr().out
+    capture = rlprof.read(path).captures[6]
+    assert (code, again) == (1, 1)
+    assert capture.state == "lost"
+    assert capture.notes == (
+        "salvage was tried: the window was never closed, and fake had left nothing of it yet; "
+        "nothing more to do",
+    )
+    assert not Path(capture.scratch).exists()
+    assert out.count("6/rollout") == 2
+    assert "rlprof salvage" not in out
+
+
+def test_lost_windows_are_told_of_together(killed, capsys):
+    """Before salvage one line says where what many windows recorded may lie, and what to do."""
+    path = killed()
+    process = rlprof.read(path).processes[0]
+
+    main(["ls", str(path)])
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "may lie" in line]
+    assert line.startswith("  0/rollout actor 0/1 fake and 2 more: what was recorded may lie below")
+    assert process.name not in line
+    assert line.endswith(f"on {process.here.host}; there: rlprof salvage {path}")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "says"),
+    [
+        ("rlprof_gone:Gone", "tool 'fake' is not installed here; install what brings the module "
+         "rlprof_gone"),
+        ("gone.deep.down:Gone", "tool 'fake' is not installed here; install what brings the module "
+         "gone.deep.down"),
+        ("tests.core.needy:Tool", "fake needs no_such_module, which is not installed"),
+    ],
+)  # fmt: skip
+def test_a_plugin_that_is_not_here_is_named(killed, capsys, plugin, says):
+    """Whoever salvages on another machine is told what to install; the raw data stay."""
+    path = killed()
+    for file in [Path(c.scratch) / "capture.json" for c in rlprof.read(path).captures]:
+        file.write_text(json.dumps(json.loads(file.read_bytes()) | {"plugin": plugin}))
+
+    code = main(["salvage", str(path)])
+    main(["ls", str(path)])
+
+    out = capsys.readouterr().out
+    assert code == 1
+    assert f"PluginError: {says}; raw data are kept in" in out
+    assert "ModuleNotFoundError" not in out
+    assert "there: rlprof salvage" not in out
+    assert states(path) == ["failed", "failed", "lost"]
+    assert all((Path(c.scratch) / "raw").exists() for c in rlprof.read(path).captures)
+
+
+def test_a_known_plugin_that_is_not_here_says_what_to_install(monkeypatch):
+    """The tool's distribution is known by its name."""
+
+    def gone(module):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr(export_process.importlib, "import_module", gone)
+    capture = rlprof.Capture(
+        "r", rlprof.Target("actor"), rlprof.Window(1, 2), "torch", "h", 1, plugin="rlprof_torch:T"
+    )
+
+    with pytest.raises(rlprof.PluginError, match="is not installed here; pip install rlprof-torch"):
+        export_process._plugin_of(capture)

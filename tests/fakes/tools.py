@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,9 @@ class Fake:
         options = capture.options
         if options.get("raises_in") == "export":
             raise CaptureError("export says no")
+        if options.get("raises_in") == "export:die":
+            print("dying", flush=True)
+            os._exit(3)
         if options.get("hangs_in") == "export":
             time.sleep(60)
         made = []

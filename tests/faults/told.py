@@ -92,8 +92,9 @@ class Told:
 
     @property
     def log(self) -> list[str]:
-        """What rlprof logged, but not that the machine was busy."""
-        return [line for line in self.said if not line.endswith(" is slower than 1 s")]
+        """What rlprof logged, but not that the machine was busy, or how long the end waits."""
+        lines = [line for line in self.said if not line.endswith(" is slower than 1 s")]
+        return [line for line in lines if not line.startswith("waits for exports: ")]
 
     @property
     def said(self) -> list[str]:

@@ -1,7 +1,9 @@
-"""Exports, one after another, each in a helper process of its own with a deadline.
+"""Exports, one after another, each with a deadline, in a helper process.
 
-Nothing of an export runs in the training process. The helper is a session of its own, so that a
-Ctrl-C at the terminal does not cut it; it ends itself when its time is over, also if we are dead.
+Nothing of an export runs in the training process. A helper is given all that waits, for what takes
+longest is to start it; if it ends or is killed, that costs the one it was at, and another helper
+goes on with the next. It is a session of its own, so that a Ctrl-C at the terminal does not cut it;
+it ends itself when its time is over, also if we are dead.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import read_regular
-from rlprof.session.export_process import RAW, export
+from rlprof.session.export_process import LOG, RAW, export
 from rlprof.session.interpreter import command, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+
+_AT_ONCE = 32
+"""Captures one helper is given, for what a tool leaves in its memory adds up."""
 
 
 @attrs.frozen
@@ -49,10 +55,13 @@ class Exports:
         self._timeout_s = timeout_s
         self._discard = discard
         self._waiting: deque[Job] = deque()
-        self._running: tuple[Job, subprocess.Popen[bytes], float] | None = None
+        self._given: deque[Job] = deque()
+        """What the helper was given and has not done; the first is the one it is at."""
+        self._helper: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
 
     def __len__(self) -> int:
-        return len(self._waiting) + (self._running is not None)
+        return len(self._waiting) + len(self._given)
 
     def submit(self, job: Job) -> None:
         """Put *job* at the end of the queue."""
@@ -61,37 +70,81 @@ class Exports:
     def poll(self) -> list[dict[str, Any]]:
         """Return the manifest lines of what has ended, and start what is next."""
         lines: list[dict[str, Any]] = []
-        if self._running is not None:
-            job, process, began = self._running
-            late = time.monotonic() - began > self._timeout_s
-            if process.poll() is None and not late:
-                return lines
-            if process.poll() is None:
-                _kill(process)
-                lines = [_failed(job, f"took longer than export_timeout_s {self._timeout_s:g}")]
-            else:
-                lines = self._result(job, process.returncode)
-            self._running = None
-        if self._waiting:
-            job = self._waiting.popleft()
-            if job.in_process:
-                self.is_here = True
-                export(job.folder, job.out, job.root)
-                self.is_here = False
-                return lines + self._result(job, 0)
-            try:
-                self._running = (job, _spawn(job, self._timeout_s), time.monotonic())
-            except OSError as exc:
-                lines.append(_failed(job, f"the helper process could not be started: {exc}"))
+        if self._helper is not None:
+            lines = self._look_at(self._helper)
+        if self._helper is None and self._waiting:
+            lines += self._here() if self._waiting[0].in_process else self._elsewhere()
         return lines
 
-    def _result(self, job: Job, code: int) -> list[dict[str, Any]]:
-        """Read what the helper left: `exported.json`, or its last words."""
+    def _look_at(self, helper: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+        """Take what *helper* has done; if it has ended or is late, what it has not waits again."""
+        ended = helper.poll() is not None
+        lines = self._done(until=0 if ended else 1)  # the last is done when the helper has ended
+        late = time.monotonic() - self._began > self._timeout_s
+        if not (ended or late):
+            return lines
+        if not ended:
+            _kill(helper)
+            lines += self._done(until=0)  # it may have been done just before
+            late = time.monotonic() - self._began > self._timeout_s
+        if self._given and (ended or late):
+            job = self._given.popleft()
+            reason = f"took longer than export_timeout_s {self._timeout_s:g}"
+            if ended:
+                reason = f"the helper process ended with {helper.returncode}: {_last_words(job)}"
+            lines.append(_failed(job, reason))
+        self._helper = None
+        self._put_back()
+        return lines
+
+    def _done(self, until: int) -> list[dict[str, Any]]:
+        """Take what was exported, in order, until so many are left."""
+        lines: list[dict[str, Any]] = []
+        while len(self._given) > until:
+            result = _result(self._given[0])
+            if result is None:
+                break
+            lines += self._told(self._given.popleft(), result)
+            self._began = time.monotonic()
+        return lines
+
+    def _elsewhere(self) -> list[dict[str, Any]]:
+        """Give what waits to a new helper."""
+        jobs: list[Job] = []
+        while self._waiting and not self._waiting[0].in_process and len(jobs) < _AT_ONCE:
+            jobs.append(self._waiting.popleft())
+        self._given.extend(jobs[1:])  # whatever is raised, the first is not tried again
         try:
-            result = json.loads(read_regular(job.folder / "exported.json", follow=False))
-        except (OSError, ValueError):
-            words = _last_words(job)
-            return [_failed(job, f"the helper process ended with {code}: {words}")]
+            self._helper = _spawn(jobs, self._timeout_s)
+            self._given.appendleft(jobs[0])
+        except OSError as exc:
+            return [_failed(jobs[0], f"the helper process could not be started: {exc}")]
+        finally:
+            if self._helper is None:
+                self._put_back()
+        self._began = time.monotonic()
+        return []
+
+    def _put_back(self) -> None:
+        """Let what no helper has come to wait again, first of all."""
+        self._waiting.extendleft(reversed(self._given))
+        self._given.clear()
+
+    def _here(self) -> list[dict[str, Any]]:
+        """Export what waits first in this very process."""
+        job, reason = self._waiting.popleft(), ""
+        self.is_here = True
+        try:
+            export(job.folder, job.out, job.root)
+        except OSError as exc:
+            reason = f"{type(exc).__name__}: {exc}"
+        finally:
+            self.is_here = False
+        result = _result(job)
+        return [_failed(job, reason)] if result is None else self._told(job, result)
+
+    def _told(self, job: Job, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Say what came of *job*."""
         lines = [
             {"event": "artifact", **job.key, "artifact": artifact}
             for artifact in result["artifacts"]
@@ -108,14 +161,15 @@ class Exports:
     def abandon(self) -> None:
         """Give up what has not ended; its raw data stay where they are."""
         self._waiting.clear()
-        if self._running is not None:
-            _kill(self._running[1])
+        if self._helper is not None:
+            _kill(self._helper)
 
 
-def _spawn(job: Job, timeout_s: float) -> subprocess.Popen[bytes]:
+def _spawn(jobs: Sequence[Job], timeout_s: float) -> subprocess.Popen[bytes]:
     argv = command("rlprof.session.export_process")
-    argv += [str(job.folder), str(job.out), str(job.root), f"{timeout_s:g}"]
-    with (job.folder / "export.log").open("wb") as log:
+    argv += [f"{timeout_s:g}"]
+    argv += [str(path) for job in jobs for path in (job.folder, job.out, job.root)]
+    with (jobs[0].folder / LOG).open("wb") as log:
         return subprocess.Popen(
             argv,
             env=environment(),
@@ -133,9 +187,18 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.wait(1)
 
 
+def _result(job: Job) -> dict[str, Any] | None:
+    """Read what the helper left; None: nothing yet."""
+    try:
+        result: dict[str, Any] = json.loads(read_regular(job.folder / "exported.json"))
+    except (OSError, ValueError):
+        return None
+    return result
+
+
 def _last_words(job: Job) -> str:
     try:
-        words = (job.folder / "export.log").read_text(errors="replace").strip()
+        words = (job.folder / LOG).read_text(errors="replace").strip()
     except OSError:
         words = ""
     return words.splitlines()[-1][:500] if words else "it said nothing"
@@ -144,4 +207,6 @@ def _last_words(job: Job) -> str:
 def _failed(job: Job, error: str) -> dict[str, Any]:
     if job.folder.exists():
         error += f"; raw data are kept in {job.folder}"
+    else:
+        error = f"{job.folder} was removed, and its raw data with it ({error})"
     return {"event": "failed", **job.key, "hook": "export", "error": error}

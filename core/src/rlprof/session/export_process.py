@@ -1,8 +1,8 @@
-"""The helper process of an export; it is called with FOLDER, OUT, ROOT and its time.
+"""The helper process of exports; it is called with SECONDS FOLDER OUT ROOT.
 
 It reads what core and the tool left in FOLDER, lets the tool make artifacts in OUT, and writes
 `exported.json` into FOLDER. If the tool raised nothing and left every artifact whole, the raw
-data are deleted.
+data are deleted. More FOLDER OUT ROOT may follow: they are exported one after another.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,18 +30,35 @@ from rlprof.types import Artifact, Capture, Target, Window
 
 RAW = "raw"
 """Below a capture's scratch folder: the folder that is the tool's own."""
+LOG = "export.log"
+"""Beside it: what the export has printed."""
 
 
 def main(argv: list[str]) -> int:
-    """Export one capture, at low priority and within its time."""
-    folder, out, root, timeout_s = argv
+    """Export captures one after another, at low priority, each within its time."""
+    timeout_s, *rest = argv
     os.nice(10)
-    signal.alarm(int(float(timeout_s)) + 30)  # who started us may be dead; end all the same
-    lock = os.open(folder, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # salvaging, another may be at it still
-    if not _is_done(Path(folder)):
-        export(Path(folder), Path(out), Path(root))
+    for first in range(0, len(rest), 3):
+        folder, out, root = map(Path, rest[first : first + 3])
+        signal.alarm(int(float(timeout_s)) + 30)  # who started us may be dead; end all the same
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # salvaging, another may be at it still
+        if first:
+            _speak_into(folder / LOG)
+        if not _is_done(folder):
+            export(folder, out, root)
+        os.close(lock)
     return 0
+
+
+def _speak_into(file: Path) -> None:
+    """Let what is printed from now on go into *file*."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
 
 
 def _is_done(folder: Path) -> bool:

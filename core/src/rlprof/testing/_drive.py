@@ -185,7 +185,7 @@ def export_here(kind: plugins.Kind, plugin: type[Any], recorded: Recorded, out: 
 def export_elsewhere(recorded: Recorded, out: Path) -> Exported:
     """Export in another process, the one core uses; *recorded* is used up."""
     argv = command("rlprof.session.export_process")
-    argv += [str(recorded.folder), str(out), str(out), str(EXPORT_S)]
+    argv += [str(EXPORT_S), str(recorded.folder), str(out), str(out)]
     result = python(argv, cwd=recorded.folder)
     file = recorded.folder / "exported.json"
     assert file.exists(), (
