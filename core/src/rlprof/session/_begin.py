@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.config import check_config, choose_tools
+from rlprof.config import check_config, choose_tools, fault_at
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
@@ -65,6 +65,11 @@ def begin(
         return Off()
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
+    chosen = checked.roles[role].ranks if role in checked.roles else None
+    beyond = [number for number in chosen or () if number >= target.world_size]
+    if beyond:
+        what = f"rank {beyond[0]} does not exist in a world of {target.world_size}"
+        raise fault_at(config, f"roles.{role}.ranks", what)
     boundary = Boundary(strict=checked.strict, name=str(target))
 
     def failed(_: str) -> None:
@@ -112,12 +117,6 @@ def _target(
     if not 0 <= rank < world_size:
         size = max(world_size, 0)
         raise ConfigError([f"rank {rank} does not exist in a world of {size}"])
-    chosen = config.roles[role].ranks if role in config.roles else None
-    beyond = [number for number in chosen or () if number >= world_size]
-    if beyond:
-        raise ConfigError(
-            [f"roles.{role}.ranks: rank {beyond[0]} does not exist in a world of {world_size}"]
-        )
     return Target(role, rank, world_size, coordinates=dict(coordinates or {}))
 
 
