@@ -240,7 +240,7 @@ def test_a_full_disk_leaves_no_header(at_once, runs, monkeypatch):
     def refuse(*paths):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+    with monkeypatch.context() as patch, pytest.raises(RunError, match="cannot be made: No space"):
         patch.setattr(os, "link", refuse)
         at_once(LEADER)
 

@@ -17,6 +17,11 @@ from rlprof.session import export_process
 
 pytestmark = pytest.mark.slow
 
+ABSENT = "tool 'fake' is not installed here; install what brings the module"
+NOTHING = (
+    "salvage was tried: the window was never closed, and {} had left nothing of it yet; "
+    "nothing more to do"
+)
 SCRIPT = """
 import os, signal, sys, time
 import rlprof
@@ -193,10 +198,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
     assert code == 1
     assert states(path) == ["whole", "whole", "lost"]
-    assert rlprof.read(path).captures[2].notes == (
-        "salvage was tried: the window was never closed, and torch had left nothing of it yet; "
-        "nothing more to do",
-    )
+    assert rlprof.read(path).captures[2].notes == (NOTHING.format("torch"),)
 
 
 EMPTY = """
@@ -222,10 +224,7 @@ def test_what_left_nothing_is_tried_once(killed, capsys, tmp_path):
     capture = rlprof.read(path).captures[6]
     assert (code, again) == (1, 1)
     assert capture.state == "lost"
-    assert capture.notes == (
-        "salvage was tried: the window was never closed, and fake had left nothing of it yet; "
-        "nothing more to do",
-    )
+    assert capture.notes == (NOTHING.format("fake"),)
     assert not Path(capture.scratch).exists()
     assert out.count("6/rollout") == 2
     assert "rlprof salvage" not in out
@@ -247,13 +246,11 @@ def test_lost_windows_are_told_of_together(killed, capsys):
 @pytest.mark.parametrize(
     ("plugin", "says"),
     [
-        ("rlprof_gone:Gone", "tool 'fake' is not installed here; install what brings the module "
-         "rlprof_gone"),
-        ("gone.deep.down:Gone", "tool 'fake' is not installed here; install what brings the module "
-         "gone.deep.down"),
+        ("rlprof_gone:Gone", f"{ABSENT} rlprof_gone"),
+        ("gone.deep.down:Gone", f"{ABSENT} gone.deep.down"),
         ("tests.core.needy:Tool", "fake needs no_such_module, which is not installed"),
     ],
-)  # fmt: skip
+)
 def test_a_plugin_that_is_not_here_is_named(killed, capsys, plugin, says):
     """Whoever salvages on another machine is told what to install; the raw data stay."""
     path = killed()

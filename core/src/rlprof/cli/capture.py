@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import control
+from rlprof.cli import _words
 from rlprof.cli._live import the_live_run
-from rlprof.cli._table import seconds, size, table
+from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
 from rlprof.errors import ConfigError, RunError
 from rlprof.rundir import read
@@ -18,7 +19,7 @@ from rlprof.rundir import read
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof.rundir import Answer, Process, Run
+    from rlprof.rundir import Process, Run
 
 _TICK_S = 0.5
 _DONE = ("whole", "partial", "empty", "failed", "lost")
@@ -214,7 +215,7 @@ def _follow(path: Path, request: control.Request, expected: int, timeout_s: floa
         recorded = read(path)
         answers = [answer for answer in recorded.answers if answer.id == request.id]
         for answer in answers:
-            _tell(str(answer.target), _state(answer, recorded), told)
+            _tell(str(answer.target), _words.answer(answer, recorded), told)
         captures = [c for c in recorded.captures if c.request == request.id]
         for capture in captures:
             _tell(f"{capture.window.id} {capture.target} {capture.tool}", capture.state, told)
@@ -240,14 +241,6 @@ def _tell(who: str, what: str, told: dict[str, str]) -> None:
         print(f"  {who}: {what}", flush=True)
 
 
-def _state(answer: Answer, recorded: Run) -> str:
-    if answer.state == "waiting":
-        return "waits for its next step" if recorded.is_running else "never began"
-    if answer.state == "served":
-        return f"recorded step {', '.join(map(str, answer.steps))}"
-    return f"{answer.state}: {answer.error}"
-
-
 def _summary(recorded: Run, request: control.Request) -> int:
     """Print the table of what there is now; 0 if something was recorded and nothing failed."""
     captures = [c for c in recorded.captures if c.request == request.id]
@@ -265,9 +258,14 @@ def _summary(recorded: Run, request: control.Request) -> int:
         ]  # fmt: skip
         head = ("WINDOW", "TARGET", "TOOL", "STATE", "SIZE", "STOP")
         print(f"\n{table(head, rows, right=('SIZE', 'STOP'))}\n")
-        print(f"look at it with: rlprof export {recorded.path} --to timeline")
+    for line in _words.notes(recorded, captures):
+        print(f"  {plain(line, 1000)}")
     good = captures and all(c.state in ("whole", "partial") for c in captures)
-    return 0 if good and all(a.state == "served" for a in answers) else 1
+    if good and answers and all(_words.is_served(a, recorded) for a in answers):
+        print(f"look at it with: rlprof export {recorded.path} --to timeline")
+        return 0
+    print(f"see what became of it with: rlprof ls {recorded.path}")
+    return 1
 
 
 def _unique(lines: Iterable[str]) -> list[str]:

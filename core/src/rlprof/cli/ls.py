@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli import _words
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.errors import RunError
 from rlprof.rundir import find_runs, read
@@ -13,7 +14,7 @@ from rlprof.rundir import find_runs, read
 if TYPE_CHECKING:
     import argparse
 
-    from rlprof.rundir import Answer, CaptureResult, Run
+    from rlprof.rundir import CaptureResult, Run
 
 
 def add(subparsers: Any) -> None:
@@ -79,22 +80,14 @@ def _run(run: Run, *, files: bool) -> str:
     else:
         parts.append("nothing was captured")
     parts += _listed("files", [a.path for c in run.captures for a in c.artifacts] if files else [])
-    parts += _listed("notes", _notes(run))
+    parts += _listed("notes", _words.notes(run, run.captures))
     skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
     parts += _listed("skipped", skipped)
-    parts += _listed("requests", [_answer(answer) for answer in run.answers])
-    parts += _listed("missing", [f"{target}: wrote nothing" for target in run.missing])
-    dead = [f"{p.target} (pid {p.here.pid} on {p.here.host}) died without closing its session"
-            for p in run.processes if p.state == "died"]  # fmt: skip
-    parts += _listed("problems", [*dead, *run.problems])
+    parts += _listed("requests", _words.answers(run))
+    parts += _listed("missing", _words.missing(run))
+    parts += _listed("problems", _words.problems(run))
     parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
     return "\n\n".join(parts)
-
-
-def _answer(answer: Answer) -> str:
-    asked = f"{answer.id}, {answer.target}, {answer.asked.get('next', 1)} step(s)"
-    steps = f" step {', '.join(map(str, answer.steps))}" if answer.steps else ""
-    return f"{asked}: {answer.state}{steps}{f': {answer.error}' if answer.error else ''}"
 
 
 def _row(capture: CaptureResult) -> tuple[str, ...]:
@@ -105,22 +98,6 @@ def _row(capture: CaptureResult) -> tuple[str, ...]:
         size(sum(artifact.size for artifact in capture.artifacts)) if capture.artifacts else "-",
         seconds(capture.start_s), seconds(capture.stop_s), seconds(capture.export_s),
     )  # fmt: skip
-
-
-def _notes(run: Run) -> list[str]:
-    """What each capture has to say, captures that say the same taken together."""
-    said: dict[str, dict[str, None]] = {}
-    for capture in run.captures:
-        unsupported = [f"{key} was not recorded: {why}" for key, why in capture.unsupported.items()]
-        host = run.by_name[capture.process].here.host
-        lost = [f"what was recorded may lie in {capture.scratch} on {host}; there: rlprof salvage"]
-        for note in [*capture.notes, *unsupported, *(lost if capture.state == "lost" else [])]:
-            who = f"{capture.window.id} {capture.target} {capture.tool}"
-            said.setdefault(note, {})[who] = None
-    return [
-        f"{next(iter(who))}{f' and {len(who) - 1} more' if len(who) > 1 else ''}: {note}"
-        for note, who in said.items()
-    ]
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         print("the run is still going on; only processes that are over are looked at")
     todo = len(candidates(recorded))
     if not todo:
-        print("nothing to salvage: every window of a process that is over was exported")
+        print("nothing to salvage: every window of a process that is over was exported, or tried")
         return 0
     made = 0
     for done, one in enumerate(salvage(recorded, timeout_s=args.timeout), start=1):

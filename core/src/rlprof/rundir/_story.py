@@ -255,11 +255,12 @@ class Story:
 
     def _on_failed(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
+        hook, error = line["hook"], line["error"]
         draft.failed = True
         if draft.salvaged:
-            draft.was_in_vain(str(line["error"]))
+            draft.was_in_vain(str(error))
         else:
-            draft.notes.append(f"{line['hook']}: {line['error']}")
+            draft.notes.append(f"{hook}: {error}")
 
     def _on_artifact(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)

@@ -39,4 +39,6 @@ def shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
 
 def _words(asked: Steps) -> str:
     text = str(asked)
+    if text.endswith("-") and text[:-1].isdecimal():
+        return f"every step from {text[:-1]}"
     return f"step {text}" if text.isdecimal() else f"steps {text}"

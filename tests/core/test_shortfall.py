@@ -1,0 +1,162 @@
+"""Where nothing, or less than asked, is recorded, the run says why: nothing is silent."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from tests.core.test_engines import _given  # noqa: F401 -- a fixture
+from tests.core.test_on_demand import ask
+
+CALL = "call prof.steps(...) or prof.step(...)"
+
+
+def train(prof, steps, phase="rollout"):
+    for _ in prof.steps(steps):
+        with prof.phase(phase):
+            pass
+
+
+def problems(prof):
+    return rlprof.read(prof.run_dir).problems
+
+
+RULE = {"every": 10, "first": 50, "last": 90}
+
+
+@pytest.mark.parametrize(
+    ("steps", "told", "said"),
+    [
+        ([200], range(1, 5), "step 200; this process went through steps 1-4"),
+        ([7, "9-12"], [3], "steps 7, 9-12; this process went through step 3"),
+        (RULE, [1, 2], "steps every 10 from 50 to 90; this process went through steps 1-2"),
+        ([2], range(5, 3, -1), "step 2; this process went through steps 4-5"),
+    ],
+    ids=["one step", "several", "a rule", "backwards"],
+)
+def test_a_schedule_that_was_never_reached_is_told(config, caplog, steps, told, said):
+    """A run that ends before its first step to record says which that was, and where it went."""
+    with rlprof.open(config(steps=steps)) as prof:
+        train(prof, told)
+
+    reason = f"the config asks for {said}"
+    assert problems(prof) == (f"actor 0/1: {reason}",)
+    assert [r.levelno for r in caplog.records if reason in r.message] == [logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"steps": [2, 200]}, range(1, 5)),
+        ({"steps": {"every": 100, "first": 50}}, range(5)),
+        ({"steps": "none"}, range(5)),
+        ({"steps": [200], "roles": {"critic": {}}}, range(5)),
+        ({"steps": [200], "roles": {"actor": {"ranks": [1]}}}, range(5)),
+    ],
+    ids=["one was reached", "a rule without end", "none asked", "another role", "another rank"],
+)
+def test_a_run_that_is_as_asked_says_nothing(config, changes, told):
+    """What was not asked of this process, or may come in a longer run, is no problem."""
+    with rlprof.open(config(**changes), role="actor", rank=0, world_size=2) as prof:
+        train(prof, told)
+
+    assert problems(prof) == ()
+
+
+@pytest.mark.parametrize("steps", [[2], {"every": 1}])
+def test_phases_outside_of_any_step_are_told(config, caplog, steps):
+    """Without steps there is nothing to record them in; it is said once, at the end."""
+    with rlprof.open(config(steps=steps)) as prof:
+        for _ in range(3):
+            with prof.phase("rollout"):
+                pass
+
+    reason = f"phases were entered outside any step; {CALL}"
+    assert problems(prof) == (f"actor 0/1: {reason}",)
+    assert caplog.text.count(reason) == 1
+
+
+def test_phases_of_a_process_that_is_not_recorded_may_lie_anywhere(config):
+    """A rank that is not chosen, and a run that asks for nothing, have only their spans."""
+    for changes in ({"steps": "none"}, {"roles": {"actor": {"ranks": [1]}}}):
+        with rlprof.open(config(**changes), rank=0, world_size=2) as prof, prof.phase("rollout"):
+            pass
+
+        assert problems(prof) == ()
+
+
+def test_phases_before_the_first_step_are_no_problem(config):
+    """A validation before training is no step, and need not be one."""
+    with rlprof.open(config(steps=[1])) as prof:
+        with prof.phase("validate"):
+            pass
+        train(prof, [1])
+
+    assert problems(prof) == ()
+
+
+def test_a_run_without_any_step_is_told(config):
+    """A config that asks for steps, and nobody who says when they begin."""
+    with rlprof.open(config()) as prof:
+        pass
+
+    reason = f"the config asks for every step from 0; no step began, {CALL}"
+    assert problems(prof) == (f"actor 0/1: {reason}",)
+
+
+def test_a_request_to_a_process_without_steps_says_what_is_missing(config):
+    """It can never be served, and the reason is in the run."""
+    with rlprof.open(config(steps="none")) as prof:
+        ask(prof)
+        with prof.phase("rollout"):
+            pass
+
+    assert problems(prof) == (f"actor 0/1: phases were entered outside any step; {CALL}",)
+
+
+def test_a_step_that_is_no_number_is_a_problem(config):
+    """The first is told as a problem and stands for those that follow; nothing else is said."""
+    with rlprof.open(config()) as prof:
+        train(prof, ["1", "2"])
+
+    reason = "step: expected a whole number, got '1'; this step is not recorded"
+    assert problems(prof) == (f"actor 0/1: {reason}",)
+
+
+def test_problems_of_many_processes_are_told_once(config, monkeypatch, tmp_path, capsys):
+    """A launch of hundreds of ranks has one line for what all of them say."""
+    monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
+    roles = {"actor": {"ranks": "all"}}
+    for rank in range(3):
+        with rlprof.open(config(steps=[9], roles=roles), rank=rank, world_size=3) as prof:
+            train(prof, [1])
+
+    main(["ls", str(tmp_path / "run")])
+
+    out = capsys.readouterr().out
+    assert "  actor 0/3 and 2 more: the config asks for step 9; this process went" in out
+
+
+def test_an_engine_that_nobody_attached_is_missing(given, capsys):
+    """A role with an engine is recorded through prof.attach; if nobody calls it, that is said."""
+    with rlprof.open(given(), role="actor") as prof:
+        train(prof, range(3), phase="update")
+
+    run = rlprof.read(prof.run_dir)
+    assert main(["ls", str(prof.run_dir)]) == 0
+    assert [(target.role, target.replica) for target in run.missing] == [("rollout", 0)]
+    assert "missing:\n  rollout: no engine was attached" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changes", [{"steps": "none"}, {"rollout": {"ranks": [3]}}, {}])
+def test_an_engine_that_was_attached_or_not_asked_for_is_not_missing(given, changes):
+    """A replica that is not chosen was attached all the same; a run on demand asks for none yet."""
+    with rlprof.open(given(**changes), role="actor") as prof:
+        if changes != {"steps": "none"}:
+            prof.attach({"name": "e0"})
+        train(prof, range(3), phase="update")
+
+    assert rlprof.read(prof.run_dir).missing == ()
