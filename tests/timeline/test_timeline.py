@@ -450,6 +450,15 @@ def test_a_trace_that_is_a_fifo_is_left_out(run, write) -> None:
     assert left_out == {"file": bad, "reason": "cannot be read: is a FIFO, not a file"}
 
 
+def test_a_trace_with_a_name_for_a_terminal_is_told_in_plain_letters(run, write, caplog) -> None:
+    """Who wrote the run does not colour or clear the screen of who exports it."""
+    run.process().artifact(ROLLOUT, None, path="\x1b[31mred\n")
+
+    write()
+
+    assert caplog.messages == ["\\x1b[31mred : is not there; left out of the timeline"]
+
+
 def test_a_flipped_byte_is_left_out(run, write) -> None:
     """A trace damaged in its middle has a checksum that tells."""
     content = bytearray(as_trace([{"ph": "i", "ts": n, "name": str(n)} for n in range(999)], {}))

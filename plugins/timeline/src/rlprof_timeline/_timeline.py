@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import hookimpl
+from rlprof.errors import one_line
 from rlprof.rundir import unbroken
 from rlprof_timeline._lines import encode, timed
 from rlprof_timeline._spans import LANES, Slice, in_rows, of_span, of_windows
@@ -80,7 +81,8 @@ class _Source:
                         before.append(trace)
                 except UnreadableTraceError as exc:
                     left_out[exc.path] = exc.reason
-                    log.warning("%s; left out of the timeline", exc)
+                    words = one_line(exc, longest=1000)  # a path may hold anything
+                    log.warning("%s; left out of the timeline", words)
         self.windows = list(of_windows(captures, self.process, left_out))
         first = None
         problems: list[str] = []
