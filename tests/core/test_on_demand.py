@@ -58,13 +58,17 @@ def test_a_run_without_steps_records_what_it_is_asked(config):
 
 def test_a_run_without_steps_loads_nothing_and_starts_one_thread(config, calls, tmp_path):
     """What waits for a request is the helper thread alone: no tool is configured, no scratch."""
-    before = threading.active_count()
+    before = set(threading.enumerate())
 
     with rlprof.open(config(steps="none")) as prof:
         train(prof, range(3))
-        threads = threading.active_count() - before
+        started = set(threading.enumerate()) - before
+        for thread in started:
+            if thread.name == "rlprof-open":  # has joined the run, and ends in its own time
+                thread.join()
+        threads = [thread.name for thread in started if thread.is_alive()]
 
-    assert threads == 1
+    assert threads == ["rlprof-scribe"]
     assert [call for call in calls if call[2:3] != ("launch",)] == []
     assert list((tmp_path / "scratch").rglob("actor-*")) == []
 
@@ -105,6 +109,115 @@ def test_a_request_may_name_its_first_step(config):
 
     answers = {answer.id: answer.steps for answer in rlprof.read(prof.run_dir).answers}
     assert answers == {late.id: (3,), soon.id: (0,)}
+
+
+@pytest.mark.parametrize(
+    ("at", "error"),
+    [(3, "step 3 is over; the run is at step 5"), (5, "step 5 has begun already")],
+)
+def test_a_step_that_is_over_is_refused(config, at, error):
+    """Rather than a later one, which other ranks may not take, none is recorded."""
+    with rlprof.open(config(steps="none")) as prof:
+        train(prof, range(5))
+        prof.step(5)
+        answer = ask(prof, at=at)
+        train(prof, range(6, 9))
+
+    assert (answer.state, answer.error) == ("refused", error)
+    assert windows(prof) == []
+
+
+def test_a_step_that_began_while_the_request_came_in_is_refused(config):
+    """The request was taken, and is answered by the step that begins too late for it."""
+    with rlprof.open(config(steps="none")) as prof:
+        train(prof, range(2))
+        track = prof._tracks[0]
+        taken = ask(prof, at=2)
+        late = track._came.popleft()
+        prof.step(2)
+        prof.step(3)
+        track._came.append(late)  # as if it had come in between the two
+        train(prof, range(4, 6))
+
+    (answer,) = rlprof.read(prof.run_dir).answers
+    assert taken.state == "waiting"
+    assert (answer.state, answer.steps) == ("unserved", ())
+    assert answer.error == "step 2 is over; the run is at step 3"
+    assert windows(prof) == []
+
+
+def words(prof, capsys):
+    """Return what `rlprof ls` says of the only request."""
+    main(["ls", str(prof.run_dir)])
+    said = capsys.readouterr().out.partition("requests:\n")[2].splitlines()[0]
+    return said.partition(", actor 0/1: ")[2]
+
+
+def test_a_request_that_got_its_steps_is_served(config, capsys):
+    """Many steps are written short."""
+    with rlprof.open(config(steps=[5])) as prof:
+        ask(prof, next=7)
+        train(prof, range(2, 12))
+
+    assert words(prof, capsys) == "served steps 2-4, 6-9"
+
+
+def test_a_step_that_was_skipped_is_not_served(config, capsys):
+    """What was due in it was not recorded, and that is said."""
+    with rlprof.open(config(steps="none")) as prof:
+        ask(prof, next=2, phases=("other",))
+        train(prof, [1])
+        prof.step(2)
+        with prof.phase("other"):
+            pass
+
+    assert words(prof, capsys) == "served 1 of 2 (step 2); step 1 was skipped"
+
+
+@pytest.mark.parametrize(
+    ("options", "how"),
+    [({"raises_in": "start"}, "failed"), ({"raises_in": "export"}, "failed"),
+     ({"artifacts": 0}, "left nothing")],
+)  # fmt: skip
+def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, how):
+    """The tool has failed in all of its windows."""
+    with rlprof.open(config(steps="none", options=options)) as prof:
+        ask(prof)
+        train(prof, [1])
+
+    assert words(prof, capsys) == f"served 0 of 1; step 1 {how}"
+
+
+def test_a_request_says_how_far_it_came(config, capsys):
+    """What came before the session was closed is counted."""
+    with rlprof.open(config(steps="none")) as prof:
+        ask(prof, next=3)
+        waiting = words(prof, capsys)
+        train(prof, range(2))
+        prof.scribe.flush()
+        begun = words(prof, capsys)
+
+    assert waiting == "waits for its next step"
+    assert begun == "served 2 of 3 (steps 0-1) so far"
+    assert words(prof, capsys) == "served 2 of 3 (steps 0-1), then the session was closed"
+
+
+def test_a_request_to_a_process_that_died_says_so(config, capsys, monkeypatch):
+    """Its last window is lost; those before count."""
+    with rlprof.open(config(steps="none")) as prof:
+        ask(prof, next=30)
+        train(prof, range(2))
+        for _ in range(500):
+            if not len(prof.scribe.exports):
+                break
+            threading.Event().wait(0.02)
+        prof.step(2)
+        with prof.phase("rollout"):
+            prof.scribe.flush()
+            monkeypatch.setattr("rlprof.rundir._story.is_alive", lambda _: False)
+            said = words(prof, capsys)
+
+    assert said == "served 2 of 30 (steps 0-1), then the process died; step 2 was lost"
 
 
 def test_options_and_tools_of_a_request_are_its_own(config, calls):
@@ -294,6 +407,36 @@ def test_the_command_has_a_live_run_record_and_waits_for_it(live, capsys):
     assert "the next 2 steps of actor" in out
     assert "WINDOW" in out
     assert f"rlprof export {run}" in out
+
+
+@pytest.mark.slow
+def test_the_command_says_why_a_window_failed(live, capsys):
+    """Its notes stand below the table, and it leads to what there is instead of a timeline."""
+    code = main(["capture", str(live), "--set", "raises_in=start"])
+
+    out = capsys.readouterr().out
+    (run,) = live.iterdir()
+    assert code == 1
+    assert "start: RuntimeError: start went wrong" in out
+    assert "actor 0/1: served 0 of 1; step" in out
+    assert out.endswith(f"see what became of it with: rlprof ls {run}\n")
+    assert "rlprof export" not in out
+
+
+@pytest.mark.slow
+def test_the_command_says_that_a_step_is_over(live, capsys):
+    """Each process answers for itself; nothing is recorded."""
+    for _ in range(100):  # until it is past its first step
+        if list(rlprof.read(next(live.iterdir())).spans()):
+            break
+        time.sleep(0.05)
+
+    code = main(["capture", str(live), "--at", "1"])
+
+    (run,) = live.iterdir()
+    assert code == 1
+    assert "actor 0/1: refused: step 1 is over; the run is at step" in capsys.readouterr().out
+    assert rlprof.read(run).captures == ()
 
 
 @pytest.mark.slow
