@@ -1,0 +1,64 @@
+"""Tools of authors who have misread the contract; each is wrong in one way."""
+
+from __future__ import annotations
+
+from rlprof import Artifact, hookimpl
+from tests.fakes.tools import Fake
+
+
+def _returning(found):
+    """Make a tool whose export returns what *found* makes of its folder."""
+
+    class Odd(Fake):
+        @hookimpl
+        def export(self, capture, folder, out):
+            (out / "sub").mkdir()
+            (out / "there.txt").write_text("x")
+            return found
+
+    return Odd
+
+
+def _artifact(path="there.txt", **changes):
+    return Artifact(path, **({"kind": "files", "format": "text"} | changes))
+
+
+Text = _returning("nope.txt")
+Names = _returning(["there.txt"])
+Alone = _returning(_artifact())
+Number = _returning(5)
+Unwritten = _returning([_artifact("nope.txt")])
+Folder = _returning([_artifact("sub")])
+Kind = _returning([_artifact(kind="tracee")])
+Status = _returning([_artifact(status="fine")])
+
+
+class StartsFive(Fake):
+    """Return a number from start."""
+
+    @hookimpl
+    def start(self, window, folder):
+        Fake.start(self, window, folder)
+        return 5
+
+
+class AppliesFive(Fake):
+    """Return a Recording whose `applied` is a number."""
+
+    @hookimpl
+    def start(self, window, folder):
+        recording = Fake.start(self, window, folder)
+        recording.applied = 5
+        return recording
+
+
+class RunsAnywhere(Fake):
+    """Run on a place that core does not know."""
+
+    runs_on = "anywhere"
+
+
+class RunsAnywhereLater(Fake):
+    """Say so once it is configured."""
+
+    runs_on = property(lambda self: "anywhere")

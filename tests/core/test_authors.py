@@ -1,0 +1,93 @@
+"""What authors of plugins get wrong is told to them in words of ours, at run time too."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.session import export_process
+from tests.core import authors
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Text", "export must return rlprof.Artifact, got 'nope.txt'"),
+        ("Names", "export must return rlprof.Artifact, got 'there.txt'"),
+        ("Alone", "export must return a list of rlprof.Artifact, got Artifact(path='there.txt'"),
+        ("Number", "export must return rlprof.Artifact, got 5"),
+        ("Unwritten", "export has not written 'nope.txt' into out, and named it all the same"),
+        ("Folder", "export has not written 'sub' into out, which is a folder; name its files"),
+        ("Kind", "artifact 'there.txt': kind must be trace or files, got 'tracee'"),
+        ("Status", "artifact 'there.txt': status must be whole or partial, got 'fine'"),
+    ],
+)
+def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
+    """The outcome of the export names the mistake; the raw data are kept."""
+    capture = rlprof.Capture(
+        "run", rlprof.Target("actor"), rlprof.Window(1, 2), "odd", "host", 1,
+        plugin=f"tests.core.authors:{name}",
+    )  # fmt: skip
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/raw.txt").write_text("1")
+    (tmp_path / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
+
+    export_process.export(tmp_path, tmp_path / "out", tmp_path)
+
+    outcome = json.loads((tmp_path / "exported.json").read_bytes())
+    assert outcome["error"].startswith(f"PluginError: {says}")
+    assert outcome["artifacts"] == []
+    assert (tmp_path / "raw/raw.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "says"),
+    [
+        (authors.StartsFive, "start must return a rlprof.Recording or nothing, got 5"),
+        (authors.AppliesFive, "Recording.applied must be a mapping, got 5"),
+    ],
+)
+def test_what_start_returns_wrongly_is_said(config, caplog, plugin, says):
+    """What was recorded is exported all the same; the capture says what is wrong with its tool."""
+    rlprof.register("tool", "fake", plugin)
+
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert (capture.state, len(capture.artifacts)) == ("partial", 1)
+    assert capture.notes == (f"start: PluginError: {says}",)
+    assert capture.start_s is not None
+    assert f"fake.start: PluginError: {says}" in caplog.text
+
+
+def test_a_place_that_is_none_is_refused_before_the_run(config):
+    """A class that says where it runs is held to the words there are."""
+    rlprof.register("tool", "fake", authors.RunsAnywhere)
+
+    with pytest.raises(rlprof.ConfigError) as refused:
+        rlprof.open(config())
+
+    says = "has runs_on 'anywhere'; choose one of thread, process, node"
+    assert says in refused.value.faults[0]
+
+
+def test_a_place_that_is_none_is_refused_once_it_is_said(config, capsys):
+    """A property answers after configure; the tool is not used, and the run says why."""
+    rlprof.register("tool", "fake", authors.RunsAnywhereLater)
+
+    with rlprof.open(config()) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+    main(["ls", str(prof.run_dir)])
+
+    says = "PluginError: runs_on is 'anywhere'; it must be one of thread, process, node"
+    assert f"actor 0/1: fake: configure: {says}" in capsys.readouterr().out
+    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed"]
