@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+
 import pytest
 
 import rlprof
@@ -124,3 +127,23 @@ def test_only_the_plugins_of_the_own_role_are_needed(config):
 
     with rlprof.open(config(roles=roles), role="actor") as prof:
         assert isinstance(prof, rlprof.Session)
+
+
+@pytest.mark.parametrize(
+    ("key", "where"), [("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}")]
+)
+def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key, where):
+    """What is wrong and what to do; where it was raised is for who debugs."""
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "folder"
+
+    with caplog.at_level(logging.DEBUG, "rlprof"), rlprof.open(config(**{key: str(folder)})):
+        pass
+
+    told = [(r.levelname, r.message) for r in caplog.records if r.levelno >= logging.WARNING]
+    reason = f"{folder}{where}: cannot be made: Not a directory; name another {key}"
+    assert told == [
+        ("ERROR", "actor 0/1: rlprof stays off in this process"),
+        ("WARNING", f"actor 0/1: open: RunError: {reason}; training goes on"),
+    ]
+    assert [r.levelname for r in caplog.records if r.exc_info] == ["DEBUG"]
