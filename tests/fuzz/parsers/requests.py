@@ -49,6 +49,10 @@ class _Track:
         self.target, self.ranks, self.link = Target("actor", rank, 2), (rank,), None
         self.asked: list[tuple[Demand, Any]] = []
 
+    def too_late(self, at: int) -> str:
+        """Refuse one step, as if it was over."""
+        return "step 3 is over" if at == 3 else ""
+
     def ask(self, demand: Demand, uses: Any) -> None:
         """Take a demand."""
         self.asked.append((demand, uses))
@@ -70,7 +74,8 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
             tell=lambda event, **fields: told.append({"event": event, **fields})
         ),
         boundary=SimpleNamespace(
-            tell=lambda what, why: said.append(f"{what}: {why}"), say=said.append
+            tell=lambda what, why: said.append(f"{what}: {why}"),
+            say=lambda text, *_: said.append(text),
         ),
         scratch=folder,
     )
