@@ -51,6 +51,8 @@ EXPECTED = {
         "test_a_window_of_an_ended_thread_harms_nobody",
     },
     "TestSaysNoReason": {"test_start_says_what_it_applied_in_words"},
+    "TestLacksWhatNobodyAsked": {"test_what_cannot_be_had_was_asked"},
+    "TestReturnsANumber": {"test_start_says_what_it_applied_in_words"},
     "TestChokesOnNames": {"test_ranges_may_have_any_name"},
     "TestAwaitsConfigure": {
         "test_its_hooks_are_called_as_they_are",

@@ -42,7 +42,7 @@ class Heard:
 
     def __init__(self):
         self.applied = {"level": "low"}
-        self.unsupported = {"gpu": "there is none"}
+        self.unsupported = {"low": "there is no lower one"}
         self.names = []
 
     def push(self, name, payload):
@@ -181,9 +181,9 @@ class NeverLightEnough(Good):
 
 
 class RunsNowhere(Good):
-    """Say a word that core does not know."""
+    """Say a word that core does not know, once it is asked."""
 
-    runs_on = "anywhere"
+    runs_on = property(lambda self: "anywhere")
 
 
 class ClaimsOddly(Good):
@@ -300,8 +300,27 @@ class SaysNoReason(Good):
     @hookimpl
     def start(self, folder):
         heard = Good.start(self, folder)
-        heard.unsupported = {"gpu": ""}
+        heard.unsupported = {"count": ""}
         return heard
+
+
+class LacksWhatNobodyAsked(Good):
+    """Say that something cannot be had which is no option."""
+
+    @hookimpl
+    def start(self, folder):
+        heard = Good.start(self, folder)
+        heard.unsupported = {"gpu": "there is none"}
+        return heard
+
+
+class ReturnsANumber(Good):
+    """Return something else than a Recording."""
+
+    @hookimpl
+    def start(self, folder):
+        Good.start(self, folder)
+        return 5
 
 
 class ChokesOnNames(Good):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlprof.session._means import Means
     from rlprof.types import Target, Window
 
-_MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
+MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
 """What core looks for in a Recording; each may be left out."""
 
 
@@ -275,7 +275,7 @@ class Recorder:
 
 def _odd_recording(recording: Any) -> str:
     """Say what is wrong with what `start` returned; empty if it is one, or nothing."""
-    if recording is None or any(hasattr(recording, name) for name in _MEMBERS):
+    if recording is None or any(hasattr(recording, name) for name in MEMBERS):
         return ""
     return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
 

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import pytest
 
 from rlprof.errors import CaptureError
-from rlprof.testing._drive import FIRST, SECOND, elsewhere
+from rlprof.session._recorder import MEMBERS
+from rlprof.testing._drive import FIRST, SECOND, elsewhere, structured
 from rlprof.testing._exports import ExportTests
 from rlprof.testing._runs import HOSTILE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rlprof.testing._drive import Driven, Recorded
 
 _RUNS_ON = ("thread", "process", "node")
 _SCOPES = ("thread", "process", "device", "node")
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Go through all words in *value*, plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from (str(key), *_words(item))
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _words(item)
 
 
 class WindowTests(ExportTests):
@@ -52,6 +67,10 @@ class WindowTests(ExportTests):
         recording = driven.start(recorded)
         driven.stop(recorded)
 
+        assert recording is None or any(hasattr(recording, name) for name in MEMBERS), (
+            f"start returned {recording!r}, which has none of {', '.join(MEMBERS)}; return a "
+            "Recording, or nothing"
+        )
         for name in ("applied", "unsupported"):
             value = getattr(recording, name, {})
             assert isinstance(value, Mapping), f"Recording.{name} is {value!r}, no mapping"
@@ -61,6 +80,24 @@ class WindowTests(ExportTests):
         for name in ("push", "pop", "minibatch"):
             member = getattr(recording, name, None)
             assert member is None or callable(member), f"Recording.{name} cannot be called"
+
+    def test_what_cannot_be_had_was_asked(self, driven: Driven) -> None:
+        """A key of `unsupported` is one of the options, or a value that one of them has.
+
+        So whoever reads the run finds it in the config. `applied` may say more than was asked, and
+        in the tool's own words: what came into force, of devices for one.
+        """
+        recorded = driven.prepare(FIRST)
+        recording = driven.start(recorded)
+        driven.stop(recorded)
+
+        asked = attrs.asdict(structured(self.plugin, dict(self.options)))
+        words = {*asked, *_words(asked)}
+        odd = [key for key in getattr(recording, "unsupported", None) or {} if key not in words]
+        assert odd == [], (
+            f"unsupported names {', '.join(map(repr, odd))}, which is neither an option nor a "
+            f"value of one; name what was asked and cannot be had (options: {', '.join(asked)})"
+        )
 
     def test_stop_without_start_is_harmless(self, driven: Driven) -> None:
         """`stop` raises nothing where no window was started."""
