@@ -187,6 +187,7 @@ def _live(config, monkeypatch):
         worker.start()  # ended on another thread
         worker.join()
         prof.minibatch()
+        prof.step("ten")
         for _ in range(200):
             with prof.span("many"):
                 pass
