@@ -310,3 +310,31 @@ def test_a_step_that_is_no_number_reaches_nobody(config, caplog, steps):
 
     assert steps == seen
     assert "training goes on" in caplog.text
+
+
+@pytest.mark.parametrize("step", [-5, 2**63, 10**30])
+def test_a_step_beyond_all_steps_is_told(config, step):
+    """It is not recorded, and the run says so; the steps around it are."""
+    with rlprof.open(config(steps={"every": 1}, limits={})) as prof:
+        for number in prof.steps([1, step, 2]):
+            with prof.phase("rollout"):
+                assert number
+
+    run = rlprof.read(prof.run_dir)
+    assert [one.window.id for one in run.captures] == ["1/rollout", "2/rollout"]
+    assert run.problems == (
+        f"actor 0/1: step: expected 0 to 999999999999999999, got {step}; this step is not recorded",
+    )
+
+
+@pytest.mark.parametrize("name", [None, 7, ["update"]])
+def test_a_name_that_is_no_text_is_written_out(config, name):
+    """A phase called None is not taken for whole steps, and a list harms nobody."""
+    with rlprof.open(config(steps=[1])) as prof:
+        prof.step(1)
+        with prof.phase(name), prof.span(name, 5):
+            pass
+
+    run = rlprof.read(prof.run_dir)
+    assert [one.window.phase for one in run.captures] == [str(name)]
+    assert [s.attributes for s in run.spans() if s.kind == "span"] == [{"attributes": 5}]

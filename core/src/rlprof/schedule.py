@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Mode = Literal["discrete", "continuous"]
 
 _FOREVER = sys.maxsize
-_LAST = 10**18 - 1
+LAST_STEP = 10**18 - 1
 """The last step that can be named."""
 
 
@@ -106,7 +106,7 @@ _RANGE = re.compile(r"\s*(\d{1,18})\s*-\s*(\d{1,18})\s*", re.ASCII)
 
 
 def _item(item: Any) -> tuple[int, int]:
-    if type(item) is int and 0 <= item <= _LAST:
+    if type(item) is int and 0 <= item <= LAST_STEP:
         return item, item
     found = _RANGE.fullmatch(item) if type(item) is str else None
     if found is None:
@@ -130,8 +130,8 @@ def _every(value: Mapping[str, Any]) -> range:
     for name, number, least in (("every", every, 1), ("first", first, 0), ("last", last, 0)):
         if type(number) is not int and not (name == "last" and number is None):
             raise ValueError(f"{name}: expected a whole number, got {shown(number)}")
-        if number is not None and not least <= number <= _LAST:
-            bound = f"at least {least}" if number < least else f"at most {_LAST}"
+        if number is not None and not least <= number <= LAST_STEP:
+            bound = f"at least {least}" if number < least else f"at most {LAST_STEP}"
             raise ValueError(f"{name}: expected {bound}, got {shown(number)}")
     chosen = range(first, _FOREVER if last is None else last + 1, every)  # type: ignore[arg-type]
     if not chosen:

@@ -13,8 +13,9 @@ from rlprof.cli import _words
 from rlprof.cli._live import the_live_run
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
-from rlprof.errors import ConfigError, RunError
+from rlprof.errors import ConfigError, RunError, shown
 from rlprof.rundir import read
+from rlprof.schedule import LAST_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,8 +133,10 @@ def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control
         except ValueError as exc:
             faults.append(f"--rank: {exc}")
     for name, value, least in (("--next", args.next, 1), ("--at", args.at, 0)):
-        if value < least:
-            faults.append(f"{name}: expected at least {least}, got {value}")
+        if not least <= value <= LAST_STEP:
+            faults.append(f"{name}: expected {least} to {LAST_STEP}, got {shown(value)}")
+    if not args.timeout > 0:
+        faults.append(f"--timeout: expected a number of seconds, got {args.timeout}")
     tools = args.tool
     used = tools or (config.tools_of(role) if own is not None else config.tool)
     names = [*used, *([own.engine] if own is not None and own.engine else [])]

@@ -78,6 +78,15 @@ class Limits:
     """How long the helper process may take for one window."""
 
 
+def _folder(_: Any, __: Any, value: str | None) -> None:
+    if value is None:
+        return
+    if not value.strip():
+        raise ValueError("expected a folder, got an empty name; leave it out for the default")
+    if value.startswith("~") or "$" in value:
+        raise ValueError(f"nobody expands {shown(value)}; write the path out")
+
+
 @attrs.frozen
 class Role:
     """What is recorded of one role."""
@@ -125,9 +134,9 @@ class Config:
     }
     """Words of verl's profiler, and what to write here."""
 
-    run_dir: str = "outputs/profile"
+    run_dir: str = attrs.field(default="outputs/profile", validator=_folder)
     """Where run folders are made; all hosts of a run should see it."""
-    scratch_dir: str | None = None
+    scratch_dir: str | None = attrs.field(default=None, validator=_folder)
     """Local disk for raw data; None: the system's folder for temporary files."""
     enabled: bool = True
     """False: as if there were no config."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from rlprof.errors import shown
+from rlprof.schedule import LAST_STEP
 from rlprof.session import _current
 from rlprof.session._boundary import survives
 from rlprof.session._mailbox import Mailbox
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
     from rlprof.session._track import Track
 
 T = TypeVar("T")
+
+
+def _noted(attributes: Any) -> dict[str, Any]:
+    """Copy what a span is given; what is no mapping is kept as it is, under a name of ours."""
+    try:
+        return dict(attributes)
+    except (TypeError, ValueError):
+        return {"attributes": attributes}
 
 
 class Session:
@@ -95,9 +104,12 @@ class Session:
             return
         try:
             step = index(step)
+            wanted = "" if 0 <= step <= LAST_STEP else f"expected 0 to {LAST_STEP}"
         except TypeError:
+            wanted = "expected a whole number"
+        if wanted:
             self._end_steps()
-            reason = f"expected a whole number, got {shown(step)}; this step is not recorded"
+            reason = f"{wanted}, got {shown(step)}; this step is not recorded"
             self.boundary.tell("step", reason)
             if not self._has_misstepped:  # the first stands for those that follow
                 self._has_misstepped = True
@@ -115,14 +127,15 @@ class Session:
 
     def phase(self, name: str) -> Scope:
         """Return the context manager (`with`, `async with`) around a phase of the step."""
-        return Scope(self, name, None, is_phase=True)
+        return Scope(self, name if type(name) is str else str(name), None, is_phase=True)
 
     def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Scope:
         """Return the context manager around anything worth a line on the timeline.
 
         Spans open no window, and any number may run at a time, in threads and asyncio tasks.
         """
-        return Scope(self, name, dict(attributes) if attributes else None, is_phase=False)
+        name = name if type(name) is str else str(name)
+        return Scope(self, name, _noted(attributes) if attributes else None, is_phase=False)
 
     @survives
     def minibatch(self) -> None:
