@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 import rlprof
 from rlprof.cli import main
 from rlprof.session import export_process
+from rlprof.session.salvage import salvage
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +114,67 @@ def test_an_export_that_outlived_its_process_is_only_written_down(killed):
     assert states(path)[0] == "whole"
     assert sorted(out.iterdir()) == made
     assert made[0].stat().st_mtime_ns == stamp
+
+
+def test_an_export_of_an_open_window_that_outlived_its_salvager_is_written_down(killed):
+    """A salvager was killed before it could say so: its files are taken as they are."""
+    path = killed()
+    capture = rlprof.read(path).captures[2]
+    out = path / capture.window.folder / capture.target.folder / capture.tool
+    export_process.export(Path(capture.scratch), out, path)
+
+    code = main(["salvage", str(path)])
+
+    assert code == 0
+    assert states(path) == ["whole", "whole", "partial"]
+
+
+def test_two_salvages_at_once_spoil_nothing(killed):
+    """Whoever is first has the capture; what the other was at is said, and all is exported."""
+    path = killed()
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = [sys.executable, "-m", "rlprof.cli", "salvage", str(path)]
+
+    both = [
+        subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(3)
+    ]
+    said = b"".join(process.communicate()[0] for process in both).decode()
+
+    outcomes = {line.rpartition(": ")[2] for line in said.splitlines() if "/3 " in line}
+    assert states(path) == ["whole", "whole", "partial"]
+    assert outcomes <= {"salvaged", "its end is missing", "another salvage is at it"}
+    assert len([note for c in rlprof.read(path).captures for note in c.notes]) == 3
+
+
+def test_what_another_salvage_is_at_is_left_to_it(killed, capsys):
+    """It is said, and is no loss: afterwards it can be had."""
+    path = killed()
+    scratch = Path(rlprof.read(path).captures[1].scratch)
+    with (scratch / "capture.json").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        code = main(["salvage", str(path)])
+
+    first = capsys.readouterr().out
+    again = main(["salvage", str(path)])
+    assert (code, again) == (1, 0)
+    assert "2/3 1/rollout actor 0/1 fake: another salvage is at it" in first
+    assert states(path) == ["whole", "whole", "partial"]
+
+
+def test_what_another_salvage_has_done_meanwhile_is_done(killed):
+    """Captures that were listed before are not exported again, and not called lost."""
+    path = killed()
+    before = rlprof.read(path)
+    main(["salvage", str(path)])
+    notes = [capture.notes for capture in rlprof.read(path).captures]
+
+    found = list(salvage(before, timeout_s=60))
+
+    assert [one.outcome for one in found] == ["", "", ""]
+    assert states(path) == ["whole", "whole", "partial"]
+    assert [capture.notes for capture in rlprof.read(path).captures] == notes
 
 
 def test_what_is_gone_is_said_to_be_lost(killed, capsys):

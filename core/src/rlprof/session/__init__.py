@@ -9,7 +9,7 @@ window that is open · `_recorder` one plugin, guarded · `_caller` on which thr
 `_worker` a thread that can be given up · `_link` the way to an engine · `_boundary` what keeps
 training safe · `_shortfall` steps that never came
 `_scribe` the helper thread · `_mailbox` what a live run is asked · `_exports` and `export_process`
-what becomes of raw data · `salvage` the same for the dead
+what becomes of raw data · `salvage` the same for the dead · `_scratch` what of theirs is believed
 `interpreter` the processes all these start
 `_pressure` lighter options · `calibration` and `calibrate_process` what a tool costs
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import read_regular
-from rlprof.session.export_process import LOG, RAW, export
+from rlprof.session.export_process import LOG, RAW, RESULT, export
 from rlprof.session.interpreter import command, environment
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _result(job: Job) -> dict[str, Any] | None:
     """Read what the helper left; None: nothing yet."""
     try:
-        result: dict[str, Any] = json.loads(read_regular(job.folder / "exported.json"))
+        result: dict[str, Any] = json.loads(read_regular(job.folder / RESULT))
     except (OSError, ValueError):
         return None
     return result

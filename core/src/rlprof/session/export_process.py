@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
+from inspect import getattr_static
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -32,6 +33,8 @@ RAW = "raw"
 """Below a capture's scratch folder: the folder that is the tool's own."""
 LOG = "export.log"
 """Beside it: what the export has printed."""
+RESULT = "exported.json"
+"""Beside it: what came of the export."""
 
 
 def main(argv: list[str]) -> int:
@@ -45,7 +48,7 @@ def main(argv: list[str]) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)  # salvaging, another may be at it still
         if first:
             _speak_into(folder / LOG)
-        if not _is_done(folder):
+        if not is_done(folder):
             export(folder, out, root)
         os.close(lock)
     return 0
@@ -61,10 +64,10 @@ def _speak_into(file: Path) -> None:
     os.close(log)
 
 
-def _is_done(folder: Path) -> bool:
+def is_done(folder: Path) -> bool:
     """Whether somebody has exported *folder* already, and nobody has read of it."""
     try:
-        return not json.loads(read_regular(folder / "exported.json", follow=False))["error"]
+        return not json.loads(read_regular(folder / RESULT, follow=False))["error"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -93,9 +96,9 @@ def export(folder: Path, out: Path, root: Path) -> None:
     }
     if not error and all(artifact.status == "whole" for artifact in artifacts):
         shutil.rmtree(folder / RAW, ignore_errors=True)
-    draft = folder / "exported.json.tmp"
+    draft = folder / f"{RESULT}.tmp"
     draft.write_text(json.dumps(result))
-    draft.rename(folder / "exported.json")
+    draft.rename(folder / RESULT)
 
 
 def read_capture(folder: Path) -> Capture:
@@ -109,7 +112,7 @@ def read_capture(folder: Path) -> Capture:
 def _plugin_of(capture: Capture) -> type[Any]:
     """Load the class that recorded *capture*; say what to install where it is not there."""
     try:
-        return load_class(capture.plugin)
+        plugin = load_class(capture.plugin)
     except ModuleNotFoundError as exc:
         module = capture.plugin.partition(":")[0]
         if exc.name is None or not f"{module}.".startswith(f"{exc.name}."):
@@ -117,6 +120,14 @@ def _plugin_of(capture: Capture) -> type[Any]:
         known = plugins.KNOWN.get((capture.kind, capture.tool))
         what = f"pip install {known}" if known else f"install what brings the module {module}"
         raise PluginError(f"{capture.kind} {capture.tool!r} is not installed here; {what}") from exc
+    if not _marks_hooks(plugin):  # nothing is called that is no plugin
+        raise PluginError(f"{capture.plugin} is no plugin: it marks no method with hookimpl")
+    return plugin
+
+
+def _marks_hooks(plugin: Any) -> bool:
+    names = dir(plugin) if isinstance(plugin, type) else ()
+    return any(hasattr(getattr_static(plugin, name, None), "rlprof_impl") for name in names)
 
 
 def load_class(plugin: str) -> type[Any]:

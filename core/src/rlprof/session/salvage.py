@@ -1,23 +1,28 @@
 """Exporting what dead processes have left: the raw data on this host's disk, window by window.
 
 It runs long after training, by hand; what comes of it goes into a manifest file of its own, for
-every file of a run has one writer.
+every file of a run has one writer. Several may be at work at once: a capture is whose its lock is,
+from before its export until the manifest says what came of it and its folder is gone. The lock of
+the folder itself is the helper process', which may outlive who started it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir import SALVAGED, TRIED, Journal, as_line
+from rlprof.rundir import SALVAGED, TRIED, Journal, as_line, read
 from rlprof.session._exports import Exports, Job
-from rlprof.session.export_process import RAW
+from rlprof.session._scratch import refusal
+from rlprof.session.export_process import RAW, RESULT, is_done
 from rlprof.types import safe_name
 
 if TYPE_CHECKING:
@@ -54,34 +59,78 @@ def _may_lie_elsewhere(capture: CaptureResult) -> bool:
 
 def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
     """Export the captures of *run* that nobody exported, one by one, as far as they lie here."""
-    me = f"{SALVAGED}salvage-{safe_name(socket.gethostname())}-{os.getpid()}"
-    journal = Journal(run.path / "manifest" / f"{me}.jsonl")
-    exports = Exports(timeout_s, discard=_discard)
+    me = f"{SALVAGED}salvage-{safe_name(socket.gethostname())}-{os.getpid()}.jsonl"
+    journal = Journal(run.path / "manifest" / me)
+    done: list[Path] = []
+    exports = Exports(timeout_s, discard=done.append)
+    others = _Others(run.path, me)
     try:
         for capture in candidates(run):
-            why = _why_not(run, capture)
-            yield Salvaged(capture, why or _one(run, capture, exports, journal))
+            with _held(Path(capture.scratch) / "capture.json") as is_mine:
+                if others.have_exported(capture):
+                    outcome = ""
+                elif not is_mine:
+                    outcome = "another salvage is at it"
+                else:
+                    outcome = refusal(run, capture) or _one(run, capture, exports, journal, done)
+                while done:  # what came of them is in the manifest
+                    _discard(done.pop())
+            yield Salvaged(capture, outcome)
     finally:
         exports.abandon()
         journal.close()
 
 
-def _why_not(run: Run, capture: CaptureResult) -> str:
-    """Say why the raw data of *capture* cannot be had here; empty if they can."""
-    folder = Path(capture.scratch)
-    host = run.by_name[capture.process].here.host
+class _Others:
+    """What other salvagers have done meanwhile, read again whenever one has written."""
+
+    def __init__(self, path: Path, me: str) -> None:
+        self._path = path
+        self._me = me
+        self._sizes: dict[str, int] | None = None
+        self._exported: set[tuple[Any, ...]] = set()
+
+    def have_exported(self, capture: CaptureResult) -> bool:
+        """Whether the manifest says by now what came of *capture*."""
+        files = self._path.glob(f"manifest/{SALVAGED}*")
+        sizes = {file.name: file.stat().st_size for file in files if file.name != self._me}
+        if sizes != self._sizes:
+            self._sizes = sizes
+            self._exported = {
+                _key(one)
+                for one in read(self._path).captures
+                if one.artifacts and one.export_s is not None
+            }
+        return _key(capture) in self._exported
+
+
+def _key(capture: CaptureResult) -> tuple[Any, ...]:
+    return capture.process, capture.target, capture.window, capture.tool
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[bool]:
+    """Hold the lock of *path* while the block runs; False: somebody else does."""
     try:
-        owner = (folder / "capture.json").stat().st_uid
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (OSError, ValueError):  # nothing is there to be held
+        yield True
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_mine = True
     except OSError:
-        if host != socket.gethostname():
-            return f"its raw data lie on {host}; run this there"
-        return f"nothing is left in {folder}"
-    if owner != os.getuid():  # it names the code that is about to be run
-        return f"{folder} belongs to another user; let that one do it"
-    return ""
+        is_mine = False
+    try:
+        yield is_mine
+    finally:
+        os.close(fd)
 
 
-def _one(run: Run, capture: CaptureResult, exports: Exports, journal: Journal) -> str:
+def _one(
+    run: Run, capture: CaptureResult, exports: Exports, journal: Journal, done: list[Path]
+) -> str:
+    """Export *capture*; say why nothing came of it. What is not needed any more is *done*."""
     key: dict[str, Any] = {
         "of": capture.process,
         "window": attrs.asdict(capture.window),
@@ -96,14 +145,17 @@ def _one(run: Run, capture: CaptureResult, exports: Exports, journal: Journal) -
         else "salvaged: its process ended before it was exported"
     )
     lines: list[dict[str, Any]] = [{"event": "salvaged", **key, "note": note}]
-    is_gone = cut and _is_empty(Path(capture.scratch) / RAW)
-    if is_gone:
+    folder = Path(capture.scratch)
+    if cut and _is_empty(folder):
         error = f"the window was never closed, and {capture.tool} had left nothing of it yet"
         error += "; nothing more to do"
         lines.append({"event": "failed", **key, "hook": "export", "error": error})
+        done.append(folder)
     else:
+        if not is_done(folder):
+            (folder / RESULT).unlink(missing_ok=True)  # of an export that failed
         out = run.path / capture.window.folder / capture.target.folder / capture.tool
-        exports.submit(Job(key, Path(capture.scratch), out, run.path))
+        exports.submit(Job(key, folder, out, run.path))
     while len(exports):
         lines += exports.poll()
         time.sleep(_TICK_S)
@@ -112,17 +164,17 @@ def _one(run: Run, capture: CaptureResult, exports: Exports, journal: Journal) -
         journal.write([as_line({"mono": mono, **line}) for line in lines])
     except OSError as exc:
         raise RunError(f"{run.path}: cannot be written: {exc.strerror or exc}") from exc
-    if is_gone:
-        _discard(Path(capture.scratch))
     errors = [str(line["error"]) for line in lines if line["event"] == "failed"]
     if errors:
         return errors[0]
     return "" if any(line["event"] == "artifact" for line in lines) else "the tool left nothing"
 
 
-def _is_empty(raw: Path) -> bool:
-    """Whether there is no file in *raw*, the one folder an export reads."""
-    return not any(path.is_file() for path in raw.rglob("*"))
+def _is_empty(folder: Path) -> bool:
+    """Whether no export would find a file in *folder*, none has, and none is going on."""
+    with _held(folder) as is_idle:
+        is_left = any(path.is_file() for path in (folder / RAW).rglob("*"))
+        return is_idle and not is_left and not (folder / RESULT).exists()
 
 
 def _discard(folder: Path) -> None:

@@ -1,0 +1,256 @@
+"""What a manifest says of a scratch folder is believed only where core has made that folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+
+
+@pytest.fixture(name="kept")
+def _kept(config):
+    """Record a window whose export fails, so that its raw data are kept; return run and folder."""
+    with rlprof.open(config(options={"raises_in": "export"})) as prof:
+        prof.step(0)
+        with prof.phase("rollout"):
+            pass
+    (capture,) = rlprof.read(prof.run_dir).captures
+    return prof.run_dir, Path(capture.scratch)
+
+
+def edit(path, **changes):
+    """Change what its manifest says, in every line that says it."""
+    (manifest,) = path.glob("manifest/*")
+    lines = [
+        line | {name: value for name, value in changes.items() if name in line}
+        for line in map(json.loads, manifest.read_bytes().splitlines())
+    ]
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def salvaged(path, capsys):
+    """Salvage *path*; return what was said of its one window."""
+    capsys.readouterr()
+    code = main(["salvage", str(path)])
+    assert code == 1
+    return capsys.readouterr().out.splitlines()[0].partition(": ")[2]
+
+
+def everything(folder):
+    """Return all files below *folder* with what is in them."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys):
+    """A manifest that names another place imports nothing from there, and deletes nothing."""
+    path, scratch = kept
+    other = tmp_path / "elsewhere"
+    shutil.copytree(scratch, other)
+    (other / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    noted = json.loads((other / "capture.json").read_bytes())
+    (other / "capture.json").write_text(json.dumps(noted | {"plugin": "evil:Evil", "options": {}}))
+    before = everything(other)
+    edit(path, scratch=str(other))
+
+    said = salvaged(path, capsys)
+
+    assert said == f"{other} is not where rlprof keeps raw data of this window; left alone"
+    assert everything(other) == before
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "scratch", ["", ".", "/", "relative/rlprof-0", "a\0b", "/proc/self", "x" * 5000]
+)
+def test_a_name_no_folder_of_ours_has_is_refused(kept, scratch, capsys):
+    """Nothing is raised, whatever stands there."""
+    path, _ = kept
+    edit(path, scratch=scratch)
+
+    code = main(["salvage", str(path)])
+
+    assert code in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
+    """Neither what is read nor where it is written leaves the folders of this run."""
+    path, scratch = kept
+    edit(path, tool="../rollout/fake", scratch=f"{scratch.parent}/../rollout/fake")
+
+    said = salvaged(path, capsys)
+
+    assert said.endswith("is not where rlprof keeps raw data of this window; left alone")
+
+
+def test_a_link_on_the_way_is_not_followed(kept, tmp_path, capsys):
+    """Core makes folders; who puts a link there wants something."""
+    path, scratch = kept
+    phase = scratch.parent
+    phase.rename(tmp_path / "moved")
+    phase.symlink_to(tmp_path / "moved")
+
+    said = salvaged(path, capsys)
+
+    assert said == f"{phase} is a link, where rlprof makes a folder; left alone"
+    assert (tmp_path / "moved/fake/raw").exists()
+
+
+def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
+    """What lies there says which code is run."""
+    path, _ = kept
+    home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
+    home.chmod(0o777)
+
+    said = salvaged(path, capsys)
+
+    assert said.startswith(f"others may write to {home}, ")
+
+
+def test_folders_that_only_their_owner_can_reach_may_be_writable(kept, tmp_path, capsys):
+    """A loose umask does no harm below a folder that is closed."""
+    path, scratch = kept
+    scratch.chmod(0o777)
+
+    said = salvaged(path, capsys)
+
+    assert "export says no" in said
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give a folder away")
+def test_a_folder_of_another_user_is_left_to_that_one(kept, capsys):
+    """Also where it lies in one's own folder."""
+    path, scratch = kept
+    os.chown(scratch, 12345, 12345)
+
+    said = salvaged(path, capsys)
+
+    assert said == f"{scratch} belongs to another user; let that one do it"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"run_id": "another"}, "run"),
+        ({"tool": "torch"}, "tool"),
+        ({"target": {"role": "critic"}}, "target"),
+        ({"window": {"start_step": 7, "end_step": 8}, "tool": "torch"}, "window and tool"),
+    ],
+)
+def test_a_folder_that_holds_another_capture_is_left_alone(kept, changes, what, capsys):
+    """What core noted there and what the manifest says must be one capture."""
+    path, scratch = kept
+    file = scratch / "capture.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | changes))
+
+    said = salvaged(path, capsys)
+
+    assert said == f"{file} tells of another {what} than the manifest; left alone"
+    assert (scratch / "raw/raw.txt").exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, '{"target": 3, "window": 4}'])
+def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
+    """Nothing is exported without it."""
+    path, scratch = kept
+    (scratch / "capture.json").write_text(text)
+
+    said = salvaged(path, capsys)
+
+    assert said.startswith(f"{scratch / 'capture.json'} cannot be read: ")
+
+
+@pytest.mark.parametrize("plugin", ["os:abort", "subprocess:Popen", "pathlib:Path"])
+def test_what_is_no_plugin_is_not_called(kept, plugin, capsys):
+    """Only a class that marks hooks is made."""
+    path, scratch = kept
+    file = scratch / "capture.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"plugin": plugin}))
+
+    said = salvaged(path, capsys)
+
+    told = f"PluginError: {plugin} is no plugin: it marks no method with hookimpl"
+    assert said == f"{told}; raw data are kept in {scratch}"
+
+
+SCRIPT = """
+import os, signal, sys
+import rlprof
+
+class Mine:
+    @rlprof.hookimpl
+    def start(self, folder):
+        (folder / "raw.txt").write_text("said")
+
+    @rlprof.hookimpl
+    def export(self, capture, folder, out):
+        (out / "made.txt").write_text("made")
+        return [rlprof.Artifact("made.txt", kind="files", format="text")]
+
+rlprof.register("tool", "mine", Mine)
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "mine", "steps": [0],
+          "roles": {"actor": {}}}
+prof = rlprof.open(config)
+exports = prof.scribe.exports
+exports.poll = lambda: []  # exporting takes its time
+prof.step(0)
+with prof.phase("rollout"):
+    pass
+prof.scribe.flush()
+if sys.argv[3] == "exported":
+    exports._told = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    del exports.poll
+    prof.close()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(name="scripted")
+def _scripted(tmp_path):
+    """Return a function that records with a class of the script itself, and is killed."""
+
+    def run(when):
+        (tmp_path / "script.py").write_text(SCRIPT)
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        argv = [tmp_path / "script.py", tmp_path / "runs", tmp_path / "scratch", when]
+        subprocess.run([sys.executable, *map(str, argv)], env=env, check=False)
+        (path,) = (tmp_path / "runs").iterdir()
+        return path
+
+    return run
+
+
+@pytest.mark.slow
+def test_a_class_of_the_script_cannot_be_salvaged(scripted, capsys):
+    """No other process can import it: that is said, and the raw data stay."""
+    path = scripted("closed")
+
+    said = salvaged(path, capsys)
+
+    (capture,) = rlprof.read(path).captures
+    assert said == (
+        "Mine is a class of the script that ran, which no other process can import; "
+        f"raw data are kept in {capture.scratch}"
+    )
+    assert (Path(capture.scratch) / "raw/raw.txt").exists()
+
+
+@pytest.mark.slow
+def test_what_a_class_of_the_script_had_exported_is_salvaged(scripted):
+    """Killed before that was written down: nothing needs to be imported."""
+    path = scripted("exported")
+    before = [capture.state for capture in rlprof.read(path).captures]
+
+    code = main(["salvage", str(path)])
+
+    assert before == ["lost"]
+    assert code == 0
+    assert [capture.state for capture in rlprof.read(path).captures] == ["whole"]
