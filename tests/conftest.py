@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
 from rlprof import plugins
 from rlprof.session import _current
 from tests.fakes import tools
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
