@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         cut = ", partial: its end is missing" if capture.closed_ns is None else ""
         print(plain(f"{done}/{todo} {who}: {one.outcome or f'salvaged{cut}'}", 1000), flush=True)
     if made:
-        print(f"\nlook at it with: rlprof ls {recorded.path}")
+        print(f"\nlook at it with: rlprof ls {recorded.path}", flush=True)
     if made < todo:
         print(f"rlprof: {todo - made} of {todo} could not be salvaged here", file=sys.stderr)
     return 0 if made == todo else 1
