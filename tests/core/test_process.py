@@ -87,7 +87,7 @@ def test_somebody_elses_process_is_alive(monkeypatch):
 def test_a_name_like_the_files_own_syntax_confuses_nobody():
     """A command named with brackets and spaces does not shift the fields of /proc/PID/stat."""
     before, comm = Here.now(), Path("/proc/self/comm")
-    name = comm.read_text()
+    name = comm.read_text().rstrip("\n")
     comm.write_text("a) R (1 2) Z")
 
     try:
