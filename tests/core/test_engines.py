@@ -111,6 +111,16 @@ def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
     )
 
 
+@pytest.mark.parametrize("ranks", [[], [-1], ["0"]])
+def test_an_engine_holds_ranks(given, ranks):
+    """One that is said to hold none, or what is no rank, is refused in words."""
+    with (
+        rlprof.open(given(), role="actor") as prof,
+        pytest.raises(ConfigError, match="attach: ranks: expected the global ranks it holds"),
+    ):
+        prof.attach({"name": "e"}, ranks=ranks)
+
+
 def test_a_role_without_an_engine_cannot_be_attached(given):
     """The config says which plugin reaches it; without one that is an error at once."""
     with rlprof.open(given(), role="actor") as prof, pytest.raises(ConfigError, match="name one"):

@@ -445,15 +445,17 @@ def test_the_command_says_what_cannot_be_asked(live, capsys):
     refused = main(["capture", str(live), "--set", "levle=1"])
     nobody = main(["capture", str(live), "--role", "critic"])
     wrong = main(["capture", str(live), "--next", "0", "--rank", "x", "--set", "level"])
-    beyond = main(["capture", str(live), "--at", "9" * 30, "--timeout", "nan"])
+    beyond = main(["capture", str(live), "--at", "9" * 30])
+    with pytest.raises(SystemExit) as usage:
+        main(["capture", str(live), "--timeout", "nan"])
 
     out, err = capsys.readouterr()
-    assert (refused, nobody, wrong, beyond) == (1, 1, 1, 1)
+    assert (refused, nobody, wrong, beyond, usage.value.code) == (1, 1, 1, 1, 2)
     assert "unknown key; did you mean 'level'?" in out
     assert "nobody to ask for critic, rank 0 (going on: actor 0/1)" in err
     assert "rlprof capture: 3 faults" in err
     assert "--at: expected 0 to 999999999999999999, got 9999" in err
-    assert "--timeout: expected a number of seconds, got nan" in err
+    assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in err
 
 
 def test_the_command_needs_a_run_that_goes_on(config, capsys):

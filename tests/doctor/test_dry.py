@@ -298,7 +298,9 @@ def test_a_bad_deadline_is_wrong_usage(profile):
     told = doctor(profile(), "--timeout", "-1")
 
     assert told.code == 2
-    assert "argument --timeout: expected seconds, more than 0, got '-1'" in told.errors
+    assert (
+        "argument --timeout: expected seconds, more than 0 and up to 86400, got '-1'" in told.errors
+    )
 
 
 def test_examine_yields_one_finding_after_another(profile):

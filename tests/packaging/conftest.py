@@ -62,7 +62,11 @@ def third_party() -> str:
 @pytest.fixture(scope="session", name="source")
 def _source(tmp_path_factory):
     """Copy what git would clone, so that building leaves nothing in the checkout."""
-    copy = tmp_path_factory.mktemp("source")
+    return copied(tmp_path_factory.mktemp("source"))
+
+
+def copied(copy: Path) -> Path:
+    """Copy into the folder *copy* what git would clone, and return it."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,

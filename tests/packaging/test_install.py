@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.conftest import copied
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
@@ -16,17 +18,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module", name="checkout")
 def _checkout(tmp_path_factory):
-    """Copy what git would clone."""
-    copy = tmp_path_factory.mktemp("checkout")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).exists():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            (copy / name).write_bytes((ROOT / name).read_bytes())
-    return copy
+    """Copy what git would clone; installing leaves things in it."""
+    return copied(tmp_path_factory.mktemp("checkout"))
 
 
 def run(*argv, cwd=None):

@@ -11,4 +11,4 @@ def duration(text: str) -> float:
     with suppress(ValueError):
         if 0 < float(text) <= 86400:
             return float(text)
-    raise argparse.ArgumentTypeError(f"expected seconds, more than 0, got {text!r}")
+    raise argparse.ArgumentTypeError(f"expected seconds, more than 0 and up to 86400, got {text!r}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import control
 from rlprof.cli import _words
+from rlprof.cli._arguments import duration
 from rlprof.cli._live import the_live_run
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
@@ -85,7 +86,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--no-wait", action="store_true", help="ask, and return at once")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=duration,
         default=3600.0,
         metavar="S",
         help="wait so long at most (default: 3600)",
@@ -135,8 +136,6 @@ def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control
     for name, value, least in (("--next", args.next, 1), ("--at", args.at, 0)):
         if not least <= value <= LAST_STEP:
             faults.append(f"{name}: expected {least} to {LAST_STEP}, got {shown(value)}")
-    if not args.timeout > 0:
-        faults.append(f"--timeout: expected a number of seconds, got {args.timeout}")
     tools = args.tool
     used = tools or (config.tools_of(role) if own is not None else config.tool)
     names = [*used, *([own.engine] if own is not None and own.engine else [])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._arguments import duration
 from rlprof.cli._table import plain
 from rlprof.config import Limits
 from rlprof.rundir import read
@@ -28,7 +29,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("path", metavar="RUN", help="a run folder")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=duration,
         default=Limits().export_timeout_s,
         metavar="S",
         help="seconds for each window (default: %(default)g)",

@@ -28,11 +28,6 @@ def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Find
     return unless_wrong("python", text, wrong)
 
 
-def core_version() -> str:
-    """Return the version of this rlprof; empty if it is not installed."""
-    return next((dist.version for dist in metadata.distributions(name="rlprof")), "")
-
-
 def look_at_core() -> list[Finding]:
     """Say which rlprof this is, and whether there are others in its way."""
     # A folder of distributions may be on the path twice; a distribution is one by where it lies.

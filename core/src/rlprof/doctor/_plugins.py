@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rlprof import plugins
 from rlprof.doctor._child import ask
 from rlprof.doctor._finding import Finding
-from rlprof.doctor._interpreter import core_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,7 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
     With *names* only those count: the others are none of this config's.
     """
     offers = [offer for offer in plugins.offers() if names is None or offer.name in names]
-    core = core_version()
+    core = plugins.core_version()
     for offer in offers:
         if core and not fits(core, offer.requires):
             what = f"asks for {offer.requires}, and this is rlprof {core}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config import check_config, choose_tools, fault_at
-from rlprof.errors import ConfigError, RlprofError, RunError
+from rlprof.errors import ConfigError, RlprofError, RunError, shown
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
@@ -225,6 +225,8 @@ def engine_track(
         raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
     uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
     held = (replica,) if ranks is None else tuple(ranks)
+    if not held or any(type(rank) is not int or rank < 0 for rank in held):
+        raise ConfigError([f"attach: ranks: expected the global ranks it holds, got {shown(held)}"])
     target = Target(
         role, held[0], max(held) + 1, replica=replica, coordinates=dict(coordinates or {})
     )

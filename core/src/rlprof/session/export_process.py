@@ -117,8 +117,8 @@ def _plugin_of(capture: Capture) -> type[Any]:
         module = capture.plugin.partition(":")[0]
         if exc.name is None or not f"{module}.".startswith(f"{exc.name}."):
             raise PluginError(f"{capture.tool} needs {exc.name}, which is not installed") from exc
-        known = plugins.KNOWN.get((capture.kind, capture.tool))
-        what = f"pip install {known}" if known else f"install what brings the module {module}"
+        offered = plugins.KNOWN.get((capture.kind, capture.tool))
+        what = f"pip install {offered}" if offered else f"install what brings the module {module}"
         raise PluginError(f"{capture.kind} {capture.tool!r} is not installed here; {what}") from exc
     if not _marks_hooks(plugin):  # nothing is called that is no plugin
         raise PluginError(f"{capture.plugin} is no plugin: it marks no method with hookimpl")
