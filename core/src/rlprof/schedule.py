@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
 from collections.abc import Mapping
 from heapq import merge
 from itertools import groupby
@@ -181,31 +180,27 @@ class Agenda:
     """Which schedule rules a step: the role's own, else the oldest demand that may have it.
 
     One rules at a time, so windows of the two never overlap and neither takes a step of the
-    other. Demands may come in from another thread.
+    other.
     """
 
     def __init__(self, own: Schedule) -> None:
         self.own = own
         self._waiting: list[tuple[Demand, int]] = []
-        self._came: deque[Demand] = deque()
 
     def ask(self, demand: Demand) -> None:
         """Put *demand* at the end of the line."""
-        self._came.append(demand)
+        self._waiting.append((demand, demand.count))
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that still have steps to get, oldest first."""
-        return (*(demand for demand, _ in self._waiting), *self._came)
+        return tuple(demand for demand, _ in self._waiting)
 
     def at(self, step: int, *, is_busy: bool = False) -> tuple[Schedule, Demand | None]:
         """Say what rules *step*, which begins; *is_busy*: a window is open that goes on in it.
 
         Each call counts: a demand that is returned has one step less to get.
         """
-        while self._came:
-            demand = self._came.popleft()
-            self._waiting.append((demand, demand.count))
         if not is_busy and step not in self.own.steps:
             for place, (demand, left) in enumerate(self._waiting):
                 if step >= demand.first:

@@ -77,14 +77,16 @@ def begin(
             boundary.say("rlprof stays off in this process", logging.ERROR)
 
     uses = tools.get(role, ())
-    if _current.session is not None or not _opening.acquire(blocking=False):
-        raise RlprofError(
-            "rlprof.open: a session is open in this process; close it first (a process has one)"
-        )
+    is_mine = _opening.acquire(blocking=False)
     try:
+        if not is_mine or _current.session is not None:
+            raise RlprofError(
+                "rlprof.open: a session is open in this process; close it first (a process has one)"
+            )
         opened = boundary.call("open", lambda: _open(checked, target, uses, boundary), failed)
     finally:
-        _opening.release()
+        if is_mine:
+            _opening.release()
     return opened or Off()
 
 
@@ -243,6 +245,8 @@ def _forget() -> None:
     session, _current.session = _current.session, None
     if session is not None:
         session.forget()
+    if _opening.locked():  # by a thread that a fork does not take along
+        _opening.release()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -57,6 +57,7 @@ class Track:
         self._used: set[str] = set()
         self._captured_step: int | None = None
         self._came: deque[Demand] = deque()
+        """Demands from another thread, until the next step begins."""
         self.first_step: int | None = None
         self.last_step: int | None = None
         """The step that began last."""
