@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from rlprof.plugins import register
     from rlprof.rundir import Run, read
     from rlprof.session._annotate import annotate
+    from rlprof.session._follow import Follower, Leader
     from rlprof.session._off import Off
-    from rlprof.session._open import launch, open  # noqa: A004 -- rlprof.open, as one says it
+    from rlprof.session._open import follow, launch, open  # noqa: A004 -- rlprof.open, as one says it
     from rlprof.session._session import Session
     from rlprof.types import (
         Artifact,
@@ -57,8 +58,9 @@ _HOMES = {
     "plugins": ("register",),
     "rundir": ("Run", "read"),
     "session._annotate": ("annotate",),
+    "session._follow": ("Follower", "Leader"),
     "session._off": ("Off",),
-    "session._open": ("launch", "open"),
+    "session._open": ("follow", "launch", "open"),
     "session._session": ("Session",),
     "types": (
         "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "safe_name",
@@ -76,7 +78,9 @@ __all__ = [
     "CaptureError",
     "Clock",
     "ConfigError",
+    "Follower",
     "Launch",
+    "Leader",
     "Off",
     "PluginError",
     "Recording",
@@ -87,6 +91,7 @@ __all__ = [
     "Target",
     "Window",
     "annotate",
+    "follow",
     "hookimpl",
     "launch",
     "open",

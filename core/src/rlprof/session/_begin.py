@@ -57,8 +57,13 @@ def begin(
     rank: int | None,
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
+    *,
+    run: Path | None = None,
 ) -> Session | Off:
-    """Check everything, loudly; then open, and survive whatever goes wrong with that."""
+    """Check everything, loudly; then open, and survive whatever goes wrong with that.
+
+    With a *run* the session follows: it joins that run, and somebody else opens its windows.
+    """
     wanted = None if role is None else [role]
     checked, tools = check_config(config, roles=wanted)
     if not checked.enabled:
@@ -83,7 +88,7 @@ def begin(
             raise RlprofError(
                 "rlprof.open: a session is open in this process; close it first (a process has one)"
             )
-        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary), failed)
+        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, run), failed)
     finally:
         if is_mine:
             _opening.release()
@@ -129,7 +134,13 @@ def _number(variable: str, default: int) -> int:
     return default if text is None else int(text)
 
 
-def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: Boundary) -> Session:
+def _open(
+    config: Config,
+    target: Target,
+    uses: tuple[ToolUse, ...],
+    boundary: Boundary,
+    followed: Path | None,
+) -> Session:
     """Join the run, start the helper thread, and let the tools warm up where a window is due."""
     header = {
         "rlprof": core_version(),
@@ -138,7 +149,7 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     }
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
-    run = _joined(config, target, header)
+    run = _joined(config, target, header, followed)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
@@ -149,7 +160,7 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
         scribe = Scribe(run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick)
         return Means(target, here, run, scratch, limits, boundary, scribe)
 
-    session = Session(config, boundary, means)
+    session = Session(config, boundary, means, listens=followed is None)
     scribe = session.scribe
     scribe.tell(
         "process", target=attrs.asdict(target), here=attrs.asdict(here), versions=_versions()
@@ -159,7 +170,8 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
     instruments = Instruments(target, session.means, session.took_s)
-    track = Track(target, Agenda(schedule), session.means, instruments)
+    own = schedule if followed is None else Schedule()
+    track = Track(target, Agenda(own), session.means, instruments)
     session.add(track)
     if schedule.steps:
         try:
@@ -177,14 +189,17 @@ def _open(config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: B
     return session
 
 
-def _joined(config: Config, target: Target, header: Mapping[str, Any]) -> RunFolder:
+def _joined(
+    config: Config, target: Target, header: Mapping[str, Any], followed: Path | None
+) -> RunFolder:
     """Join the run, but do not wait for a file system that does not answer."""
     wait_s = config.limits.configure_timeout_s
-    folder = Path(config.run_dir).absolute()
+    folder = Path(config.run_dir).absolute() if followed is None else followed
+    env = None if followed is None else {"RLPROF_RUN": str(followed)}
     worker = Worker("rlprof-open")
     try:
         found: RunFolder = worker.call(
-            lambda: join(folder, target, header, wait_s=wait_s),
+            lambda: join(folder, target, header, env=env, wait_s=wait_s),
             timeout_s=wait_s + _GRACE_S,
             afterwards=lambda: None,
         )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof.config import Config
+    from rlprof.session._follow import Follower, Leader
     from rlprof.session._session import Session
     from rlprof.types import Launch
 
@@ -41,6 +42,33 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     from rlprof.session._begin import begin
 
     return begin(config, role, rank, world_size, coordinates)
+
+
+def follow(
+    config: Given,
+    *,
+    run: str | os.PathLike[str],
+    role: str,
+    rank: int,
+    world_size: int,
+    coordinates: Mapping[str, int] | None = None,
+    leader: Leader | None = None,
+) -> Follower:
+    """Open the session of a process whose windows somebody else opens: a fleet's driver.
+
+    It joins the run folder *run*, records what the config chooses of *role* and *rank*, and
+    waits to be told. Once *leader*, who tells it, has ended, it closes what is open by itself.
+    """
+    from pathlib import Path
+
+    from rlprof.session._begin import begin
+    from rlprof.session._follow import Follower
+
+    config = _given(config)
+    if config is None:
+        return Follower(Off(), leader)
+    session = begin(config, role, rank, world_size, coordinates, run=Path(run).absolute())
+    return Follower(session, leader)
 
 
 def launch(config: Given = None, *, role: str, rank: int = 0) -> Launch:

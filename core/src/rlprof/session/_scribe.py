@@ -58,6 +58,8 @@ class Scribe:
         self.spent = 0
         """Bytes of all artifacts of the run, when this process added one last."""
         self.dropped = 0
+        self.name = name
+        """What its files are called."""
         self._folder = folder
         self._scratch = scratch
         self._limits = limits

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,15 +27,16 @@ from rlprof.session._shortfall import shortfall
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from rlprof.config import Config
+    from rlprof.config import Config, ToolUse
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._scribe import Scribe
     from rlprof.session._track import Track
+    from rlprof.types import Window
 
 T = TypeVar("T")
 
@@ -55,10 +57,14 @@ class Session:
         config: Config,
         boundary: Boundary,
         means: Callable[[Callable[[], None]], Means],
+        *,
+        listens: bool = True,
     ) -> None:
         self.boundary = boundary
         self.ids = itertools.count(1)
         self.current_step: int | None = None
+        self.watchers: list[Callable[[], None]] = []
+        """Called by the helper thread, once a second or so."""
         self._config = config
         self._tracks: tuple[Track, ...] = ()
         self._step_id = 0
@@ -69,7 +75,8 @@ class Session:
         self._has_misstepped = False
         self._mailbox: Mailbox | None = None
         self.means = means(self._tick)
-        self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
+        if listens:
+            self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
 
     @property
     def scribe(self) -> Scribe:
@@ -211,6 +218,24 @@ class Session:
     ) -> None:
         self.close()
 
+    # What somebody else decides, for a process that follows
+
+    def record(self, window: Window, uses: Sequence[ToolUse] | None, request: str) -> str:
+        """Open *window* on all targets of this process; say why not, or nothing."""
+        if self._is_closed:
+            return "its session is closed"
+        told: list[str] = []
+        for track in self._tracks:
+            record = partial(track.record, window, uses, request)
+            told.append(self.boundary.call("record", record, told.append) or "")
+        return "; ".join(filter(None, told))
+
+    def release(self, reason: str) -> None:
+        """Close it."""
+        for track in self._tracks:
+            close = partial(track.close_window, reason)
+            self.boundary.call("release", close, lambda _: None)
+
     # What scopes call
 
     @survives
@@ -274,6 +299,8 @@ class Session:
     def _tick(self) -> None:
         for track in self._tracks:
             track.check_time()
+        for watch in self.watchers:
+            watch()
         if self._mailbox is not None and not self._is_closed:
             self._mailbox.look(self.means)
 

@@ -172,6 +172,22 @@ class Track:
 
     # Windows
 
+    def record(self, window: Window, uses: Sequence[ToolUse] | None, request: str) -> str:
+        """Open *window*, which somebody else has decided on; say why not, or nothing."""
+        if uses is not None:
+            self._instruments.take(uses)
+        if self._open is not None:
+            return f"the window {self._open.window.id} was still open"
+        if window.id in self._used:
+            return f"the window {window.id} was recorded before"
+        chosen = self._uses if uses is None else uses
+        if not chosen:
+            return ""
+        if self._means.scribe.over_budget:
+            return f"limits.bytes {self._means.limits.bytes:,} is reached"
+        self._begin(window, chosen, request, None)
+        return ""
+
     def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:
         uses = self._uses if self._demand is None else self._asked[self._demand.id]
         if window is None or not uses:
@@ -182,12 +198,16 @@ class Track:
             return
         while window.id in self._used:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
+        self._captured_step = step
+        self._begin(window, uses, "" if self._demand is None else self._demand.id, owner)
+
+    def _begin(
+        self, window: Window, uses: Sequence[ToolUse], request: str, owner: Scope | None
+    ) -> None:
         with self._edge:
             if self._open is not None:
                 return
             self._used.add(window.id)
-            self._captured_step = step
-            request = "" if self._demand is None else self._demand.id
             self._open = self._instruments.prepared(uses, window, request)
             self._open.owner = owner
             self._means.scribe.clock()
