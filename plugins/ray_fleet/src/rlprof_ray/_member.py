@@ -1,0 +1,98 @@
+"""One actor, seen from the driver: how it is asked, and what is known of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof_ray import _inside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlprof.types import Window
+    from rlprof_ray._inside import Hello
+
+_SYSTEM = "_ray_system"
+"""A concurrency group every actor has: what is called in it waits for no other call."""
+
+
+@attrs.define(eq=False)
+class Ask:
+    """One question to one member, on its way."""
+
+    member: Member
+    what: str
+    ref: Any
+    deadline: float
+    window: Window | None
+    is_late: bool = False
+
+
+class Member:
+    """An actor of the fleet.
+
+    What it is asked comes in the order of its other calls where it has an order, so that a window
+    begins and ends where the driver meant, on the thread that works. An actor that runs several
+    calls at a time has no such order; there a window is opened beside its work, at once.
+    """
+
+    def __init__(self, actor: Any, hello: Hello) -> None:
+        self.actor = actor
+        self.hello = hello
+        self.gone = ""
+        """Why it cannot be asked any more."""
+        self.unanswered = ""
+        """What it was asked and has not answered within its time."""
+        self.window: Window | None = None
+        """The window that is open on it, as far as is known here."""
+        self.is_ordered = not getattr(actor, "_ray_allow_out_of_order_execution", False)
+
+    @property
+    def id(self) -> str:
+        """The actor's id; one actor may be known under several roles."""
+        return str(self.actor._actor_id.hex())
+
+    @property
+    def name(self) -> str:
+        """Its target in words."""
+        return str(self.hello.target)
+
+    def enter(self, within_s: float) -> Ask:
+        """Have it open its session."""
+        return self._ask("configure", within_s, None, _inside.enter, self.hello)
+
+    def begin(
+        self, window: Window, phases: tuple[str, ...], config: Any, request: str, within_s: float
+    ) -> Ask:
+        """Have it open *window*."""
+        self.window = window
+        run = self.hello.run
+        return self._ask("start", within_s, window, _inside.begin, run, window, phases, config, request)
+
+    def end(self, window: Window, reason: str, within_s: float) -> Ask:
+        """Have it close *window*."""
+        self.window = None
+        return self._ask("stop", within_s, window, _inside.end, self.hello.run, window, reason)
+
+    def phase(self, name: str | None) -> None:
+        """Have it enter a phase, or leave the last one; nobody waits for that."""
+        self._call(_inside.phase, self.hello.run, name)
+
+    def leave(self, within_s: float) -> Ask:
+        """Have it close its session."""
+        return self._ask("close", within_s, None, _inside.leave, self.hello.run)
+
+    def _ask(
+        self, what: str, within_s: float, window: Window | None, function: Any, *args: Any
+    ) -> Ask:
+        ref = self._call(function, *args)
+        return Ask(self, what, ref, time.monotonic() + within_s, window)
+
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        call = self.actor.__ray_call__
+        if not self.is_ordered:
+            call = call.options(concurrency_group=_SYSTEM)
+        return call.remote(function, *args)

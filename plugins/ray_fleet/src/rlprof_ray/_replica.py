@@ -1,0 +1,84 @@
+"""A rollout replica: its engine, and where the engine's plugin finds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_ANSWER_S = 60
+
+
+def _ranks(value: Iterable[int] | None) -> tuple[int, ...] | None:
+    return None if value is None else tuple(value)
+
+
+@attrs.frozen(eq=False)
+class Replica:
+    """One rollout engine.
+
+    *handle* is, by *via*: `object` the engine as its plugin wants it, an object of this process or
+    an address; `actor:NAME` an actor that keeps the engine in its attribute NAME; `methods` an
+    actor whose methods are those the plugin calls. *ranks* are the global ranks it holds; by
+    default replicas hold one after another, as many as tensor, pipeline and data parallel sizes
+    in *coordinates* make: `{"tp": 2, "pp": 1, "dp": 1}`.
+    """
+
+    handle: Any
+    via: str = attrs.field(default="object")
+    ranks: tuple[int, ...] | None = attrs.field(default=None, converter=_ranks)
+    coordinates: dict[str, int] = attrs.field(factory=dict)
+
+    @via.validator
+    def _check(self, _: Any, value: str) -> None:
+        if value not in ("object", "methods") and not value.startswith("actor:"):
+            raise ValueError(f"via: expected object, methods or actor:ATTRIBUTE, got {value!r}")
+
+    @property
+    def attribute(self) -> str | None:
+        """The actor's attribute that is the engine, if that is the way."""
+        kind, _, name = self.via.partition(":")
+        return name if kind == "actor" else None
+
+    @property
+    def size(self) -> int:
+        """How many ranks it holds."""
+        if self.ranks is not None:
+            return len(self.ranks)
+        size = 1
+        for axis in ("tp", "pp", "dp"):
+            size *= self.coordinates.get(axis, 1)
+        return size
+
+
+class Methods:
+    """An actor's methods, called as if they were an engine's; each call has a deadline."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            import ray
+
+            return ray.get(getattr(self._actor, name).remote(*args, **kwargs), timeout=_ANSWER_S)
+
+        return call
+
+
+def numbered(replicas: Iterable[Any]) -> list[Replica]:
+    """Give each replica the ranks it holds: those it names, or the next ones."""
+    found = []
+    following = 0
+    for one in replicas:
+        replica = one if isinstance(one, Replica) else Replica(one)
+        ranks = replica.ranks or tuple(range(following, following + replica.size))
+        following = max(ranks) + 1
+        found.append(attrs.evolve(replica, ranks=ranks))
+    return found

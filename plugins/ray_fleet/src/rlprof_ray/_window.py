@@ -1,0 +1,100 @@
+"""A window that is open on the members of a role: what the driver's track holds of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof.types import Window
+    from rlprof_ray._crew import Crew
+    from rlprof_ray._member import Ask, Member
+
+
+class FarWindow:
+    """Opened on all members at once, and closed on all at once."""
+
+    ends = ""
+    may_stop_here = True
+
+    def __init__(
+        self,
+        crew: Crew,
+        window: Window,
+        tools: tuple[str, ...],
+        config: Mapping[str, Any] | None,
+        request: str,
+    ) -> None:
+        self.window = window
+        self.owner: Any = None
+        self.is_recording = False
+        self._crew = crew
+        self._tools = tools
+        self._config = config
+        self._request = request
+        self._members: list[Member] = []
+        self._began = 0.0
+
+    def start(self) -> None:
+        """Ask all that can be asked; wait for those whose calls have no order."""
+        limits = self._crew.means.limits
+        self.is_recording = True
+        self._began = time.monotonic()
+        phases = () if self.owner is None else (self.owner.name,)
+        asks: list[Ask] = []
+        for member in self._crew.members:
+            why = self._why_not(member)
+            if why:
+                self._crew.miss(member, self.window, "start", why, self._tools)
+                continue
+            if member.window is not None:  # known under another role, and recorded there
+                continue
+            self._members.append(member)
+            asks.append(
+                member.begin(
+                    self.window, phases, self._config, self._request, limits.start_timeout_s
+                )
+            )
+        self._crew.ask(asks)
+        unordered = [ask for ask in asks if not ask.member.is_ordered]
+        self._crew.settle(unordered, within_s=limits.start_timeout_s)
+
+    def stop(self, reason: str) -> None:
+        """Ask all; nobody waits for the answers here."""
+        if not self.is_recording:
+            return
+        self.is_recording = False
+        limits = self._crew.means.limits
+        self._crew.ask([
+            member.end(self.window, reason, limits.stop_timeout_s)
+            for member in self._members
+            if not member.gone
+        ])  # fmt: skip
+
+    def overdue(self, window_s: float) -> bool:
+        """Whether it has been recording for longer than *window_s*."""
+        return self.is_recording and time.monotonic() - self._began > window_s
+
+    def push(self, scope: Any) -> None:
+        """Have the members enter a phase; the window's own they have entered with it."""
+        if scope is not self.owner:
+            for member in self._members:
+                member.phase(scope.name)
+
+    def pop(self, scope: Any) -> None:
+        """Have them leave it."""
+        if scope is not self.owner:
+            for member in self._members:
+                member.phase(None)
+
+    def minibatch(self) -> None:
+        """Mini-batches are the members' own: they know when one has ended."""
+
+    def _why_not(self, member: Member) -> str:
+        if member.gone:
+            return f"not started: {member.gone}"
+        if member.unanswered:
+            return f"not started: its {member.unanswered} was not answered yet"
+        return ""
