@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof.errors import RunError, one_line, shown
 from rlprof.rundir._journal import read_lines
 from rlprof.rundir._regular import files, odd, read_regular
+from rlprof.rundir._missed import with_missed
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._story import Story
 from rlprof.types import Target
@@ -99,6 +100,7 @@ def read(path: str | Path) -> Run:
         answers += story.answers(process)
         problems += story.problems(process)
     files(path / "spans", ".jsonl", problems)  # read where they are asked for
+    captures = with_missed(captures, stories.values())
     for capture in captures:
         for artifact in capture.artifacts:
             why = odd(path / artifact.path)

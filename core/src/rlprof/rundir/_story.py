@@ -13,6 +13,7 @@
 | `failed`   | a hook raised, overran or was not called: hook, error      | when it happens     |
 | `artifact` | a file exists                                              | after `export`      |
 | `exported` | `export` returned: seconds                                 | after its artifacts |
+| `missed`   | what a member of a fleet did not do, told by its driver    | when it is known    |
 | `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
 | `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
 | `request`  | a live run was asked for more: the request, error          | when it is read     |
@@ -120,6 +121,17 @@ class _Draft:
         return "lost" if over else "exporting"
 
 
+@attrs.frozen
+class Missed:
+    """What somebody else says of a capture that should have been."""
+
+    target: Target
+    window: Window
+    tool: str
+    note: str
+    mono: int
+
+
 class Story:
     """Takes the lines in order; a line that does not fit is passed over."""
 
@@ -132,6 +144,7 @@ class Story:
         self.drafts: dict[tuple[Target | None, Window, str], _Draft] = {}
         self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
         self.skipped: list[Skipped] = []
+        self.missed: list[Missed] = []
         self.ended = False
         self.dropped = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
@@ -298,6 +311,12 @@ class Story:
         told["error"] = str(line.get("error") or "")
         told["steps"] = tuple(int(step) for step in line["steps"])
         told["state"] = "unserved" if told["error"] else "served"
+
+    def _on_missed(self, line: dict[str, Any]) -> None:
+        target, window, note = _target(line), _window(line), f"{line['hook']}: {line['error']}"
+        if target is not None:
+            said = Missed(target, window, str(line["tool"]), note, int(line["mono"]))
+            self.missed.append(said)
 
     def _on_dropped(self, line: dict[str, Any]) -> None:
         self.dropped += int(line["spans"])

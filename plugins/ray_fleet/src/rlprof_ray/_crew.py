@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_ray._member import Ask, Member
 from rlprof_ray._window import FarWindow
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from rlprof.config import ToolUse
     from rlprof.types import Window
     from rlprof_ray._inside import Answer
+    from rlprof_ray._member import Ask, Member
 
 _NOW = 0.0
 
@@ -48,7 +48,9 @@ class Crew:
     def prepared(self, uses: Sequence[ToolUse], window: Window, request: str) -> FarWindow:
         """Return the window that opens on all members."""
         tools = tuple(use.name for use in uses)
-        return FarWindow(self, window, tools, self._with_options(uses) if request else None, request)
+        return FarWindow(
+            self, window, tools, self._with_options(uses) if request else None, request
+        )
 
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""

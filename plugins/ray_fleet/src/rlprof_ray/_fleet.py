@@ -161,7 +161,11 @@ class Fleet:
         crew = self._crews[role] = Crew(role, session.means, config.as_data())
         target = Target(role, 0, max(ranks) + 1)
         track = Track(
-            target, Agenda(config.schedule(role)), session.means, crew, ranks=ranks  # type: ignore[arg-type]
+            target,
+            Agenda(config.schedule(role)),
+            session.means,
+            crew,
+            ranks=ranks,  # type: ignore[arg-type]
         )
         session.add(track)
         track.adopt(self._uses[role])

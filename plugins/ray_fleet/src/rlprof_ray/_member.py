@@ -70,7 +70,9 @@ class Member:
         """Have it open *window*."""
         self.window = window
         run = self.hello.run
-        return self._ask("start", within_s, window, _inside.begin, run, window, phases, config, request)
+        return self._ask(
+            "start", within_s, window, _inside.begin, run, window, phases, config, request
+        )
 
     def end(self, window: Window, reason: str, within_s: float) -> Ask:
         """Have it close *window*."""
