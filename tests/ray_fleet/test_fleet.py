@@ -1,0 +1,134 @@
+"""A driver and its actors on real Ray: the windows of the config are recorded on all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from tests.ray_fleet.actors import AsyncTrainer, Trainer
+from tests.ray_fleet.conftest import rows
+
+pytestmark = pytest.mark.slow
+
+KINDS = {
+    "ordered": (Trainer, {}),
+    "threaded": (Trainer, {"max_concurrency": 3}),
+    "async": (AsyncTrainer, {}),
+}
+
+
+def train(ray, fleet, actors, steps=(1, 2, 3, 4)):
+    """Train in the phase `update`, and return what came out."""
+    out = []
+    for step in fleet.steps(steps):
+        with fleet.phase("update"):
+            out.append(ray.get([actor.update.remote(step) for actor in actors]))
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
+    """Ordered, threaded or async: each window is whole, and the result is what it is without."""
+    cls, options = KINDS[kind]
+    bare = train(ray, rlprof_ray.Fleet(config(enabled=False)), [spawn(cls, r, **options) for r in (0, 1)])
+    actors = [spawn(cls, rank, **options) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config()) as fleet:
+        fleet.attach(actor=actors)
+        recorded = train(ray, fleet, actors)
+
+    assert bare == recorded
+    assert rows(fleet) == [f"{step}/update actor {rank}/2 whole" for step in (2, 3) for rank in (0, 1)]
+    run = rlprof.read(fleet.run_dir)
+    assert run.problems == run.missing == ()
+    assert [process.state for process in run.processes] == ["ended"] * 3
+
+
+def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config):
+    """On an ordered actor, start and stop stand in the queue where the driver said so."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
+        fleet.attach(actor=[actor])
+        for step in fleet.steps((1, 2)):
+            before = actor.update.remote(step, 0.2)
+            with fleet.phase("update"):
+                ray.get(actor.update.remote(step, 0.05))
+            ray.get(before)
+
+    spans = {s.step: s for s in rlprof.read(fleet.run_dir).spans() if s.process.startswith("actor")}
+    assert list(spans) == [2]
+    took = (spans[2].end_ns - spans[2].start_ns) / 1e9
+    assert 0.05 <= took < 0.2
+
+
+def test_whole_steps_are_recorded_with_the_phases_inside(ray, spawn, config):
+    """In continuous mode the driver's phases become spans of the members."""
+    actor = spawn(Trainer)
+
+    roles = {"actor": {"ranks": "all"}}
+    with rlprof_ray.Fleet(config(steps=[2], mode="continuous", roles=roles)) as fleet:
+        fleet.attach(actor=[actor])
+        train(ray, fleet, [actor], (1, 2, 3))
+
+    assert rows(fleet) == ["2 actor 0/1 whole"]
+    spans = [s.name for s in rlprof.read(fleet.run_dir).spans() if s.process.startswith("actor")]
+    assert spans == ["update"]
+
+
+def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
+    """They are not wrapped at launch, and no session is opened in them."""
+    actors = [spawn(Trainer, rank) for rank in range(3)]
+    roles = {"actor": {"ranks": [1], "phases": ["update"]}}
+
+    with rlprof_ray.Fleet(config(roles=roles)) as fleet:
+        fleet.attach(actor=actors)
+        train(ray, fleet, actors, (1, 2))
+
+    assert rows(fleet) == ["2/update actor 1/3 whole"]
+    assert len(rlprof.read(fleet.run_dir).processes) == 2
+
+
+def test_ranks_that_do_not_exist_are_an_error_before_the_run(spawn, config):
+    """The error names the key, the rank and how many there are."""
+    roles = {"actor": {"ranks": [0, 7], "phases": ["update"]}}
+
+    with (
+        rlprof_ray.Fleet(config(roles=roles)) as fleet,
+        pytest.raises(rlprof.ConfigError, match=r"roles.actor.ranks: rank 7 does not exist"),
+    ):
+        fleet.attach(actor=[spawn(Trainer)])
+
+
+def test_an_actor_under_two_roles_is_captured_once(ray, spawn, config):
+    """The hybrid engine's actor is also its reference: one process, one session, both phases."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    roles = {"actor": {"ranks": "all"}, "ref": {"ranks": "all"}}
+
+    with rlprof_ray.Fleet(config(roles=roles, steps=[2])) as fleet:
+        fleet.attach(actor=actors, ref=actors)
+        train(ray, fleet, actors, (1, 2))
+
+    assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 whole"]
+
+
+def test_off_is_off(ray, spawn, config):
+    """Without a config nothing is opened, sent or written."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(None) as fleet:
+        fleet.attach(actor=[actor])
+        out = train(ray, fleet, [actor], (1,))
+
+    assert out == [[1]]
+    assert fleet.run_dir is None
+    assert fleet.launch("actor").runtime_env == {}
+
+
+def test_launch_gives_ray_what_the_tools_want(config):
+    """The environment a plugin asks for is in the runtime_env of who is chosen."""
+    with rlprof_ray.Fleet(config()) as fleet:
+        found = fleet.launch("actor", 0)
+
+    assert found.runtime_env == ({"env_vars": dict(found.env)} if found.env else {})
