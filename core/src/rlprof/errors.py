@@ -42,6 +42,9 @@ class ConfigError(RlprofError):
         count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
         super().__init__("\n  ".join([f"{source}: {count}", *self.faults]))
 
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[Sequence[str], str]]:
+        return type(self), (self.faults, self.source)  # it travels between processes
+
 
 class PluginError(RlprofError):
     """A plugin that is missing, broken, or made for another core."""

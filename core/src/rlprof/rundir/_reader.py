@@ -18,6 +18,7 @@ from rlprof.errors import RunError, one_line, shown
 from rlprof.rundir._journal import read_lines
 from rlprof.rundir._regular import files, odd, read_regular
 from rlprof.rundir._missed import with_missed
+from rlprof.rundir._offsets import aligned
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._story import Story
 from rlprof.types import Target
@@ -100,6 +101,8 @@ def read(path: str | Path) -> Run:
         answers += story.answers(process)
         problems += story.problems(process)
     files(path / "spans", ".jsonl", problems)  # read where they are asked for
+    offsets = [offset for story in stories.values() for offset in story.offsets]
+    processes, captures = aligned(processes, captures, offsets)
     captures = with_missed(captures, stories.values())
     for capture in captures:
         for artifact in capture.artifacts:

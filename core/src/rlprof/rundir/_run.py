@@ -35,6 +35,8 @@ class Process:
     """As they were read, sorted; `rlprof.rundir.unbroken` makes them one clock."""
     state: ProcessState
     versions: Mapping[str, str]
+    offset_ns: int = 0
+    """How far its wall clock was ahead of the driver's of its fleet; taken out of `clocks`."""
 
 
 @attrs.frozen

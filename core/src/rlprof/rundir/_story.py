@@ -4,6 +4,7 @@
 |------------|------------------------------------------------------------|---------------------|
 | `process`  | who writes: target, host, pid, versions                    | first               |
 | `clock`    | both clocks at one instant                                 | every 10 s, at edges |
+| `clock_offset` | how far another's clock is ahead, by who drives a fleet  | when it is measured |
 | `configuring` | `configure` is called in the process                    | before it           |
 | `configured`  | it returned; if it raised: error                        | after it            |
 | `attached` | an engine was attached: the ranks it holds                 | when it is          |
@@ -36,6 +37,7 @@ import attrs
 
 from rlprof.rundir._clock import unbroken
 from rlprof.rundir._fields import known
+from rlprof.rundir._offsets import Offset
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._run import Answer, CaptureResult, Process, Skipped
 from rlprof.types import Artifact, Clock, Target, Window
@@ -145,6 +147,7 @@ class Story:
         self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
         self.skipped: list[Skipped] = []
         self.missed: list[Missed] = []
+        self.offsets: list[Offset] = []
         self.ended = False
         self.dropped = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
@@ -311,6 +314,9 @@ class Story:
         told["error"] = str(line.get("error") or "")
         told["steps"] = tuple(int(step) for step in line["steps"])
         told["state"] = "unserved" if told["error"] else "served"
+
+    def _on_clock_offset(self, line: dict[str, Any]) -> None:
+        self.offsets.append(Offset.of_line(line))
 
     def _on_missed(self, line: dict[str, Any]) -> None:
         target, window, note = _target(line), _window(line), f"{line['hook']}: {line['error']}"

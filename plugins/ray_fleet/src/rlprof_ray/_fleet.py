@@ -15,6 +15,7 @@ from rlprof.schedule import Agenda
 from rlprof.session._follow import leader
 from rlprof.session._track import Track
 from rlprof.types import Launch, Target
+from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member
@@ -44,6 +45,7 @@ class Fleet:
         given = os.environ.get("RLPROF_CONFIG") or None if config is None else config
         self._crews: dict[str, Crew] = {}
         self._known: dict[str, Member] = {}
+        self._is_closed = False
         if given is None:
             self._config = None
             self.session: rlprof.Session | rlprof.Off = rlprof.Off()
@@ -119,8 +121,19 @@ class Fleet:
         ]
         self._enlist(role, hellos, range(world))
 
+    def _read_clocks(self) -> None:
+        """Say in the manifest how far the members' clocks are ahead."""
+        if isinstance(self.session, rlprof.Session) and self._known:
+            means = self.session.means
+            for line in measure(self._known.values(), means.here.boot_id):
+                means.scribe.tell("clock_offset", **line)
+
     def _add_replicas(self, role: str, replicas: list[Replica]) -> None:
         own = self._config.roles[role]  # type: ignore[union-attr]
+        world = max((max(one.ranks or (0,)) for one in replicas), default=0) + 1
+        config = self._config.as_data()  # type: ignore[union-attr]
+        if own.tool is None:  # those of the run are for training; a server is recorded if asked
+            config["roles"] = {**config["roles"], role: {**config["roles"][role], "tool": []}}
         hellos = []
         for number, one in enumerate(replicas):
             ranks = one.ranks or ()
@@ -132,10 +145,10 @@ class Fleet:
                     handle, role=role, replica=number, ranks=ranks, coordinates=one.coordinates
                 )
                 continue
-            target = Target(
-                role, ranks[0], max(ranks) + 1, replica=number, coordinates=one.coordinates
+            target = Target(role, ranks[0], world, replica=number, coordinates=one.coordinates)
+            hello = attrs.evolve(
+                self._hello(target), config=config, attribute=one.attribute, ranks=ranks
             )
-            hello = attrs.evolve(self._hello(target), attribute=one.attribute, ranks=ranks)
             hellos.append((one.handle, hello))
         self._enlist(role, hellos, [rank for one in replicas for rank in one.ranks or ()])
 
@@ -153,6 +166,7 @@ class Fleet:
                 asks.append(member.enter(self._config.limits.configure_timeout_s))
         crew.ask(asks)
         crew.settle(asks, within_s=self._config.limits.configure_timeout_s)
+        self._read_clocks()
 
     def _new_crew(self, role: str, ranks: tuple[int, ...]) -> Crew:
         config, session = self._config, self.session
@@ -168,7 +182,9 @@ class Fleet:
             ranks=ranks,  # type: ignore[arg-type]
         )
         session.add(track)
-        track.adopt(self._uses[role])
+        own = config.roles[role]
+        is_server = own.engine is not None and own.tool is None
+        track.adopt([use for use in self._uses[role] if use.kind == "engine" or not is_server])
         return crew
 
     def _hello(self, target: Target) -> Hello:
@@ -195,6 +211,9 @@ class Fleet:
 
     def close(self) -> None:
         """End step and window, have the members end, wait for their exports."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.session.boundary.call("clocks", self._read_clocks, lambda _: None)
         self.session.close()
 
     def __enter__(self) -> Fleet:

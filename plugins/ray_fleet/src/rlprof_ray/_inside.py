@@ -115,6 +115,14 @@ def phase(actor: Any, run: str, name: str | None) -> None:  # noqa: ARG001
         follower.push(name)
 
 
+def clock(actor: Any, run: str) -> tuple[int, str, str]:  # noqa: ARG001
+    """Read the wall clock; say whose it is, and what this process is called in the run."""
+    follower = _followers[run]
+    now = time.time_ns()
+    means = follower.session.means  # type: ignore[union-attr]
+    return now, means.here.boot_id, means.scribe.name
+
+
 def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
     """Close the session, which waits for its exports."""
     began = time.monotonic()

@@ -83,6 +83,11 @@ class Member:
         """Have it enter a phase, or leave the last one; nobody waits for that."""
         self._call(_inside.phase, self.hello.run, name)
 
+    def aside(self, function: Callable[..., Any]) -> Any:
+        """Call *function* beside its work, whatever that is; return the reference."""
+        call = self.actor.__ray_call__.options(concurrency_group=_SYSTEM)
+        return call.remote(function, self.hello.run)
+
     def leave(self, within_s: float) -> Ask:
         """Have it close its session."""
         return self._ask("close", within_s, None, _inside.leave, self.hello.run)

@@ -1,0 +1,94 @@
+"""How far the clocks of the members are ahead of the driver's: minimum round trip, with a bound.
+
+A member's own process answers, in a concurrency group that waits for none of its work: no agent is
+needed for it, and it is the very clock that stamps. Members of one machine share one clock; one
+whose answer cannot be of that clock has its own told.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof_ray import _inside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlprof_ray._member import Member
+
+_ROUNDS = 8
+_ANSWER_S = 2.0
+
+
+@attrs.frozen
+class Reading:
+    """One answer of one member."""
+
+    member: Member
+    boot_id: str
+    process: str
+    """What its files are called."""
+    offset_ns: int
+    bound_ns: int
+
+    def agrees(self, other: Reading) -> bool:
+        """Whether both can be of one clock."""
+        return abs(self.offset_ns - other.offset_ns) <= self.bound_ns + other.bound_ns
+
+
+def measure(members: Iterable[Member], own_boot_id: str) -> list[dict[str, Any]]:
+    """Return the lines that say whose clock is how far ahead."""
+    first = _ask([member for member in members if not member.gone])
+    hosts: dict[str, Reading] = {}
+    for reading in first:
+        if reading.boot_id not in hosts and reading.boot_id != own_boot_id:
+            rounds = [one for _ in range(_ROUNDS) for one in _ask([reading.member])]
+            hosts[reading.boot_id] = min([reading, *rounds], key=lambda one: one.bound_ns)
+    lines = [_line(reading, process="") for reading in hosts.values()]
+    for reading in first:
+        host = hosts.get(reading.boot_id)
+        is_alike = abs(reading.offset_ns) <= reading.bound_ns if host is None else (
+            reading.agrees(host)
+        )  # fmt: skip
+        if not is_alike:
+            rounds = [one for _ in range(_ROUNDS) for one in _ask([reading.member])]
+            own = min([reading, *rounds], key=lambda one: one.bound_ns)
+            lines.append(_line(own, process=own.process))
+    return lines
+
+
+def _ask(members: Sequence[Member]) -> list[Reading]:
+    """Ask all at once; each answer is bounded by its own round trip."""
+    import ray
+
+    sent = {}
+    for member in members:
+        before = time.time_ns()
+        sent[member.aside(_inside.clock)] = member, before
+    readings = []
+    waiting = list(sent)
+    until = time.monotonic() + _ANSWER_S
+    while waiting and time.monotonic() < until:
+        done, waiting = ray.wait(waiting, timeout=max(0.0, until - time.monotonic()))
+        after = time.time_ns()
+        for ref in done:
+            member, before = sent[ref]
+            try:
+                at_ns, boot_id, process = ray.get(ref)
+            except Exception:  # it is gone, or has no session: another ask will tell
+                continue
+            middle, bound = (before + after) // 2, (after - before) // 2
+            readings.append(Reading(member, boot_id, process, at_ns - middle, bound))
+    return readings
+
+
+def _line(reading: Reading, process: str) -> dict[str, Any]:
+    return {
+        "boot_id": reading.boot_id,
+        "process": process,
+        "offset_ns": reading.offset_ns,
+        "bound_ns": reading.bound_ns,
+    }

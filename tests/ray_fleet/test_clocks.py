@@ -1,0 +1,55 @@
+"""Clocks that are wrong: measured against the driver's, and taken out of what is read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from tests.ray_fleet.actors import Trainer
+
+pytestmark = pytest.mark.slow
+
+QUARTER_S = 91 * 86400
+
+
+class Astray(Trainer):
+    """An actor whose wall clock is off, as far as Python sees it."""
+
+    def __init__(self, ahead_s):
+        super().__init__()
+        real = time.time_ns
+        time.time_ns = lambda: real() + int(ahead_s * 1e9)
+
+
+@pytest.mark.parametrize("ahead_s", [3, -3, QUARTER_S, -QUARTER_S])
+def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, ahead_s):
+    """The member's spans lie in the driver's phase, within the bound of a round trip."""
+    actors = [spawn(Trainer), spawn(Astray, ahead_s)]
+
+    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
+        fleet.attach(actor=actors)
+        for step in fleet.steps((1, 2)):
+            with fleet.phase("update"):
+                ray.get([actor.update.remote(step, 0.1) for actor in actors])
+
+    run = rlprof.read(fleet.run_dir)
+    offsets = {p.target.rank: p.offset_ns / 1e9 for p in run.processes if p.target.role == "actor"}
+    assert offsets[0] == 0
+    assert offsets[1] == pytest.approx(ahead_s, abs=0.5)
+    spans = {s.process.split("-")[0] + s.process.split("-")[1]: s for s in run.spans() if s.step == 2
+             and s.name == "update"}  # fmt: skip
+    outer = spans["driver0"]
+    for name in ("actor0", "actor1"):
+        assert outer.start_ns - 5e8 < spans[name].start_ns < spans[name].end_ns < outer.end_ns + 5e8
+
+
+def test_one_machine_has_one_clock(ray, spawn, config):
+    """Members of the driver's own machine need no measuring, and nothing is said of them."""
+    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
+        fleet.attach(actor=[spawn(Trainer), spawn(Trainer)])
+
+    run = rlprof.read(fleet.run_dir)
+    assert [process.offset_ns for process in run.processes] == [0, 0, 0]
