@@ -39,7 +39,7 @@ def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, ahead_s):
     offsets = {p.target.rank: p.offset_ns / 1e9 for p in run.processes if p.target.role == "actor"}
     assert offsets[0] == 0
     assert offsets[1] == pytest.approx(ahead_s, abs=0.5)
-    spans = {s.process.split("-")[0] + s.process.split("-")[1]: s for s in run.spans() if s.step == 2
+    spans = {"".join(s.process.split("-")[:2]): s for s in run.spans() if s.step == 2
              and s.name == "update"}  # fmt: skip
     outer = spans["driver0"]
     for name in ("actor0", "actor1"):

@@ -31,7 +31,8 @@ def train(ray, fleet, actors, steps=(1, 2, 3, 4)):
 def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
     """Ordered, threaded or async: each window is whole, and the result is what it is without."""
     cls, options = KINDS[kind]
-    bare = train(ray, rlprof_ray.Fleet(config(enabled=False)), [spawn(cls, r, **options) for r in (0, 1)])
+    others = [spawn(cls, rank, **options) for rank in (0, 1)]
+    bare = train(ray, rlprof_ray.Fleet(config(enabled=False)), others)
     actors = [spawn(cls, rank, **options) for rank in (0, 1)]
 
     with rlprof_ray.Fleet(config()) as fleet:
@@ -39,7 +40,8 @@ def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
         recorded = train(ray, fleet, actors)
 
     assert bare == recorded
-    assert rows(fleet) == [f"{step}/update actor {rank}/2 whole" for step in (2, 3) for rank in (0, 1)]
+    expected = [f"{step}/update actor {rank}/2 whole" for step in (2, 3) for rank in (0, 1)]
+    assert rows(fleet) == expected
     run = rlprof.read(fleet.run_dir)
     assert run.problems == run.missing == ()
     assert [process.state for process in run.processes] == ["ended"] * 3

@@ -47,20 +47,19 @@ def aligned(
         if key not in best or offset.bound_ns < best[key].bound_ns:
             best[key] = offset
     found = {one.name: best.get(one.name) or best.get(one.here.boot_id) for one in processes}
-    moved = [
-        process if (offset := found[process.name]) is None else _moved(process, offset)
-        for process in processes
-    ]
-    shifted = [
-        capture
-        if (offset := found.get(capture.process)) is None
-        else attrs.evolve(capture, clock_shift_ns=capture.clock_shift_ns - offset.offset_ns)
-        for capture in captures
-    ]
-    return moved, shifted
+    moved = [_moved(process, found[process.name]) for process in processes]
+    return moved, [_shifted(capture, found.get(capture.process)) for capture in captures]
 
 
-def _moved(process: Process, offset: Offset) -> Process:
+def _shifted(capture: CaptureResult, offset: Offset | None) -> CaptureResult:
+    if offset is None:
+        return capture
+    return attrs.evolve(capture, clock_shift_ns=capture.clock_shift_ns - offset.offset_ns)
+
+
+def _moved(process: Process, offset: Offset | None) -> Process:
+    if offset is None:
+        return process
     clocks = tuple(
         Clock(
             pair.realtime_ns - offset.offset_ns,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RunError, one_line, shown
 from rlprof.rundir._journal import read_lines
-from rlprof.rundir._regular import files, odd, read_regular
 from rlprof.rundir._missed import with_missed
 from rlprof.rundir._offsets import aligned
+from rlprof.rundir._regular import files, odd, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
 from rlprof.rundir._story import Story
 from rlprof.types import Target

@@ -8,6 +8,7 @@ whose answer cannot be of that clock has its own told.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -76,12 +77,10 @@ def _ask(members: Sequence[Member]) -> list[Reading]:
         after = time.time_ns()
         for ref in done:
             member, before = sent[ref]
-            try:
+            with suppress(Exception):  # it is gone, or has no session: another ask will tell
                 at_ns, boot_id, process = ray.get(ref)
-            except Exception:  # it is gone, or has no session: another ask will tell
-                continue
-            middle, bound = (before + after) // 2, (after - before) // 2
-            readings.append(Reading(member, boot_id, process, at_ns - middle, bound))
+                middle, bound = (before + after) // 2, (after - before) // 2
+                readings.append(Reading(member, boot_id, process, at_ns - middle, bound))
     return readings
 
 

@@ -47,6 +47,18 @@ class Hello:
     ranks: tuple[int, ...] = ()
 
 
+@attrs.frozen
+class Wanted:
+    """A window as it is asked for."""
+
+    window: Window
+    phases: tuple[str, ...] = ()
+    """Those of the driver that are open."""
+    config: Mapping[str, Any] | None = None
+    """The run's, with the options of a request."""
+    request: str = ""
+
+
 def enter(actor: Any, hello: Hello) -> Answer:
     """Open the session of this process."""
     import rlprof
@@ -79,20 +91,15 @@ def enter(actor: Any, hello: Hello) -> Answer:
     return _answer(began, off)
 
 
-def begin(
-    actor: Any,  # noqa: ARG001 -- what __ray_call__ gives
-    run: str,
-    window: Window,
-    phases: tuple[str, ...],
-    config: Mapping[str, Any] | None,
-    request: str,
-) -> Answer:
+def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ray gives the actor
     """Open a window."""
     began = time.monotonic()
     follower = _followers.get(run)
     if follower is None:
         return attrs.evolve(_answer(began, "its process is a new one"), is_new=True)
-    why = follower.begin(window, phases=phases, config=config, request=request)
+    why = follower.begin(
+        wanted.window, phases=wanted.phases, config=wanted.config, request=wanted.request
+    )
     return _answer(began, why)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlprof.types import Window
-    from rlprof_ray._inside import Hello
+    from rlprof_ray._inside import Hello, Wanted
 
 _SYSTEM = "_ray_system"
 """A concurrency group every actor has: what is called in it waits for no other call."""
@@ -53,7 +53,7 @@ class Member:
     @property
     def id(self) -> str:
         """The actor's id; one actor may be known under several roles."""
-        return str(self.actor._actor_id.hex())
+        return str(self.actor._actor_id.hex())  # noqa: SLF001 -- Ray has no other name for it
 
     @property
     def name(self) -> str:
@@ -64,15 +64,11 @@ class Member:
         """Have it open its session."""
         return self._ask("configure", within_s, None, _inside.enter, self.hello)
 
-    def begin(
-        self, window: Window, phases: tuple[str, ...], config: Any, request: str, within_s: float
-    ) -> Ask:
-        """Have it open *window*."""
-        self.window = window
+    def begin(self, wanted: Wanted, within_s: float) -> Ask:
+        """Have it open a window."""
+        self.window = wanted.window
         run = self.hello.run
-        return self._ask(
-            "start", within_s, window, _inside.begin, run, window, phases, config, request
-        )
+        return self._ask("start", within_s, wanted.window, _inside.begin, run, wanted)
 
     def end(self, window: Window, reason: str, within_s: float) -> Ask:
         """Have it close *window*."""

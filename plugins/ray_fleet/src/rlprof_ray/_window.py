@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from rlprof_ray._inside import Wanted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -43,6 +45,7 @@ class FarWindow:
         self.is_recording = True
         self._began = time.monotonic()
         phases = () if self.owner is None else (self.owner.name,)
+        wanted = Wanted(self.window, phases, self._config, self._request)
         asks: list[Ask] = []
         for member in self._crew.members:
             why = self._why_not(member)
@@ -52,11 +55,7 @@ class FarWindow:
             if member.window is not None:  # known under another role, and recorded there
                 continue
             self._members.append(member)
-            asks.append(
-                member.begin(
-                    self.window, phases, self._config, self._request, limits.start_timeout_s
-                )
-            )
+            asks.append(member.begin(wanted, limits.start_timeout_s))
         self._crew.ask(asks)
         unordered = [ask for ask in asks if not ask.member.is_ordered]
         self._crew.settle(unordered, within_s=limits.start_timeout_s)
