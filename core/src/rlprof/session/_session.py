@@ -286,7 +286,7 @@ class Session:
 
     def _say_shortfall(self) -> None:
         """Say why nothing was recorded, where that is because of the steps that were told."""
-        if self._has_misstepped:  # which was told, and is the reason
+        if self._has_misstepped or self._mailbox is None:  # told already; or who follows has none
             return
         outside = bool(self._occurrences) and not self._step_id
         reason = shortfall(self._tracks, outside=outside)

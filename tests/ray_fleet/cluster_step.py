@@ -1,0 +1,69 @@
+"""A driver on a cluster of three raylets: run by test_cluster.py, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
+
+import ray
+from ray.cluster_utils import Cluster
+
+import rlprof_ray
+from rlprof_ray import Replica
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.test_replicas import Server
+
+
+def main() -> None:
+    """Train three steps on the config given; with a third argument a node goes in step 2."""
+    config, out = json.loads(sys.argv[1]), {}
+    loses_a_node = len(sys.argv) > 2
+    memory = {"object_store_memory": 80 << 20}
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, **memory}
+    )
+    nodes = [cluster.add_node(num_cpus=4, resources={f"node{n}": 8}, **memory) for n in (0, 1)]
+    path = os.pathsep.join(filter(None, sys.path))
+    ray.init(
+        address=cluster.address, log_to_driver=False, logging_level="error",
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )  # fmt: skip
+
+    def on(node, cls, *args):
+        return ray.remote(num_cpus=0, resources={f"node{node}": 1})(cls).remote(*args)
+
+    actors = [on(rank % 2, Trainer, rank) for rank in range(4)]
+    servers = [on(number, Server) for number in (0, 1)]
+    where = [actor.__ray_call__.remote(_node) for actor in actors]
+    out["nodes"] = len(set(ray.get(where)))
+    totals = []
+    with rlprof_ray.Fleet(config) as fleet:
+        fleet.attach(
+            actor=actors, rollout=[Replica(server, via="actor:engine") for server in servers]
+        )
+        out["run"] = str(fleet.run_dir)
+        for step in fleet.steps((1, 2, 3)):
+            with fleet.phase("rollout"):
+                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers[:1]])
+            with fleet.phase("update"):
+                refs = [actor.update.remote(step, 0.1) for actor in actors]
+                if loses_a_node and step == 2:
+                    cluster.remove_node(nodes[1], allow_graceful=False)
+                    refs = refs[::2]
+                totals.append(ray.get(refs if len(refs) == 2 else refs[::2]))
+    out["totals"] = totals
+    print("OUT", json.dumps(out))
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def _node(actor: object) -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Three raylets: a step with training actors and replicas on two nodes, and a node that goes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+
+pytestmark = pytest.mark.slow
+
+ROLES = {
+    "actor": {"ranks": "all"},
+    "rollout": {"ranks": "all", "engine": "mini"},
+}
+DISCRETE = {
+    "actor": ROLES["actor"] | {"phases": ["update"]},
+    "rollout": ROLES["rollout"] | {"phases": ["rollout"]},
+}
+TOTALS = [[1, 1103515249], [1106045080, 1979044031], [1116126075, 1026551846]]
+
+
+def run_it(config, *more):
+    """Run the driver in a process of its own; return what it said, and the run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.ray_fleet.cluster_step", json.dumps(config), *more],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    told = [line[4:] for line in done.stdout.splitlines() if line.startswith("OUT ")]
+    assert told, done.stderr[-3000:]
+    out = json.loads(told[0])
+    return out, rlprof.read(out["run"])
+
+
+@pytest.mark.parametrize("mode", ["discrete", "continuous"])
+def test_a_step_on_three_raylets_is_one_run(config, mode):
+    """All of four trainers and two replicas is whole, and on one timeline."""
+    roles = DISCRETE if mode == "discrete" else ROLES
+    out, run = run_it(config(steps=[2], mode=mode, roles=roles))
+
+    phases = {"actor": "2/update", "rollout": "2/rollout"} if mode == "discrete" else {}
+    expected = {f"{phases.get('actor', '2')} actor {rank}/4 whole" for rank in range(4)}
+    expected |= {f"{phases.get('rollout', '2')} rollout replica {n} whole" for n in (0, 1)}
+    assert expected == {f"{one.window.id} {one.target} {one.state}" for one in run.captures}
+    assert out["nodes"] == 2
+    assert run.problems == run.missing == ()
+    assert all(not one.unsupported and one.asked == one.asked for one in run.captures)
+    assert main(["export", out["run"], "--to", "timeline"]) == 0
+
+
+def test_a_node_that_goes_is_named_and_the_others_go_on(config):
+    """Its members are failed or lost; those of the other node are whole, with the same result."""
+    out, run = run_it(config(steps=[2, 3], roles=DISCRETE), "lose")
+    bare, _ = run_it(config(steps=[2, 3], roles=DISCRETE))
+
+    states = {(one.target.role, one.target.rank, one.window.start_step): one.state
+              for one in run.captures}  # fmt: skip
+    assert [states["actor", rank, step] for rank in (0, 2) for step in (2, 3)] == ["whole"] * 4
+    for rank in (1, 3):
+        assert states["actor", rank, 2] in ("lost", "failed")
+        assert states["actor", rank, 3] == "failed"
+    assert bare["totals"] == out["totals"]
