@@ -211,7 +211,7 @@ class Fleet:
 
     def close(self) -> None:
         """End step and window, have the members end, wait for their exports."""
-        if not self._is_closed:
+        if isinstance(self.session, rlprof.Session) and not self._is_closed:
             self._is_closed = True
             self.session.boundary.call("clocks", self._read_clocks, lambda _: None)
         self.session.close()
