@@ -101,9 +101,7 @@ def read(path: str | Path) -> Run:
         answers += story.answers(process)
         problems += story.problems(process)
     files(path / "spans", ".jsonl", problems)  # read where they are asked for
-    offsets = [offset for story in stories.values() for offset in story.offsets]
-    processes, captures = aligned(processes, captures, offsets)
-    captures = with_missed(captures, stories.values())
+    processes, captures = _as_told_by_others(processes, captures, stories.values())
     for capture in captures:
         for artifact in capture.artifacts:
             why = odd(path / artifact.path)
@@ -150,6 +148,16 @@ def _why(exc: Exception, header: Any) -> str:
 def _release(version: str) -> list[int]:
     match = re.match(r"\d{1,9}(?:\.\d{1,9}){0,3}(?!\d)", version)
     return [int(number) for number in match[0].split(".")] if match else []
+
+
+def _as_told_by_others(
+    processes: list[Process], captures: list[CaptureResult], stories: Iterable[Story]
+) -> tuple[list[Process], list[CaptureResult]]:
+    """Add what a fleet's driver knows of its members: their clocks, and what they have not done."""
+    told = list(stories)
+    offsets = [offset for story in told for offset in story.offsets]
+    processes, captures = aligned(processes, captures, offsets)
+    return processes, with_missed(captures, told)
 
 
 def _no_run(path: Path) -> str:

@@ -1,0 +1,149 @@
+"""Processes that follow: their windows are opened by somebody else, here by the test."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import rlprof
+from rlprof.rundir import Here
+from rlprof.session import _follow
+from tests.fakes import tools
+
+pytestmark = pytest.mark.slow
+
+WINDOW = rlprof.Window(2, 3, "update")
+
+
+def follow(config, run, leader, questions):
+    """Follow in a process of its own; answer what is asked until that is nothing."""
+    tools.register()
+    follower = rlprof.follow(config, run=run, role="actor", rank=1, world_size=2, leader=leader)
+    questions.send("ready")
+    while (asked := questions.recv()) is not None:
+        method, *args = asked
+        questions.send(getattr(follower, method)(*args))
+    follower.close()
+    questions.send("closed")
+
+
+class Member:
+    """A process that follows, and the pipe to it."""
+
+    def __init__(self, config, run, leader):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=follow, args=(config, run, leader, theirs))
+        self.process.start()
+        assert self.pipe.recv() == "ready"
+
+    def ask(self, *asked):
+        self.pipe.send(asked)
+        return self.pipe.recv()
+
+    def close(self):
+        self.pipe.send(None)
+        assert self.pipe.recv() == "closed"
+        self.process.join()
+
+
+@pytest.fixture(name="lead")
+def _lead(config, calls):
+    """Open the leader's session here; return it, and a function that has a process follow."""
+    del calls
+    roles = {"actor": {"ranks": "all", "phases": ["update"]}}
+    given = config(roles=roles, tool="anywhere")  # a tool of a thread waits for that to come by
+    members = []
+    with rlprof.open(given, role="driver", rank=0, world_size=1) as prof:
+
+        def make(leader=None):
+            members.append(Member(given, str(prof.run_dir), leader))
+            return members[-1]
+
+        yield prof, make
+    for member in members:
+        member.process.kill()
+        member.process.join()
+        member.process.close()
+
+
+def captures(prof):
+    return [(c.window.id, str(c.target), c.state) for c in rlprof.read(prof.run_dir).captures]
+
+
+def test_a_window_opens_and_closes_as_it_is_told(lead):
+    """The leader's phase is a range and a span of the member; both are in one run."""
+    prof, make = lead
+    member = make()
+
+    assert member.ask("begin", WINDOW) == ""
+    member.ask("push", "update")
+    assert member.ask("end", WINDOW) == ""
+    member.close()
+
+    assert captures(prof) == [("2/update", "actor 1/2", "whole")]
+    spans = [(s.name, s.step) for s in rlprof.read(prof.run_dir).spans() if "actor" in s.process]
+    assert spans == [("update", 2)]
+
+
+def test_what_cannot_be_done_is_said_and_not_raised(lead):
+    """An end without a beginning, and a window that comes twice."""
+    prof, make = lead
+    member = make()
+
+    assert member.ask("end", WINDOW) == "2/update is not open"
+    assert member.ask("begin", WINDOW) == ""
+    assert member.ask("end", WINDOW) == ""
+    assert member.ask("begin", WINDOW) == "the window 2/update was recorded before"
+    member.close()
+
+    assert captures(prof) == [("2/update", "actor 1/2", "whole")]
+
+
+def test_the_next_window_ends_one_whose_end_was_never_heard(lead):
+    """A lost stop costs nothing but the length of that window."""
+    prof, make = lead
+    member = make()
+
+    member.ask("begin", WINDOW)
+    member.ask("begin", rlprof.Window(3, 4, "update"))
+    member.close()
+
+    run = rlprof.read(prof.run_dir)
+    assert [c.window.id for c in run.captures] == ["2/update", "3/update"]
+    assert "closed early: the next window began" in run.captures[0].notes
+
+
+def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
+    """Nobody is left to close the window: within seconds it is stopped and exported."""
+    prof, make = lead
+    context = multiprocessing.get_context("spawn")
+    other = context.Process(target=time.sleep, args=(60,))
+    other.start()
+    here = _follow.leader().here
+    started = _started(other.pid)
+    leader = rlprof.Leader(
+        Here(here.host, here.boot_id, here.pid_namespace, other.pid, started), ""
+    )
+    member = make(leader)
+    member.ask("begin", WINDOW)
+
+    os.kill(other.pid, signal.SIGKILL)
+    other.join()
+    other.close()
+    deadline = time.monotonic() + 30
+    while captures(prof)[0][2] != "whole" and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert capture.state == "whole"
+    assert "closed early: its driver has ended" in capture.notes
+
+
+def _started(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
