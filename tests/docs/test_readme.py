@@ -47,9 +47,9 @@ def test_what_is_not_there_yet_is_said():
     plugins = {path.name for path in (ROOT / "plugins").iterdir()}
 
     for name, folder in (
-        ("vLLM", "vllm"),
-        ("SGLang", "sglang"),
-        ("Ray", "ray"),
+        ("vLLM", "vllm_adapter"),
+        ("SGLang", "sglang_adapter"),
+        ("fleets on Ray", "ray_fleet"),
         ("Nsight Systems", "nsys"),
         ("Ascend NPU", "npu"),
     ):

@@ -13,7 +13,13 @@ pytestmark = pytest.mark.slow
 
 CONFIG = "run_dir: {home}/runs\ntool: {tool}\nsteps: [1]\nroles: {{actor: {{}}}}\n"
 FOLDERS = sorted(file.parent.name for file in ROOT.glob("plugins/*/pyproject.toml"))
-LONG = "not hundreds_of_windows and not bit_equal and not exit_codes"
+OFFERING = [
+    folder
+    for folder in FOLDERS
+    if "entry-points" in (ROOT / "plugins" / folder / "pyproject.toml").read_text()
+]
+"""Those that a config names; a fleet is what a driver imports."""
+LONG = "not hundreds_of_windows and not bit_equal and not exit_codes and not raylets"
 """Minutes of windows and programs, which the suite runs anyway; packaging changes nothing there."""
 WHERE = """
 from pathlib import Path
@@ -68,7 +74,7 @@ def test_a_plugin_passes_its_tests_installed_with_core_alone(folder, built, envi
     assert ours == {"rlprof", dist.name.replace("-", "_")}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", OFFERING)
 def test_a_plugin_is_offered_and_fits(folder, built, environment):
     """What its entry points name is there, loads, and is listed with its distribution."""
     dist = dist_of(folder, built)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 import rlprof
 
+ROOT = Path(__file__).parents[2]
+LENT = {"stacks": ("tools", "rlprof_stacks:Stacks", "third_party_tool"),
+        "mini": ("engines", "rlprof_mini:Mini", "third_party_engine")}  # fmt: skip
+"""The examples, as if pip had installed them: what they offer, and where they lie."""
 CONFIG = {
     "tool": "stacks",
     "steps": [2, 3],
@@ -17,14 +22,34 @@ CONFIG = {
 }
 
 
+@pytest.fixture(scope="session", name="lent")
+def _lent(tmp_path_factory):
+    """Make a folder in which the examples are installed; return what to add to sys.path."""
+    site = tmp_path_factory.mktemp("site")
+    for name, (group, target, _) in LENT.items():
+        info = site / f"{name}-0.1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+        (info / "entry_points.txt").write_text(f"[rlprof.{group}]\n{name} = {target}\n")
+    sources = [ROOT / "examples" / folder / "src" for _, _, folder in LENT.values()]
+    return [str(site), *map(str, sources), str(ROOT / "plugins/timeline/src")]
+
+
+@pytest.fixture(autouse=True)
+def _with_examples(lent, monkeypatch):
+    """Let this process find them, for the time of a test."""
+    for folder in lent:
+        monkeypatch.syspath_prepend(folder)
+
+
 @pytest.fixture(scope="session", name="ray")
-def _ray():
+def _ray(lent):
     """Start Ray; workers import what this process can import."""
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
     import ray
 
-    path = os.pathsep.join(filter(None, sys.path))
+    path = os.pathsep.join([*lent, *filter(None, sys.path), str(ROOT)])
     ray.init(
         num_cpus=8, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20,
         logging_level="error", runtime_env={"env_vars": {"PYTHONPATH": path}},

@@ -178,8 +178,8 @@ class Fleet:
             target,
             Agenda(config.schedule(role)),
             session.means,
-            crew,
-            ranks=ranks,  # type: ignore[arg-type]
+            crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
+            ranks=ranks,
         )
         session.add(track)
         own = config.roles[role]

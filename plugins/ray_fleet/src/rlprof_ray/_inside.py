@@ -83,7 +83,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
         follower.session.attach(
             engine,
             role=target.role,
-            replica=target.replica,
+            replica=target.replica or 0,
             ranks=hello.ranks,
             coordinates=target.coordinates,
         )
