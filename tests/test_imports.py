@@ -25,6 +25,7 @@ ORDER = [
     "config",
     "control",
     "session",
+    "fleets",
     "doctor",
     "testing",
     "cli",

@@ -11,9 +11,8 @@ import attrs
 import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
+from rlprof.fleets import Track, leader
 from rlprof.schedule import Agenda
-from rlprof.session._follow import leader
-from rlprof.session._track import Track
 from rlprof.types import Launch, Target
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew
