@@ -54,11 +54,24 @@ def main() -> None:
                 if loses_a_node and step == 2:
                     cluster.remove_node(nodes[1], allow_graceful=False)
                     refs = refs[::2]
+                    for actor in actors[1::2]:
+                        _wait_until_gone(actor)
                 totals.append(ray.get(refs if len(refs) == 2 else refs[::2]))
     out["totals"] = totals
     print("OUT", json.dumps(out))
     ray.shutdown()
     cluster.shutdown()
+
+
+def _wait_until_gone(actor) -> None:
+    """Workers outlive their raylet for a while; Ray takes seconds to see it."""
+    while True:
+        try:
+            ray.get(actor.pid.remote(), timeout=5)
+        except ray.exceptions.RayActorError:
+            return
+        except ray.exceptions.GetTimeoutError:
+            continue
 
 
 def _node(actor: object) -> str:

@@ -54,7 +54,7 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config)
     with rlprof_ray.Fleet(config(steps=[2])) as fleet:
         fleet.attach(actor=[actor])
         for step in fleet.steps((1, 2)):
-            before = actor.update.remote(step, 0.2)
+            before = actor.update.remote(step, 3)
             with fleet.phase("update"):
                 ray.get(actor.update.remote(step, 0.05))
             ray.get(before)
@@ -62,7 +62,7 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config)
     spans = {s.step: s for s in rlprof.read(fleet.run_dir).spans() if s.process.startswith("actor")}
     assert list(spans) == [2]
     took = (spans[2].end_ns - spans[2].start_ns) / 1e9
-    assert 0.05 <= took < 0.2
+    assert 0.05 <= took < 3
 
 
 def test_whole_steps_are_recorded_with_the_phases_inside(ray, spawn, config):

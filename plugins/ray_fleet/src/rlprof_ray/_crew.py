@@ -120,7 +120,7 @@ class Crew:
         except ray.exceptions.RayActorError as exc:
             words = str(exc).strip().splitlines() or [type(exc).__name__]
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):
-                member.gone = f"the actor is gone: {words[0]}"
+                member.gone = f"the actor is gone: {type(exc).__name__}: {words[0]}"
             if ask.what != "close":
                 self.miss(member, ask.window, ask.what, f"{type(exc).__name__}: {words[0]}")
             return
