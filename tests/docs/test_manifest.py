@@ -170,6 +170,7 @@ def _live(config, monkeypatch):
     with rlprof.open(
         config(tool="costly", roles=roles, limits=limits, steps=[2, 3, 9]), role="actor"
     ) as prof:
+        prof.scribe._learn(prof._tracks[0]._uses[0])
         prof.attach({"name": "good"})
         prof.attach({}, replica=1)  # one without a name, so that its start fails
         train(prof, [1, 2])

@@ -52,7 +52,7 @@ def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
                 if cost.has_other_options:
                     reasons.append(f"{use.name} was recorded with other options there")
             rest = {name: took_s for name, took_s in windows.items() if name not in figures}
-            found = cache.setdefault(f"{use.name} {use.asked}", _measured(use)) if rest else ""
+            found = _once(use, cache) if rest else ""
             if isinstance(found, str):
                 reasons += [f"no estimate of {use.name}: {found}"] if found else []
                 continue
@@ -120,6 +120,14 @@ def _guessed(
         role, use.name, name, seconds(took_s), f"{guess['slowdown']:.1f} x",
         size(round(guess["bytes"])), seconds(guess["stop_s"]),
     )  # fmt: skip
+
+
+def _once(use: ToolUse, cache: dict[str, Calibration | str]) -> Calibration | str:
+    """Measure *use*, unless another role uses it with the same options."""
+    key = f"{use.name} {use.asked}"
+    if key not in cache:
+        cache[key] = _measured(use)
+    return cache[key]
 
 
 def _measured(use: ToolUse) -> Calibration | str:

@@ -97,7 +97,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask, then follow what becomes of it."""
     recorded = the_live_run(Path(args.path))
-    config = _config_of(recorded)
+    config = load_config(recorded.config)  # which `run.json` keeps
     request = _request(args, recorded, config)
     control.check(request, config)
     meant = [p for p in recorded.processes if p.state == "running" and _is_meant(p, request)]
@@ -114,11 +114,6 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"\nnot waiting any more; the request stands: rlprof ls {recorded.path}")
         return 130
-
-
-def _config_of(recorded: Run) -> Config:
-    """Make the run's config again from what `run.json` keeps of it."""
-    return load_config(recorded.config)
 
 
 def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control.Request:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof.session import calibration
 from rlprof.session._pressure import lighter
 from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
@@ -85,7 +84,7 @@ class Instruments:
         took_s = self._took_s(window.phase)
         if use.name in self._estimated or took_s is None:
             return None
-        found = calibration.known(use)
+        found = self._means.scribe.cost_of(use)
         if found is None:
             return None
         self._estimated.add(use.name)

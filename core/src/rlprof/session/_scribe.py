@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rlprof.config import Limits, ToolUse
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
+    from rlprof.session.calibration import Calibration
 
 _TICK_S = 1.0
 _EXPORT_TICK_S = 0.2
@@ -40,6 +41,10 @@ _STUCK_S = 10.0
 """A helper thread that has not moved for so long waits for a run folder that does not answer."""
 _MOST_SPANS = 200_000
 """Kept in memory while the run folder takes none; more are counted and dropped."""
+
+
+def _named(use: ToolUse) -> str:
+    return f"{use.name} {use.asked}"
 
 
 class Scribe:
@@ -73,7 +78,8 @@ class Scribe:
         self._tickets: deque[threading.Event] = deque()
         self.exports = Exports(limits.export_timeout_s, self.discard)
         self._unmeasured: deque[ToolUse] = deque()
-        self._measuring: subprocess.Popen[bytes] | None = None
+        self._measuring: tuple[ToolUse, subprocess.Popen[bytes]] | None = None
+        self._costs: dict[str, Calibration] = {}
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._is_late = False
@@ -113,6 +119,10 @@ class Scribe:
     def measure(self, uses: Iterable[ToolUse]) -> None:
         """Have measured what tools cost, if that is not known on this host."""
         self._unmeasured.extend(uses)
+
+    def cost_of(self, use: ToolUse) -> Calibration | None:
+        """Say what a tool costs, if that is known by now; asks no file, for steps call it."""
+        return self._costs.get(_named(use))
 
     def flush(self) -> None:
         """Wait until what was left is on disk, but not for a run folder that does not answer."""
@@ -188,12 +198,28 @@ class Scribe:
             self.spent = self._add_up()
 
     def _measure(self) -> None:
-        """Measure one tool after the other."""
-        if self._measuring is not None and self._measuring.poll() is None:
-            return
-        self._measuring = None
-        if self._unmeasured:
-            self._measuring = calibration.begin(self._unmeasured.popleft())
+        """Measure one tool after the other, and keep what is known."""
+        if self._measuring is not None:
+            use, process = self._measuring
+            if process.poll() is None:
+                return
+            self._measuring = None
+            self._learn(use)
+        for _ in range(len(self._unmeasured)):
+            use = self._unmeasured.popleft()
+            begun = calibration.begin(use)
+            if begun is not None:
+                self._measuring = use, begun
+                return
+            if not self._learn(use):  # another process is at it
+                self._unmeasured.append(use)
+
+    def _learn(self, use: ToolUse) -> bool:
+        """Keep what is known of *use*; say whether no more will be."""
+        found = calibration.known(use)
+        if found is not None:
+            self._costs[_named(use)] = found
+        return not calibration.is_awaited(use)
 
     def _look(self) -> None:
         """Say it if somebody has removed the run folder: writing to open files goes on silently."""
@@ -202,8 +228,9 @@ class Scribe:
 
     def _last_turn(self) -> None:
         if self._measuring is not None:
-            self._measuring.kill()
-            self._measuring.wait()
+            _, process = self._measuring
+            process.kill()
+            process.wait()
         self._look()
         with suppress(OSError):
             self._write_spans()

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,11 +53,17 @@ class Calibration:
 def file_of(use: ToolUse) -> Path:
     """Name the file that keeps what is known of *use*."""
     module = use.plugin.__module__
-    packages = metadata.packages_distributions().get(module.partition(".")[0], [])
-    versions = [f"{name} {metadata.version(name)}" for name in sorted(set(packages))]
+    versions = _versions(module.partition(".")[0])
     what = [module, use.plugin.__qualname__, json.dumps(use.asked, sort_keys=True, default=str)]
     key = hashlib.sha256("\n".join([*what, *versions, sys.version]).encode()).hexdigest()[:24]
     return own_folder(Path(tempfile.gettempdir())) / "calibration" / f"{use.name}-{key}.json"
+
+
+@cache
+def _versions(package: str) -> tuple[str, ...]:
+    """Name the distributions that bring *package*; a tenth of a second, for all are looked at."""
+    packages = metadata.packages_distributions().get(package, [])
+    return tuple(f"{name} {metadata.version(name)}" for name in sorted(set(packages)))
 
 
 def known(use: ToolUse) -> Calibration | None:
@@ -72,6 +79,11 @@ def known(use: ToolUse) -> Calibration | None:
 def can_be_measured(use: ToolUse) -> bool:
     """Whether the tool says what to measure it with, and another process can import it."""
     return hasattr(use.plugin, "sample") and use.plugin.__module__ != "__main__"
+
+
+def is_awaited(use: ToolUse) -> bool:
+    """Whether there is something to know of *use* that nobody has found out yet."""
+    return can_be_measured(use) and not file_of(use).exists()
 
 
 def begin(use: ToolUse) -> subprocess.Popen[bytes] | None:
