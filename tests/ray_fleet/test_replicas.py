@@ -117,5 +117,5 @@ def test_a_rank_outside_every_replica_is_an_error_before_the_run(config):
 
 def test_an_unknown_way_is_refused_at_once():
     """The error lists the ways there are."""
-    with pytest.raises(ValueError, match="expected object, methods or actor:ATTRIBUTE"):
+    with pytest.raises(ValueError, match="expected object, url, methods or actor:ATTRIBUTE"):
         Replica(None, via="telepathy")

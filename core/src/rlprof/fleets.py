@@ -7,7 +7,8 @@ a `Follower`, and knows by its `Leader` when nobody is left to close a window.
 
 from __future__ import annotations
 
+from rlprof.session._begin import DRIVER
 from rlprof.session._follow import Follower, Leader, leader
 from rlprof.session._track import Track
 
-__all__ = ["Follower", "Leader", "Track", "leader"]
+__all__ = ["DRIVER", "Follower", "Leader", "Track", "leader"]

@@ -174,6 +174,8 @@ class Demand:
     phases: tuple[str, ...] | None = None
     first: int = 0
     """No step before this one."""
+    ranks: tuple[int, ...] | None = None
+    """Global ranks; None: all of them."""
 
 
 class Agenda:

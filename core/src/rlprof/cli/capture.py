@@ -21,7 +21,8 @@ from rlprof.schedule import LAST_STEP
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof.rundir import Process, Run
+    from rlprof.rundir import Run
+    from rlprof.types import Target
 
 _TICK_S = 0.5
 _DONE = ("whole", "partial", "empty", "failed", "lost")
@@ -100,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(recorded.config)  # which `run.json` keeps
     request = _request(args, recorded, config)
     control.check(request, config)
-    meant = [p for p in recorded.processes if p.state == "running" and _is_meant(p, request)]
-    if not meant and request.role not in {r for r, own in config.roles.items() if own.engine}:
+    meant = _meant(recorded, request)
+    if not meant:
         raise RunError(f"{recorded.path}: {_nobody(recorded, request)}")
     control.write(recorded.path, request)
     what = "1 step" if request.next == 1 else f"{request.next} steps"
@@ -193,12 +194,32 @@ def _options(pairs: list[str], names: list[str], faults: list[str]) -> dict[str,
     return options
 
 
-def _is_meant(process: Process, request: control.Request) -> bool:
-    return process.target.role == request.role and request.includes(process.target.rank)
+def _meant(recorded: Run, request: control.Request) -> set[Target]:
+    """Say who is asked: processes, and what was attached to one."""
+    live = {process.name for process in recorded.processes if process.state == "running"}
+    found = {
+        one.target
+        for one in recorded.attached
+        if one.process in live
+        and one.role == request.role
+        and any(map(request.includes, one.ranks))
+    }
+    return found | {
+        one.target
+        for one in recorded.processes
+        if one.name in live
+        and one.target.role == request.role
+        and request.includes(one.target.rank)
+    }
 
 
 def _nobody(recorded: Run, request: control.Request) -> str:
-    live = sorted(str(p.target) for p in recorded.processes if p.state == "running")
+    running = [process for process in recorded.processes if process.state == "running"]
+    names = {process.name for process in running}
+    live = sorted({
+        *(str(process.target) for process in running),
+        *(str(one.target) for one in recorded.attached if one.process in names),
+    })  # fmt: skip
     shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
     ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
     return f"nobody to ask for {request.role}, {ranks} (going on: {shown or 'none'})"

@@ -78,6 +78,26 @@ class Limits:
     """How long the helper process may take for one window."""
 
 
+def _at_least_one(_: Any, __: Any, value: float) -> None:
+    if not 1 < value <= 1e6:
+        raise ValueError(f"expected more than 1 and at most 1e6, got {value:g}")
+
+
+def _count(_: Any, __: Any, value: int) -> None:
+    if not 1 <= value <= 1000:
+        raise ValueError(f"expected 1 to 1000, got {shown(value)}")
+
+
+@attrs.frozen
+class SlowStep:
+    """When a step is slow enough for the next one to be recorded."""
+
+    times: float = attrs.field(default=2.0, validator=_at_least_one)
+    """It took longer than so many times the median of the steps before it."""
+    most: int = attrs.field(default=3, validator=_count)
+    """How often that happens in a run, at most."""
+
+
 def _folder(_: Any, __: Any, value: str | None) -> None:
     if value is None:
         return
@@ -156,6 +176,8 @@ class Config:
     """Options by engine."""
     limits: Limits = Limits()
     """What profiling may cost."""
+    slow_step: SlowStep | None = None
+    """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
     calibrate: bool = True
     """Measure once a host, in a process of its own at lowest priority, what a tool costs, so that
     the log can estimate a window before it opens."""

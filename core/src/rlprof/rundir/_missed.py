@@ -22,6 +22,8 @@ def with_missed(captures: Iterable[CaptureResult], stories: Iterable[Story]) -> 
         for miss in story.missed:
             key = miss.target, miss.window, miss.tool
             if key not in places:
+                if not miss.is_fault:
+                    continue
                 places[key] = len(told)
                 told.append(_never_begun(story.name, miss))
             own = told[places[key]]
@@ -41,7 +43,7 @@ def _never_begun(process: str, miss: Missed) -> CaptureResult:
         applied={},
         unsupported={},
         artifacts=(),
-        request="",
+        request=miss.request,
         notes=(),
         opened_ns=miss.mono,
         closed_ns=None,

@@ -128,6 +128,7 @@ def read(path: str | Path) -> Run:
         captures=tuple(captures),
         skipped=tuple(skipped),
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
+        attached=tuple(one for story in stories.values() for one in story.attached.values()),
         missing=(*_missing(expected, processes), *_unattached(config, stories.values())),
         problems=tuple(problems),
     )
@@ -169,7 +170,7 @@ def _no_run(path: Path) -> str:
 
 def _unattached(config: Mapping[str, Any], stories: Iterable[Story]) -> Iterator[Target]:
     """Name an engine of each role that is to be recorded through one, and has none."""
-    roles, attached = config.get("roles"), set().union(*(story.engines for story in stories))
+    roles, attached = config.get("roles"), {role for story in stories for role, _ in story.attached}
     if not isinstance(roles, dict) or config.get("steps") in (None, "none"):
         return
     for role, own in roles.items():

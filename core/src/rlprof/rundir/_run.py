@@ -93,6 +93,19 @@ class Answer:
 
 
 @attrs.frozen
+class Attached:
+    """An engine that was attached to a process, or an actor to the driver of a fleet."""
+
+    role: str
+    target: Target
+    """What its captures are of; one actor may be attached under several roles."""
+    ranks: tuple[int, ...]
+    """The global ranks it holds."""
+    process: str
+    """Whose windows it is recorded in, and who answers requests for it."""
+
+
+@attrs.frozen
 class Run:
     """A run folder, read at one moment."""
 
@@ -106,6 +119,7 @@ class Run:
     skipped: tuple[Skipped, ...]
     answers: tuple[Answer, ...]
     """To requests made while it ran, in the order of their ids."""
+    attached: tuple[Attached, ...]
     missing: tuple[Target, ...]
     """Targets the config asks for of which nothing was written."""
     problems: tuple[str, ...]

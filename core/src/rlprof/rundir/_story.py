@@ -7,13 +7,14 @@
 | `clock_offset` | how far another's clock is ahead, by who drives a fleet  | when it is measured |
 | `configuring` | `configure` is called in the process                    | before it           |
 | `configured`  | it returned; if it raised: error                        | after it            |
-| `attached` | an engine was attached: the ranks it holds                 | when it is          |
+| `attached` | an engine was attached, or an actor of a fleet: its ranks  | when it is          |
 | `opened`   | a tool is about to record a window, with its options       | before `start`      |
 | `started`  | `start` returned: seconds, applied, unsupported            | after it            |
 | `closed`   | `stop` returned: seconds, and the reason if closed early   | after it            |
 | `failed`   | a hook raised, overran or was not called: hook, error      | when it happens     |
 | `artifact` | a file exists                                              | after `export`      |
 | `exported` | `export` returned: seconds                                 | after its artifacts |
+| `late`     | how late a member of a fleet did what its driver asked     | when it has         |
 | `missed`   | what a member of a fleet did not do, told by its driver    | when it is known    |
 | `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
 | `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
@@ -39,7 +40,7 @@ from rlprof.rundir._clock import unbroken
 from rlprof.rundir._fields import known
 from rlprof.rundir._offsets import Offset
 from rlprof.rundir._process import Here, is_alive
-from rlprof.rundir._run import Answer, CaptureResult, Process, Skipped
+from rlprof.rundir._run import Answer, Attached, CaptureResult, Process, Skipped
 from rlprof.types import Artifact, Clock, Target, Window
 
 if TYPE_CHECKING:
@@ -132,6 +133,9 @@ class Missed:
     tool: str
     note: str
     mono: int
+    request: str = ""
+    is_fault: bool = True
+    """Whether there should have been a capture if there is none."""
 
 
 class Story:
@@ -152,8 +156,7 @@ class Story:
         self.dropped = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
         self._problems: list[str] = []
-        self.engines: set[str] = set()
-        """The roles of engines that were attached."""
+        self.attached: dict[tuple[str, Target], Attached] = {}
 
     def tell(self, line: dict[str, Any]) -> None:
         """Take one line."""
@@ -249,7 +252,9 @@ class Story:
     def _on_attached(self, line: dict[str, Any]) -> None:
         target = _target(line)
         if target is not None:
-            self.engines.add(target.role)
+            role = str(line.get("role") or target.role)
+            ranks = tuple(int(rank) for rank in line.get("ranks") or ())
+            self.attached[role, target] = Attached(role, target, ranks, self.name)
 
     def _on_problem(self, line: dict[str, Any]) -> None:
         self._problems.append(str(line["reason"]))
@@ -318,11 +323,20 @@ class Story:
     def _on_clock_offset(self, line: dict[str, Any]) -> None:
         self.offsets.append(Offset.of_line(line))
 
+    def _on_late(self, line: dict[str, Any]) -> None:
+        hook, tool, late_s = str(line["hook"]), str(line["tool"]), float(line["seconds"])
+        target = _target(line)
+        if target is not None:
+            what = {"start": "began", "stop": "ended"}.get(hook, f"{hook} came")
+            note = f"{what} {late_s:.1f} s after it was asked to: it was busy"
+            mono = int(line["mono"])
+            self.missed.append(Missed(target, _window(line), tool, note, mono, is_fault=False))
+
     def _on_missed(self, line: dict[str, Any]) -> None:
         target, window, note = _target(line), _window(line), f"{line['hook']}: {line['error']}"
         if target is not None:
-            said = Missed(target, window, str(line["tool"]), note, int(line["mono"]))
-            self.missed.append(said)
+            request, mono = str(line.get("request") or ""), int(line["mono"])
+            self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
 
     def _on_dropped(self, line: dict[str, Any]) -> None:
         self.dropped += int(line["spans"])

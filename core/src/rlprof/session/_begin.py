@@ -47,8 +47,19 @@ _RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
 """Where launchers say the global rank and the world size: torchrun, Slurm, Open MPI."""
 
+DRIVER = "driver"
+"""The role of a fleet's driver: it need not be named to open the windows of the others."""
+
 _DRIVEN = ("torch", "torch-npu", "ray", "vllm", "sglang")
 """Distributions whose versions matter to who reads a profile."""
+
+
+@attrs.frozen
+class Followed:
+    """The run of a session that follows, and how its windows are opened."""
+
+    run: Path
+    any_thread: bool
 
 
 def begin(
@@ -58,11 +69,11 @@ def begin(
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
     *,
-    run: Path | None = None,
+    followed: Followed | None = None,
 ) -> Session | Off:
     """Check everything, loudly; then open, and survive whatever goes wrong with that.
 
-    With a *run* the session follows: it joins that run, and somebody else opens its windows.
+    With a *followed* run the session joins that one, and somebody else opens its windows.
     """
     wanted = None if role is None else [role]
     checked, tools = check_config(config, roles=wanted)
@@ -88,7 +99,9 @@ def begin(
             raise RlprofError(
                 "rlprof.open: a session is open in this process; close it first (a process has one)"
             )
-        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, run), failed)
+        opened = boundary.call(
+            "open", lambda: _open(checked, target, uses, boundary, followed), failed
+        )
     finally:
         if is_mine:
             _opening.release()
@@ -114,7 +127,7 @@ def _target(
             raise ConfigError([f"{name}: expected a whole number, got {value!r}"])
     if type(role) is not str:
         raise ConfigError([f"role: expected a name, got {role!r}"])
-    if role not in config.roles:
+    if role not in config.roles and role != DRIVER:
         names = ", ".join(config.roles)
         message = "role %r is not in the config (there: %s): it writes spans only"
         write_log(logging.WARNING, message, role, names)
@@ -139,7 +152,7 @@ def _open(
     target: Target,
     uses: tuple[ToolUse, ...],
     boundary: Boundary,
-    followed: Path | None,
+    followed: Followed | None,
 ) -> Session:
     """Join the run, start the helper thread, and let the tools warm up where a window is due."""
     header = {
@@ -149,7 +162,7 @@ def _open(
     }
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
-    run = _joined(config, target, header, followed)
+    run = _joined(config, target, header, None if followed is None else followed.run)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
@@ -158,7 +171,8 @@ def _open(
     def means(tick: Callable[[], None]) -> Means:
         quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
         scribe = Scribe(run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick)
-        return Means(target, here, run, scratch, limits, boundary, scribe)
+        any_thread = followed is not None and followed.any_thread
+        return Means(target, here, run, scratch, limits, boundary, scribe, any_thread)
 
     session = Session(config, boundary, means, listens=followed is None)
     scribe = session.scribe

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof.session._pressure import lighter
 from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rlprof.config import ToolUse
+    from rlprof.schedule import Demand
     from rlprof.session._link import Link
     from rlprof.session._means import Means
     from rlprof.types import Target, Window
@@ -45,10 +48,17 @@ class Instruments:
                 self._recorders[use.name] = recorder
             self._recorders[use.name].take(use)
 
-    def prepared(self, uses: Sequence[ToolUse], window: Window, request: str) -> OpenWindow:
+    def prepared(
+        self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
+    ) -> OpenWindow:
         """Make all of *uses* ready for *window*; whoever gets it starts it."""
+        request = "" if demand is None else demand.id
         recorders = [self._prepared(use, window, request) for use in uses]
         return OpenWindow(window, recorders)
+
+    def keys(self, _: Demand | None) -> list[dict[str, Any]]:
+        """Write whom lines of the manifest are about: an engine, or the process that writes."""
+        return [{}] if self._link is None else [{"target": attrs.asdict(self._target)}]
 
     def watch(self) -> None:
         """Say it, from another thread, if a hook on the working thread does not return."""

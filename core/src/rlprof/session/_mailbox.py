@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from typing import TYPE_CHECKING
 
 from rlprof import control
 from rlprof.config import check_config
@@ -40,39 +38,44 @@ class Mailbox:
             except ConfigError as exc:
                 means.boundary.tell("request", "; ".join(exc.faults))
                 continue
-            for track in self._tracks():
-                if track.target.role == request.role and self._is_meant(request, track):
-                    self._answer(request, track, means)
+            self.take(request, means)
+
+    def take(self, request: control.Request, means: Means) -> None:
+        """Hand one request to the tracks that are meant."""
+        for track in self._tracks():
+            if track.target.role == request.role and self._is_meant(request, track):
+                self._answer(request, track, means)
 
     def _is_meant(self, request: control.Request, track: Track) -> bool:
         return any(request.includes(rank) for rank in track.ranks)
 
     def _answer(self, request: control.Request, track: Track, means: Means) -> None:
-        said: dict[str, Any] = {"request": request.as_data()}
-        if track.link is not None:
-            said["target"] = attrs.asdict(track.target)
-        kind = "tool" if track.link is None else "engine"
+        asked = request.as_data()
+        everyone = track.keys(Demand(request.id, request.next, ranks=request.ranks))
         try:
             control.check(request, self._config)
             data = control.as_config(request, self._config)
             checked, tools = check_config(data, roles=[request.role])
-            uses = [use for use in tools[request.role] if use.kind == kind]
+            uses = [use for use in tools[request.role] if use.kind in track.kinds]
         except ConfigError as exc:
-            means.scribe.tell("request", **said, error="; ".join(exc.faults))
+            for key in everyone:
+                means.scribe.tell("request", request=asked, **key, error="; ".join(exc.faults))
             means.boundary.tell(f"request {request.id}", "; ".join(exc.faults))
             return
         if not uses:  # the role is recorded through its engines, or by its processes' tools, alone
             return
         late = track.too_late(request.at)
+        for key in everyone:
+            means.scribe.tell("request", request=asked, **key, error=late)
         if late:
-            means.scribe.tell("request", **said, error=late)
             means.boundary.say(f"request {request.id}: {late}", logging.WARNING)
             return
         role = checked.roles[request.role]
-        demand = Demand(request.id, request.next, checked.mode, role.phases, request.at)
         if not means.scratch.exists():
             means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        track.ask(demand, uses)
-        means.scribe.tell("request", **said, error="")
+        track.ask(
+            Demand(request.id, request.next, checked.mode, role.phases, request.at, request.ranks),
+            uses,
+        )
         steps = f"the next {request.next} step(s)"
         means.boundary.say(f"request {request.id} of {request.by or os.getuid()}: {steps}")

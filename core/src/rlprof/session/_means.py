@@ -28,3 +28,5 @@ class Means:
     limits: Limits
     boundary: Boundary
     scribe: Scribe
+    any_thread: bool = False
+    """Windows are opened on a thread beside those that work."""

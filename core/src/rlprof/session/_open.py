@@ -53,21 +53,25 @@ def follow(
     world_size: int,
     coordinates: Mapping[str, int] | None = None,
     leader: Leader | None = None,
+    any_thread: bool = False,
 ) -> Follower:
     """Open the session of a process whose windows somebody else opens: a fleet's driver.
 
     It joins the run folder *run*, records what the config chooses of *role* and *rank*, and
     waits to be told. Once *leader*, who tells it, has ended, it closes what is open by itself.
+    *any_thread*: it is told on a thread beside those that work, so that a tool which records the
+    thread it is started on is refused.
     """
     from pathlib import Path
 
-    from rlprof.session._begin import begin
+    from rlprof.session._begin import Followed, begin
     from rlprof.session._follow import Follower
 
     config = _given(config)
     if config is None:
         return Follower(Off(), leader)
-    session = begin(config, role, rank, world_size, coordinates, run=Path(run).absolute())
+    followed = Followed(Path(run).absolute(), any_thread)
+    session = begin(config, role, rank, world_size, coordinates, followed=followed)
     return Follower(session, leader)
 
 

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
 """What core looks for in a Recording; each may be left out."""
 
+NEEDS_A_THREAD = (
+    "it records the thread it is started on, and this process is async or threaded: windows are "
+    "opened beside its work; use a tool that records the process, or have its calls come one by one"
+)
+
 
 @attrs.define
 class _Instance:
@@ -100,7 +105,7 @@ class Recorder:
 
         def call() -> None:
             self._caller.timed("configure", hook, _nothing, here=here)
-            _check_runs_on(instance.plugin)
+            _check_runs_on(instance.plugin, any_thread=self._means.any_thread)
 
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)
@@ -280,11 +285,13 @@ def _odd_recording(recording: Any) -> str:
     return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
 
 
-def _check_runs_on(plugin: Any) -> None:
-    """Raise unless *plugin*, which is configured, says a word that core knows."""
+def _check_runs_on(plugin: Any, *, any_thread: bool) -> None:
+    """Raise unless *plugin*, which is configured, can be started where it will be."""
     runs_on, words = getattr(plugin, "runs_on", "thread"), get_args(RunsOn)
     if runs_on not in words:
         raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
+    if any_thread and runs_on == "thread":
+        raise PluginError(NEEDS_A_THREAD)
 
 
 def _nothing() -> None:

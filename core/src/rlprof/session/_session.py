@@ -24,6 +24,7 @@ from rlprof.session._boundary import survives
 from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope
 from rlprof.session._shortfall import shortfall
+from rlprof.session._slow import SlowSteps
 
 if TYPE_CHECKING:
     import asyncio
@@ -75,6 +76,9 @@ class Session:
         self._has_misstepped = False
         self._mailbox: Mailbox | None = None
         self.means = means(self._tick)
+        self._slow: SlowSteps | None = None
+        if listens and config.slow_step is not None:
+            self._slow = SlowSteps(config.slow_step)
         if listens:
             self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
 
@@ -274,7 +278,9 @@ class Session:
             "step", f"step {step}", self._step_ns, time.monotonic_ns(), step,
             threading.get_ident(), self._step_id, None, 0, None,
         ))  # fmt: skip
-        self._took_ns[None] = time.monotonic_ns() - self._step_ns
+        took_ns = self._took_ns[None] = time.monotonic_ns() - self._step_ns
+        if self._slow is not None and not any(track.has_captured(step) for track in self._tracks):
+            self._slow.ended(step, took_ns / 1e9)
         for track in self._tracks:
             track.end_step(step, self._occurrences)
 
@@ -302,6 +308,9 @@ class Session:
         for watch in self.watchers:
             watch()
         if self._mailbox is not None and not self._is_closed:
+            if self._slow is not None:
+                for request in self._slow.requests(self._config):
+                    self._mailbox.take(request, self.means)
             self._mailbox.look(self.means)
 
     # How it is made, and unmade in a forked child

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.schedule import Demand
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
-    from rlprof.schedule import Agenda, Demand, Schedule
+    from rlprof.schedule import Agenda, Schedule
     from rlprof.session._instruments import Instruments
     from rlprof.session._link import Link
     from rlprof.session._means import Means
@@ -37,10 +39,13 @@ class Track:
         *,
         link: Link | None = None,
         ranks: tuple[int, ...] = (),
+        kinds: tuple[str, ...] = (),
     ) -> None:
         self.target = target
         self.ranks = ranks or (target.rank,)
         """The global ranks it holds."""
+        self.kinds = kinds or ("tool" if link is None else "engine",)
+        """The kinds of plugins that record it."""
         self.agenda = agenda
         self.link = link
         self._means = means
@@ -92,6 +97,10 @@ class Track:
     def is_recording(self) -> bool:
         """Whether a window is open and its tools record."""
         return self._open is not None and self._open.is_recording
+
+    def has_captured(self, step: int) -> bool:
+        """Whether something of *step* was recorded."""
+        return self._captured_step == step
 
     # Steps and phases
 
@@ -175,6 +184,7 @@ class Track:
     def record(self, window: Window, uses: Sequence[ToolUse] | None, request: str) -> str:
         """Open *window*, which somebody else has decided on; say why not, or nothing."""
         if uses is not None:
+            uses = [use for use in uses if use.kind in self.kinds]
             self._instruments.take(uses)
         if self._open is not None:
             return f"the window {self._open.window.id} was still open"
@@ -185,7 +195,7 @@ class Track:
             return ""
         if self._means.scribe.over_budget:
             return f"limits.bytes {self._means.limits.bytes:,} is reached"
-        self._begin(window, chosen, request, None)
+        self._begin(window, chosen, Demand(request, 1) if request else None, None)
         return ""
 
     def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:
@@ -199,16 +209,20 @@ class Track:
         while window.id in self._used:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self._captured_step = step
-        self._begin(window, uses, "" if self._demand is None else self._demand.id, owner)
+        self._begin(window, uses, self._demand, owner)
 
     def _begin(
-        self, window: Window, uses: Sequence[ToolUse], request: str, owner: Scope | None
+        self,
+        window: Window,
+        uses: Sequence[ToolUse],
+        demand: Demand | None,
+        owner: Scope | None,
     ) -> None:
         with self._edge:
             if self._open is not None:
                 return
             self._used.add(window.id)
-            self._open = self._instruments.prepared(uses, window, request)
+            self._open = self._instruments.prepared(uses, window, demand)
             self._open.owner = owner
             self._means.scribe.clock()
             self._means.scribe.flush()
@@ -276,13 +290,15 @@ class Track:
 
     def _skip(self, step: int, reason: str) -> None:
         said: Mapping[str, Any] = {} if self._demand is None else {"request": self._demand.id}
-        self._means.scribe.tell("skipped", **self._key, step=step, reason=reason, **said)
+        for key in self.keys(self._demand):
+            self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
         self._means.boundary.tell("skipped", f"step {step}: {reason}")
 
     def _tell_served(self, demand: Demand, error: str = "") -> None:
         steps = self._served.pop(demand.id, [])
-        self._means.scribe.tell("served", **self._key, request=demand.id, steps=steps, error=error)
+        for key in self.keys(demand):
+            self._means.scribe.tell("served", **key, request=demand.id, steps=steps, error=error)
 
-    @property
-    def _key(self) -> dict[str, Any]:
-        return {} if self.link is None else {"target": attrs.asdict(self.target)}
+    def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
+        """Write whom lines about the track, or about a demand, are about."""
+        return self._instruments.keys(demand)

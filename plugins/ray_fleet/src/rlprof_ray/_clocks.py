@@ -51,12 +51,14 @@ def measure(members: Iterable[Member], own_boot_id: str) -> list[dict[str, Any]]
     lines = [_line(reading, process="") for reading in hosts.values()]
     for reading in first:
         host = hosts.get(reading.boot_id)
+        reading.member.offset_ns = 0 if host is None else host.offset_ns
         is_alike = abs(reading.offset_ns) <= reading.bound_ns if host is None else (
             reading.agrees(host)
         )  # fmt: skip
         if not is_alike:
             rounds = [one for _ in range(_ROUNDS) for one in _ask([reading.member])]
             own = min([reading, *rounds], key=lambda one: one.bound_ns)
+            reading.member.offset_ns = own.offset_ns
             lines.append(_line(own, process=own.process))
     return lines
 

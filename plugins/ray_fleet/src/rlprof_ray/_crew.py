@@ -6,6 +6,7 @@ it could not, is named in the driver's manifest; the others go on, and so does t
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof.config import ToolUse
-    from rlprof.types import Window
+    from rlprof.schedule import Demand
+    from rlprof.types import Target, Window
     from rlprof_ray._inside import Answer
     from rlprof_ray._member import Ask, Member
 
 _NOW = 0.0
+_LATE_S = 0.25
+"""Who begins or ends a window later than this is said to be late."""
+
+
+@attrs.frozen
+class Place:
+    """A member as one role has it; an actor may stand in several."""
+
+    target: Target
+    ranks: tuple[int, ...]
+    """The global ranks it holds."""
+    member: Member
+    is_chosen: bool
+    """Whether the config asks for it; who is not may still be asked for in the run."""
+
+    def includes(self, demand: Demand | None) -> bool:
+        """Whether it is to be recorded: by the config, or by a demand."""
+        if demand is None:
+            return self.is_chosen
+        return demand.ranks is None or any(rank in demand.ranks for rank in self.ranks)
 
 
 class Crew:
@@ -29,14 +51,17 @@ class Crew:
 
     def __init__(self, role: str, means: Any, config: Mapping[str, Any]) -> None:
         self.role = role
-        self.members: list[Member] = []
+        self.places: list[Place] = []
         self.tools: tuple[str, ...] = ()
         self.means = means
         self._config = config
         self._asks: list[Ask] = []
+        self._requests: dict[str, str] = {}
+        """By window: the request it is due to."""
+        self._turn = threading.Lock()  # the helper thread takes answers, too
 
     def __len__(self) -> int:
-        return len(self.members)
+        return len(self.places)
 
     # What the driver's track calls
 
@@ -45,12 +70,21 @@ class Crew:
         if not self.tools:
             self.tools = tuple(use.name for use in uses)
 
-    def prepared(self, uses: Sequence[ToolUse], window: Window, request: str) -> FarWindow:
-        """Return the window that opens on all members."""
+    def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
+        """Write whom lines about the role, or about a demand, are about."""
+        return [
+            {"target": attrs.asdict(place.member.hello.target)}
+            for place in self.places
+            if place.includes(demand)
+        ]
+
+    def prepared(self, uses: Sequence[ToolUse], window: Window, demand: Demand | None) -> FarWindow:
+        """Return the window that opens on all members that are meant."""
         tools = tuple(use.name for use in uses)
-        return FarWindow(
-            self, window, tools, self._with_options(uses) if request else None, request
-        )
+        places = [place for place in self.places if place.includes(demand)]
+        config = None if demand is None else self._with_options(uses)
+        request = self._requests[window.id] = "" if demand is None else demand.id
+        return FarWindow(self, places, window, tools, config=config, request=request)
 
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""
@@ -61,30 +95,47 @@ class Crew:
         limits = self.means.limits
         self.settle(self._asks, within_s=limits.stop_timeout_s)
         within_s = limits.export_timeout_s + limits.stop_timeout_s
-        self.ask([member.leave(within_s) for member in self.members if not member.gone])
+        members = {place.member.id: place.member for place in self.places}.values()
+        self.ask([
+            member.leave(within_s) for member in members if member.has_entered and not member.gone
+        ])  # fmt: skip
         self.settle(self._asks, within_s=within_s)
 
     # What windows and the fleet call
 
+    def enter(self, members: Sequence[Member]) -> None:
+        """Have those follow that do not yet; each has the time a tool has to warm up."""
+        within_s = self.means.limits.configure_timeout_s
+        self.ask([
+            member.enter(within_s) for member in members if not (member.has_entered or member.gone)
+        ])  # fmt: skip
+
+    def expect(self, demands: Sequence[Demand]) -> None:
+        """Have those follow that demands will need, before their windows open."""
+        for demand in demands:
+            self.enter([place.member for place in self.places if place.includes(demand)])
+
     def ask(self, asks: Sequence[Ask]) -> None:
         """Remember questions that are on their way."""
-        self._asks += asks
+        with self._turn:
+            self._asks += asks
 
-    def settle(self, asks: Sequence[Ask], *, within_s: float) -> None:
+    def settle(self, asks: Sequence[Ask] | None = None, *, within_s: float) -> None:
         """Take answers for up to *within_s*; who has not answered by its deadline is named once."""
         import ray
 
         until = time.monotonic() + within_s
-        waited = list(asks)
+        waited = list(self._asks if asks is None else asks)
         while waited:
             left = max(0.0, until - time.monotonic())
             refs = [ask.ref for ask in waited]
             done, _ = ray.wait(refs, num_returns=len(refs), timeout=left)
             there = set(done)
-            for ask in [ask for ask in waited if ask.ref in there]:
-                waited.remove(ask)
-                self._asks = [other for other in self._asks if other is not ask]
-                self._take(ask)
+            answered = [ask for ask in waited if ask.ref in there]
+            waited = [ask for ask in waited if ask.ref not in there]
+            for ask in answered:
+                if self._is_mine_to_take(ask):
+                    self._take(ask)
             if left <= 0:
                 break
         now = time.monotonic()
@@ -95,6 +146,12 @@ class Crew:
                 limit = f"{ask.what}_timeout_s" if ask.what != "close" else "export_timeout_s"
                 self.miss(ask.member, ask.window, ask.what, f"was not answered within {limit}")
 
+    def _is_mine_to_take(self, ask: Ask) -> bool:
+        with self._turn:
+            mine = any(other is ask for other in self._asks)
+            self._asks = [other for other in self._asks if other is not ask]
+        return mine
+
     def miss(
         self, member: Member, window: Window | None, hook: str, error: str,
         tools: Sequence[str] | None = None,
@@ -104,7 +161,9 @@ class Crew:
         for tool in tools or self.tools:
             if window is not None:
                 key = {"target": target, "window": attrs.asdict(window), "tool": tool}
-                self.means.scribe.tell("missed", **key, hook=hook, error=error)
+                request = self._requests.get(window.id, "")
+                said = {"request": request} if request else {}
+                self.means.scribe.tell("missed", **key, hook=hook, error=error, **said)
             elif hook == "configure":
                 self.means.scribe.tell("configured", target=target, tool=tool, error=error)
         self.means.boundary.tell(f"{member.name}.{hook}", error)
@@ -129,13 +188,29 @@ class Crew:
             self.miss(member, ask.window, ask.what, f"{type(cause).__name__}: {cause}"[:500])
             return
         if answer.is_new:  # it was restarted: the next window finds it ready
-            self.ask([member.enter(self.means.limits.configure_timeout_s)])
+            member.has_entered = False
+            self.enter([member])
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
+        elif ask.window is not None:
+            self._say_if_late(ask, answer)
+
+    def _say_if_late(self, ask: Ask, answer: Answer) -> None:
+        """Say how long a member's own work has kept it from the edge of the window."""
+        began_ns = answer.at_ns - ask.member.offset_ns - round(answer.seconds * 1e9)
+        late_s = (began_ns - ask.sent_ns) / 1e9
+        if ask.window is None or late_s < _LATE_S:
+            return
+        for tool in self.tools:
+            key = {"target": attrs.asdict(ask.member.hello.target), "tool": tool}
+            self.means.scribe.tell(
+                "late", **key, window=attrs.asdict(ask.window), hook=ask.what,
+                seconds=round(late_s, 3),
+            )  # fmt: skip
 
     def _with_options(self, uses: Sequence[ToolUse]) -> Mapping[str, Any]:
         """Write the config that a request is; the members check it like any."""
-        own = dict(self._config["roles"][self.role])
+        own = dict(self._config["roles"].get(self.role, {}))
         own.pop("tool", None)
         options = {use.name: dict(use.asked) for use in uses}
         own |= {"tool": [use.name for use in uses if use.kind == "tool"], "options": options}

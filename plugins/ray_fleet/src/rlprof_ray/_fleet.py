@@ -11,25 +11,23 @@ import attrs
 import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
-from rlprof.fleets import Track, leader
+from rlprof.fleets import DRIVER, Track, leader
 from rlprof.schedule import Agenda
 from rlprof.types import Launch, Target
+from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
-from rlprof_ray._crew import Crew
+from rlprof_ray._crew import Crew, Place
 from rlprof_ray._inside import Hello
-from rlprof_ray._member import Member
-from rlprof_ray._replica import Methods, Replica, numbered
+from rlprof_ray._member import Member, is_ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
     from rlprof.config import Config
+    from rlprof_ray._attach import Given
 
 T = TypeVar("T")
-
-DRIVER = "driver"
-"""The role of the driver; a config may name it, to have it recorded too."""
 
 log = logging.getLogger("rlprof")
 
@@ -51,10 +49,7 @@ class Fleet:
             return
         checked, self._uses = check_config(given)
         self._config = checked
-        roles = {DRIVER: attrs.evolve(next(iter(checked.roles.values())), ranks=()),
-                 **checked.roles} if checked.roles else checked.roles  # fmt: skip
-        self.session = rlprof.open(attrs.evolve(checked, roles=roles), role=DRIVER, rank=0,
-                                   world_size=1)  # fmt: skip
+        self.session = rlprof.open(checked, role=DRIVER, rank=0, world_size=1)
 
     @property
     def run_dir(self) -> Any:
@@ -80,115 +75,105 @@ class Fleet:
         env["env_vars"] = {**found.env, **env.get("env_vars", {})}
         return attrs.evolve(found, runtime_env=env)
 
+    @property
+    def env(self) -> dict[str, str]:
+        """What makes a process part of this run that is no actor, such as one of torchrun."""
+        return {} if self.run_dir is None else {"RLPROF_RUN": str(self.run_dir)}
+
     def attach(self, **roles: Sequence[Any]) -> None:
         """Take live actors and replicas, by role: `attach(actor=actors, rollout=[Replica(e)])`.
 
         Their classes need no change. An actor that is given under two roles is one process, and is
         captured once. Raise ConfigError for what cannot work.
         """
-        if self._config is None or isinstance(self.session, rlprof.Off):
+        if self._config is None or not isinstance(self.session, rlprof.Session):
             return
-        faults: list[str] = []
-        for role in roles:
-            if role not in self._config.roles:
-                there = ", ".join(self._config.roles)
-                log.warning("role %r is not in the config (there: %s): not recorded", role, there)
-        chosen = {role: given for role, given in roles.items() if role in self._config.roles}
-        for role, given in chosen.items():
-            world = len(given)
-            if self._config.roles[role].engine is not None:
-                world = max((max(one.ranks or (0,)) for one in numbered(given)), default=0) + 1
-            beyond = [rank for rank in self._config.roles[role].ranks or () if rank >= world]
-            if beyond:
-                faults.append(
-                    f"roles.{role}.ranks: rank {beyond[0]} does not exist among {world} ranks"
-                )
-        if faults:
-            raise ConfigError(faults)
-        for role, given in chosen.items():
-            if self._config.roles[role].engine is None:
-                self._add(role, list(enumerate(given)), len(given))
-            else:
-                self._add_replicas(role, numbered(given))
-
-    def _add(self, role: str, given: list[tuple[int, Any]], world: int) -> None:
-        own = self._config.roles[role]  # type: ignore[union-attr]
-        hellos = [
-            (actor, self._hello(Target(role, rank, world)))
-            for rank, actor in given
-            if own.includes(rank)
+        asked = self._config.roles
+        found = {role: listed(role, given, asked.get(role)) for role, given in roles.items()}
+        told = [
+            fault
+            for role, given in found.items()
+            if role in asked
+            for fault in faults(role, given, asked[role], self._uses[role])
         ]
-        self._enlist(role, hellos, range(world))
+        if told:
+            raise ConfigError(told)
+        for role, given in found.items():
+            if role not in asked:
+                there = ", ".join(asked)
+                message = "role %r is not in the config (there: %s): recorded on request only"
+                log.warning(message, role, there)
+            self._reach(role, [one for one in given if not one.is_member])
+            self._enlist(role, [one for one in given if one.is_member], self.session)
+
+    def _reach(self, role: str, given: Sequence[Given]) -> None:
+        """Attach engines that the driver reaches by itself."""
+        for one in given:
+            target = one.target
+            self.session.attach(
+                one.handle, role=role, replica=target.replica or 0, ranks=one.ranks,
+                coordinates=target.coordinates,
+            )  # fmt: skip
+
+    def _enlist(self, role: str, given: Sequence[Given], session: rlprof.Session) -> None:
+        """Have actors follow, all at once; each has the time a tool has to warm up."""
+        if not given:
+            return
+        crew = self._crews.get(role) or self._new_crew(role, given, session)
+        own = None if self._config is None else self._config.roles.get(role)
+        tell = session.scribe.tell
+        for one in given:
+            member = Member(one.handle, self._hello(role, one))
+            member = self._known.setdefault(member.id, member)
+            is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
+            crew.places.append(Place(member.hello.target, one.ranks, member, is_chosen))
+            target = member.hello.target
+            tell("attached", role=role, target=attrs.asdict(target), ranks=list(one.ranks))
+        within_s = session.means.limits.configure_timeout_s
+        crew.enter([place.member for place in crew.places if place.is_chosen])
+        crew.settle(within_s=within_s)
+        self._read_clocks()
 
     def _read_clocks(self) -> None:
         """Say in the manifest how far the members' clocks are ahead."""
-        if isinstance(self.session, rlprof.Session) and self._known:
+        if isinstance(self.session, rlprof.Session):
             means = self.session.means
-            for line in measure(self._known.values(), means.here.boot_id):
+            there = [member for member in self._known.values() if member.has_entered]
+            for line in measure(there, means.here.boot_id):
                 means.scribe.tell("clock_offset", **line)
 
-    def _add_replicas(self, role: str, replicas: list[Replica]) -> None:
-        own = self._config.roles[role]  # type: ignore[union-attr]
-        world = max((max(one.ranks or (0,)) for one in replicas), default=0) + 1
-        config = self._config.as_data()  # type: ignore[union-attr]
-        if own.tool is None:  # those of the run are for training; a server is recorded if asked
-            config["roles"] = {**config["roles"], role: {**config["roles"][role], "tool": []}}
-        hellos = []
-        for number, one in enumerate(replicas):
-            ranks = one.ranks or ()
-            if not any(own.includes(rank) for rank in ranks):
-                continue
-            if one.attribute is None:
-                handle = Methods(one.handle) if one.via == "methods" else one.handle
-                self.session.attach(
-                    handle, role=role, replica=number, ranks=ranks, coordinates=one.coordinates
-                )
-                continue
-            target = Target(role, ranks[0], world, replica=number, coordinates=one.coordinates)
-            hello = attrs.evolve(
-                self._hello(target), config=config, attribute=one.attribute, ranks=ranks
-            )
-            hellos.append((one.handle, hello))
-        self._enlist(role, hellos, [rank for one in replicas for rank in one.ranks or ()])
-
-    def _enlist(self, role: str, hellos: list[tuple[Any, Hello]], ranks: Iterable[int]) -> None:
-        """Have actors follow, all at once; each has the time a tool has to warm up."""
-        if not hellos or isinstance(self.session, rlprof.Off) or self._config is None:
-            return
-        crew = self._crews.get(role) or self._new_crew(role, tuple(ranks))
-        asks = []
-        for actor, hello in hellos:
-            member = Member(actor, hello)
-            known = self._known.setdefault(member.id, member)
-            crew.members.append(known)
-            if known is member:
-                asks.append(member.enter(self._config.limits.configure_timeout_s))
-        crew.ask(asks)
-        crew.settle(asks, within_s=self._config.limits.configure_timeout_s)
-        self._read_clocks()
-
-    def _new_crew(self, role: str, ranks: tuple[int, ...]) -> Crew:
-        config, session = self._config, self.session
+    def _new_crew(self, role: str, given: Sequence[Given], session: rlprof.Session) -> Crew:
+        config = self._config
         assert config is not None  # noqa: S101 -- for mypy: who is off enlists nobody
-        assert isinstance(session, rlprof.Session)  # noqa: S101
-        crew = self._crews[role] = Crew(role, session.means, config.as_data())
-        target = Target(role, 0, max(ranks) + 1)
+        means = session.means
+        crew = self._crews[role] = Crew(role, means, config.as_data())
+        own = config.roles.get(role)
+        is_server = own is not None and own.engine is not None and own.tool is None
+        kinds = ("engine",) if is_server else ("tool", "engine")
         track = Track(
-            target,
+            Target(role, 0, given[0].target.world_size),
             Agenda(config.schedule(role)),
-            session.means,
+            means,
             crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
-            ranks=ranks,
+            ranks=tuple(rank for one in given for rank in one.ranks),
+            kinds=kinds,
         )
         session.add(track)
-        own = config.roles[role]
-        is_server = own.engine is not None and own.tool is None
-        track.adopt([use for use in self._uses[role] if use.kind == "engine" or not is_server])
+        session.watchers.append(lambda: crew.expect(track.waiting))
+        track.adopt([use for use in self._uses.get(role, ()) if use.kind in kinds])
         return crew
 
-    def _hello(self, target: Target) -> Hello:
+    def _hello(self, role: str, one: Given) -> Hello:
+        """Say what a member must know; the tools of the run are for training, not for servers."""
         assert self._config is not None  # noqa: S101 -- who is off enlists nobody
-        return Hello(self._config.as_data(), str(self.run_dir), target, leader())
+        config = self._config.as_data()
+        own = self._config.roles.get(role)
+        if one.attribute is not None and own is not None and own.tool is None:
+            config["roles"] = {**config["roles"], role: {**config["roles"][role], "tool": []}}
+        return Hello(
+            config, str(self.run_dir), one.target, leader(),
+            attribute=one.attribute, ranks=one.ranks, any_thread=not is_ordered(one.handle),
+        )  # fmt: skip
 
     # The words of a single process
 

@@ -45,6 +45,8 @@ class Hello:
     attribute: str | None = None
     """The attribute that is a rollout engine."""
     ranks: tuple[int, ...] = ()
+    any_thread: bool = False
+    """Windows are opened on a thread beside those that work."""
 
 
 @attrs.frozen
@@ -74,6 +76,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
             world_size=target.world_size,
             coordinates=target.coordinates,
             leader=hello.leader,
+            any_thread=hello.any_thread,
         )
     follower = _followers[hello.run]
     if hello.attribute is not None:

@@ -19,6 +19,11 @@ _SYSTEM = "_ray_system"
 """A concurrency group every actor has: what is called in it waits for no other call."""
 
 
+def is_ordered(actor: Any) -> bool:
+    """Whether its calls come one by one, in the order they were made."""
+    return not getattr(actor, "_ray_allow_out_of_order_execution", False)
+
+
 @attrs.define(eq=False)
 class Ask:
     """One question to one member, on its way."""
@@ -28,6 +33,8 @@ class Ask:
     ref: Any
     deadline: float
     window: Window | None
+    sent_ns: int
+    """When it was sent, by the driver's wall clock."""
     is_late: bool = False
 
 
@@ -48,7 +55,11 @@ class Member:
         """What it was asked and has not answered within its time."""
         self.window: Window | None = None
         """The window that is open on it, as far as is known here."""
-        self.is_ordered = not getattr(actor, "_ray_allow_out_of_order_execution", False)
+        self.has_entered = False
+        """Whether it was asked to open its session."""
+        self.offset_ns = 0
+        """How far its wall clock is ahead of the driver's."""
+        self.is_ordered = is_ordered(actor)
 
     @property
     def id(self) -> str:
@@ -62,6 +73,7 @@ class Member:
 
     def enter(self, within_s: float) -> Ask:
         """Have it open its session."""
+        self.has_entered = True
         return self._ask("configure", within_s, None, _inside.enter, self.hello)
 
     def begin(self, wanted: Wanted, within_s: float) -> Ask:
@@ -91,8 +103,9 @@ class Member:
     def _ask(
         self, what: str, within_s: float, window: Window | None, function: Any, *args: Any
     ) -> Ask:
+        sent_ns = time.time_ns()
         ref = self._call(function, *args)
-        return Ask(self, what, ref, time.monotonic() + within_s, window)
+        return Ask(self, what, ref, time.monotonic() + within_s, window, sent_ns)
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         call = self.actor.__ray_call__

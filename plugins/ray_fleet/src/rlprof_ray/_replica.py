@@ -20,11 +20,12 @@ def _ranks(value: Iterable[int] | None) -> tuple[int, ...] | None:
 class Replica:
     """One rollout engine.
 
-    *handle* is, by *via*: `object` the engine as its plugin wants it, an object of this process or
-    an address; `actor:NAME` an actor that keeps the engine in its attribute NAME; `methods` an
-    actor whose methods are those the plugin calls. *ranks* are the global ranks it holds; by
-    default replicas hold one after another, as many as tensor, pipeline and data parallel sizes
-    in *coordinates* make: `{"tp": 2, "pp": 1, "dp": 1}`.
+    *handle* is, by *via*: `object` the engine as its plugin wants it, an object of this process;
+    `url` its address; `actor:NAME` an actor that keeps the engine in its attribute NAME;
+    `methods` an actor whose methods are those the plugin calls.
+
+    *ranks* are the global ranks it holds; by default replicas hold one after another, as many as
+    tensor, pipeline and data parallel sizes in *coordinates* make: `{"tp": 2, "pp": 1, "dp": 1}`.
     """
 
     handle: Any
@@ -34,8 +35,9 @@ class Replica:
 
     @via.validator
     def _check(self, _: Any, value: str) -> None:
-        if value not in ("object", "methods") and not value.startswith("actor:"):
-            raise ValueError(f"via: expected object, methods or actor:ATTRIBUTE, got {value!r}")
+        if value not in ("object", "url", "methods") and not value.startswith("actor:"):
+            expected = "object, url, methods or actor:ATTRIBUTE"
+            raise ValueError(f"via: expected {expected}, got {value!r}")
 
     @property
     def attribute(self) -> str | None:

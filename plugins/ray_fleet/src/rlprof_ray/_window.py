@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rlprof_ray._inside import Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlprof.types import Window
-    from rlprof_ray._crew import Crew
+    from rlprof_ray._crew import Crew, Place
     from rlprof_ray._member import Ask, Member
 
 
@@ -24,8 +24,10 @@ class FarWindow:
     def __init__(
         self,
         crew: Crew,
+        places: Sequence[Place],
         window: Window,
         tools: tuple[str, ...],
+        *,
         config: Mapping[str, Any] | None,
         request: str,
     ) -> None:
@@ -33,6 +35,7 @@ class FarWindow:
         self.owner: Any = None
         self.is_recording = False
         self._crew = crew
+        self._places = places
         self._tools = tools
         self._config = config
         self._request = request
@@ -47,7 +50,8 @@ class FarWindow:
         phases = () if self.owner is None else (self.owner.name,)
         wanted = Wanted(self.window, phases, self._config, self._request)
         asks: list[Ask] = []
-        for member in self._crew.members:
+        self._crew.enter([place.member for place in self._places])
+        for member in [place.member for place in self._places]:
             why = self._why_not(member)
             if why:
                 self._crew.miss(member, self.window, "start", why, self._tools)

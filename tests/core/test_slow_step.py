@@ -1,0 +1,88 @@
+"""Slow steps ask for a recording of the next one, a bounded number of times."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from rlprof.config import load_config
+from rlprof.errors import ConfigError
+from rlprof.session._slow import SlowSteps
+
+
+def watched(config, seconds, **rule):
+    """Let steps take *seconds*; return the steps that were found slow, by what is said of them."""
+    checked = load_config(config(slow_step=rule))
+    slow = SlowSteps(checked.slow_step)
+    for step, took_s in enumerate(seconds):
+        slow.ended(step, took_s)
+    return [request.by for request in slow.requests(checked)]
+
+
+def test_a_slow_step_has_the_next_one_recorded(config):
+    """It is asked for like any request, and says in the manifest what it is due to."""
+    given = config(steps="none", slow_step={"times": 50.0}, roles={"actor": {"ranks": "all"}})
+    with rlprof.open(given) as prof:
+        for step in prof.steps(range(10)):
+            if step == 7:  # the steps before are as good as nothing
+                prof._step_ns -= 10**9
+            prof.scribe._wake.set()
+            prof.scribe.flush()
+            with prof.phase("rollout"):
+                pass
+
+    run = rlprof.read(prof.run_dir)
+    (answer,) = run.answers
+    assert answer.state == "served"
+    assert answer.asked["by"].startswith("rlprof: step 7 took 1")
+    assert {answer.id} == {capture.request for capture in run.captures}
+    assert answer.steps[0] in (8, 9)
+
+
+def test_what_is_slow_is_measured_by_the_median(config):
+    """One slow step does not make the next one usual; a new pace becomes usual in time."""
+    steady = [1.0] * 6
+
+    assert watched(config, [*steady, 1.9, 1.9]) == []
+    assert watched(config, [*steady, 2.1, 1.0]) == [
+        "rlprof: step 6 took 2.1 s, 2.1 times the median of 1 s"
+    ]
+    assert len(watched(config, [*steady, *[9.0] * 60], most=1)) == 1
+
+
+def test_the_first_steps_tell_no_pace(config):
+    """What compiles and warms up is slow, and no reason to record anything."""
+    assert watched(config, [60.0, 1.0, 1.0, 30.0, 1.0]) == []
+
+
+def test_slow_steps_are_recorded_a_bounded_number_of_times(config):
+    """A run that has become slow for good is not recorded for good."""
+    told = watched(config, [*[1.0] * 20, *[9.0] * 10], most=2)
+
+    assert len(told) == 2
+
+
+def test_a_step_that_is_recorded_is_no_measure(config):
+    """Recording takes time of its own."""
+    with rlprof.open(config(steps=[7], slow_step={})) as prof:
+        for step in prof.steps(range(10)):
+            with prof.phase("rollout"):
+                if step == 7:
+                    prof._step_ns -= 10**12
+            prof.scribe.flush()
+
+    assert rlprof.read(prof.run_dir).answers == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        ({"times": 1}, "slow_step.times: expected more than 1"),
+        ({"most": 0}, "slow_step.most: expected 1 to 1000"),
+        (2, "slow_step: expected keys and values"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_a_fault_of_the_config(config, rule, fault):
+    """It names the key and what was expected."""
+    with pytest.raises(ConfigError, match=fault):
+        rlprof.open(config(slow_step=rule))

@@ -1,0 +1,152 @@
+"""Requests to a live fleet: the driver reads them, its members record."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof import control
+from rlprof.cli import main
+from rlprof_ray import Replica
+from tests.ray_fleet.actors import AsyncTrainer, Trainer
+from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.test_replicas import ROLES, Server
+
+pytestmark = pytest.mark.slow
+
+
+def ask(fleet, **wanted):
+    """Leave a request and wait until the driver has answered it for all who are meant."""
+    request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
+    control.write(fleet.run_dir, request)
+    for _ in range(200):
+        fleet.session.scribe.hurry()
+        time.sleep(0.05)
+        answers = [a for a in rlprof.read(fleet.run_dir).answers if a.id == request.id]
+        if answers:
+            return answers
+    raise AssertionError("nobody answered")
+
+
+def train(ray, fleet, actors, steps):
+    for step in fleet.steps(steps):
+        with fleet.phase("update"):
+            ray.get([actor.update.remote(step) for actor in actors])
+
+
+def test_members_record_what_the_run_is_asked(ray, spawn, config):
+    """Also those that the config does not choose, and nothing else is recorded."""
+    actors = [spawn(Trainer, rank) for rank in range(3)]
+
+    with rlprof_ray.Fleet(config(steps="none", roles={"actor": {}})) as fleet:
+        fleet.attach(actor=actors)
+        train(ray, fleet, actors, range(2))
+        answers = ask(fleet, ranks=(0, 2), next=2)
+        train(ray, fleet, actors, range(2, 6))
+
+    run = rlprof.read(fleet.run_dir)
+    assert [(a.state, a.target.rank) for a in answers] == [("waiting", 0), ("waiting", 2)]
+    assert [(a.state, a.steps) for a in run.answers] == [("served", (2, 3))] * 2
+    assert [f"{step}/update actor {rank}/3 whole" for step in (2, 3) for rank in (0, 2)] == (
+        rows(fleet)
+    )
+    assert {answers[0].id} == {capture.request for capture in run.captures}
+    assert [process.target.role for process in run.processes] == ["actor", "actor", "driver"]
+
+
+def test_a_request_may_choose_other_options(ray, spawn, config):
+    """They reach the tool in the members, over those of the config."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
+        fleet.attach(actor=[actor])
+        train(ray, fleet, [actor], (1,))
+        ask(fleet, options={"stacks": {"hz": 20}})
+        train(ray, fleet, [actor], (2,))
+
+    first, second = rlprof.read(fleet.run_dir).captures
+    assert {"hz": 20} == {**second.asked} != {**first.asked}
+    assert second.state == "whole"
+
+
+def test_a_request_that_cannot_be_is_refused_by_name(ray, spawn, config):
+    """Each member that was meant has the answer, and nothing is recorded."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
+        fleet.attach(actor=actors)
+        answers = ask(fleet, ranks=None, options={"stacks": {"no_such": 1}})
+
+    assert [answer.state for answer in answers] == ["refused"] * 2
+    assert "no_such" in answers[0].error
+
+
+def test_a_replica_records_what_the_run_is_asked(ray, spawn, config):
+    """An engine in an actor is asked for by the global ranks it holds."""
+    servers = [spawn(Server) for _ in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps="none", roles={"rollout": ROLES["rollout"]})) as fleet:
+        replicas = [Replica(one, via="actor:engine", coordinates={"tp": 2}) for one in servers]
+        fleet.attach(rollout=replicas)
+        ask(fleet, role="rollout", ranks=(3,))
+        for _ in fleet.steps((1,)):
+            with fleet.phase("rollout"):
+                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
+
+    assert rows(fleet) == ["1/rollout rollout replica 1 whole"]
+
+
+def test_the_command_follows_a_fleet(ray, spawn, config, capsys):
+    """`rlprof capture` waits for the members' recordings and shows them."""
+    actors = [spawn(AsyncTrainer, rank) for rank in (0, 1)]
+    codes = []
+
+    with rlprof_ray.Fleet(config(steps="none")) as fleet:
+        fleet.attach(actor=actors)
+        fleet.session.scribe.flush()
+        argv = ["capture", str(fleet.run_dir), "--role", "actor", "--timeout", "60"]
+        asking = threading.Thread(target=lambda: codes.append(main(argv)))
+        asking.start()
+        step = 0
+        while asking.is_alive():
+            train(ray, fleet, actors, [step := step + 1])
+        asking.join()
+
+    out, err = capsys.readouterr()
+    assert codes == [0], out + err
+    assert "actor 0/2: served step" in out
+    assert "actor 1/2: served step" in out
+
+
+def test_a_role_that_is_not_in_the_config_can_be_asked(ray, spawn, config):
+    """It is attached, left alone, and recorded on request with the run's tool."""
+    actor, critic = spawn(Trainer), spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps="none")) as fleet:
+        fleet.attach(actor=[actor], critic=[critic])
+        ask(fleet, role="critic")
+        train(ray, fleet, [actor, critic], (1,))
+
+    assert rows(fleet) == ["1/update critic 0/1 whole"]
+
+
+def test_a_slow_step_has_the_next_one_recorded_on_all_members(ray, spawn, config):
+    """The driver decides for all, so that they record the same step."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps="none", slow_step={"times": 50.0})) as fleet:
+        fleet.attach(actor=actors)
+        train(ray, fleet, actors, range(6))
+        fleet.step(6)
+        fleet.session._step_ns -= 10**11
+        fleet.step(7)
+        fleet.session.scribe.flush()
+        train(ray, fleet, actors, range(8, 10))
+
+    (step,) = {capture.window.start_step for capture in rlprof.read(fleet.run_dir).captures}
+    assert step in (8, 9)
+    assert [f"{step}/update actor {rank}/2 whole" for rank in (0, 1)] == rows(fleet)
