@@ -1,0 +1,167 @@
+"""What a fleet costs: the driver while no window is open, and every member when one is.
+
+`.envs/test/bin/python bench/fleet.py [MEMBERS]`
+
+Members are plain actors with a tool that records nothing. A window asks each of them twice, to start
+and to stop; beside it, in turn, the same actors get two empty calls each. CPU is that of the driver,
+of Ray's own processes and of the actors together, read from /proc. The tool is exported where it
+runs, as tools of a script are: what the helper process of an export costs is another figure.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from _measure import machine, nanoseconds, verdict
+
+os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_raylet_start_wait_time_s": "120"}
+
+import ray
+
+import rlprof
+import rlprof_ray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_ROUNDS = 10
+_WINDOWS = 5
+
+
+class Nothing:
+    """A tool that records nothing, so that what is left is the fleet's."""
+
+    runs_on = "process"
+
+    @rlprof.hookimpl
+    def configure(self) -> None: ...
+
+    @rlprof.hookimpl
+    def start(self) -> None: ...
+
+    @rlprof.hookimpl
+    def stop(self) -> None: ...
+
+    @rlprof.hookimpl
+    def export(self) -> list[Any]:
+        return []
+
+
+class Light:
+    """An actor with next to nothing in it."""
+
+    def __init__(self) -> None:
+        rlprof.register("tool", "nothing", Nothing)
+
+    def empty(self) -> None: ...
+
+
+def cpu_s(pids: list[int]) -> float:
+    """Add up the CPU that processes have used."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks * _TICK_S
+
+
+def family() -> list[int]:
+    """List this process and all below it: Ray, its workers."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                stat = (folder / "stat").read_text(encoding="ascii", errors="replace")
+            except OSError:  # it has just ended
+                continue
+            parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {pid for pid, above in parents.items() if above in found} - found:
+        found |= more
+    return sorted(found)
+
+
+def main() -> int:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+    path = os.pathsep.join(filter(None, sys.path))
+    ray.init(
+        num_cpus=count, include_dashboard=False, log_to_driver=False, logging_level="error",
+        object_store_memory=100 << 20, runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )  # fmt: skip
+    rlprof.register("tool", "nothing", Nothing)
+    actors = [ray.remote(num_cpus=0)(Light).remote() for _ in range(count)]
+    ray.get([actor.empty.remote() for actor in actors])
+    print(f"fleet: {count} members, {machine()}")
+    with tempfile.TemporaryDirectory() as folder:
+        config = {
+            "run_dir": f"{folder}/runs", "scratch_dir": f"{folder}/scratch", "tool": "nothing",
+            "steps": {"every": 1, "first": 10**6}, "roles": {"actor": {"ranks": "all"}},
+        }  # fmt: skip
+        fleet = rlprof_ray.Fleet(config)
+        began = time.perf_counter()
+        fleet.attach(actor=actors)
+        attached_s = time.perf_counter() - began
+        idle = _idle(fleet)
+        extra, window_s = _windows(fleet, actors, family())
+        began = time.perf_counter()
+        fleet.close()
+        closed_s = time.perf_counter() - began
+    ray.shutdown()
+    print(f"  attach {attached_s:.2f} s, close {closed_s:.2f} s")
+    holds = [
+        verdict("a step with a phase, no window: driver", idle / 1000, 20, "us"),
+        verdict("CPU per member and window over two empty calls", extra * 1000, 2, "ms"),
+    ]
+    print(f"  the driver waits {window_s * 1000:.1f} ms for a window of all members to be opened")
+    return 0 if all(holds) else 1
+
+
+def _idle(fleet: rlprof_ray.Fleet) -> float:
+    steps = iter(range(1, 10**6))
+
+    def step() -> None:
+        fleet.step(next(steps))
+        with fleet.phase("update"):
+            pass
+
+    return nanoseconds(step, 1000, 20)
+
+
+def _windows(fleet: rlprof_ray.Fleet, actors: list[Any], pids: list[int]) -> tuple[float, float]:
+    """Open windows and make empty calls in turn; return CPU per member and window, and the wait."""
+    steps = iter(range(10**6, 2 * 10**6))
+    waits = []
+
+    def windows() -> None:
+        for _ in range(_WINDOWS):
+            fleet.step(next(steps))
+            began = time.perf_counter()
+            with fleet.phase("update"):
+                waits.append(time.perf_counter() - began)
+            ray.get([actor.empty.remote() for actor in actors])  # all have answered
+
+    def calls() -> None:
+        for _ in range(_WINDOWS):
+            for _ in range(2):
+                ray.get([actor.empty.remote() for actor in actors])
+            ray.get([actor.empty.remote() for actor in actors])
+
+    def cost(work: Callable[[], None]) -> float:
+        before = cpu_s(pids)
+        work()
+        time.sleep(2.5)  # what the helper threads write comes within two seconds
+        return cpu_s(pids) - before
+
+    both = [(cost(windows), cost(calls)) for _ in range(_ROUNDS)]
+    extra = [ours - theirs for ours, theirs in both[1:]]
+    return sorted(extra)[len(extra) // 2] / len(actors) / _WINDOWS, sorted(waits)[len(waits) // 2]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
