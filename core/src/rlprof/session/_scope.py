@@ -25,7 +25,7 @@ class Scope:
 
     __slots__ = (
         "above", "attributes", "detached", "end_ns", "id", "is_open", "is_phase", "name",
-        "occurrence", "session", "start_ns", "step", "thread",
+        "occurrence", "parent", "session", "start_ns", "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,12 @@ class Scope:
         self.above = above
         self.id = next(session.ids)
         self.step = session.current_step
+        if above is not None:
+            self.parent = above.id
+        elif self.step is not None:  # now: when it ends, it may be another step's turn
+            self.parent = session.step_id
+        else:
+            self.parent = None
         if self.is_phase:
             session.enter_phase(self)
         self.is_open = True
