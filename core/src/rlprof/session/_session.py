@@ -22,8 +22,9 @@ from rlprof.schedule import LAST_STEP
 from rlprof.session import _current
 from rlprof.session._boundary import survives
 from rlprof.session._mailbox import Mailbox
-from rlprof.session._scope import Scope
+from rlprof.session._scope import Scope, noted
 from rlprof.session._shortfall import shortfall
+from rlprof.session._trajectory import Trajectory
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,14 +40,6 @@ if TYPE_CHECKING:
     from rlprof.types import Window
 
 T = TypeVar("T")
-
-
-def _noted(attributes: Any) -> dict[str, Any]:
-    """Copy what a span is given; what is no mapping is kept as it is, under a name of ours."""
-    try:
-        return dict(attributes)
-    except (TypeError, ValueError):
-        return {"attributes": attributes}
 
 
 class Session:
@@ -143,7 +136,15 @@ class Session:
         Spans open no window, and any number may run at a time, in threads and asyncio tasks.
         """
         name = name if type(name) is str else str(name)
-        return Scope(self, name, _noted(attributes) if attributes else None, is_phase=False)
+        return Scope(self, name, noted(attributes) if attributes else None, is_phase=False)
+
+    def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Trajectory:  # noqa: A002 -- what it is
+        """Return the context manager around a trajectory, any number at a time.
+
+        Every span inside it, in whatever task or thread that has its context, has the attribute
+        `trajectory`.
+        """
+        return Trajectory(self, id, attributes)
 
     @survives
     def minibatch(self) -> None:
@@ -255,7 +256,7 @@ class Session:
             return
         self.scribe.span((
             "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
-            scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.attributes,
+            scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip
         if scope.is_phase:
             self._took_ns[scope.name] = scope.end_ns - scope.start_ns
