@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -145,7 +146,7 @@ async def agent(number: int) -> None:
 def test_perfetto_shows_each_of_many_on_a_lane(tmp_path) -> None:
     """Perfetto has every span of 500 loops, where it was, below its parent, on no other's lane."""
     config = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch"),
-              "steps": "none", "roles": {"agent": {}}}  # fmt: skip
+              "steps": "none", "roles": {"agent": {"tool": []}}}  # fmt: skip
 
     async def loops():
         await asyncio.gather(*map(agent, range(500)))
@@ -171,18 +172,13 @@ def test_perfetto_shows_each_of_many_on_a_lane(tmp_path) -> None:
     assert len(found["slices"]) == 500 * 7
     own = defaultdict(set)
     for row in found["slices"]:
-        own[row["trajectory"]].add(
-            row["lane"].split(".")[0].replace("trajectories 1", "trajectories")
-        )
+        lane = row["lane"].removeprefix("trajectories").strip().split(".")[0]
+        own[row["trajectory"]].add(lane or "1")
     assert {1} == {len(lanes) for lanes in own.values()}
     roots = {row["id"]: row for row in found["slices"] if row["name"].startswith("trajectory ")}
     turns = [row for row in found["slices"] if row["name"] == "turn"]
     assert all(roots[turn["parent"]]["trajectory"] == turn["trajectory"] for turn in turns)
-    edges = sorted(
-        edge for row in roots.values() for edge in ((row["ts"], 1), (row["ts"] + row["dur"], -1))
-    )
-    at_a_time, most = 0, 0
-    for _, edge in edges:
-        at_a_time += edge
-        most = max(most, at_a_time)
-    assert most == len({row["lane"] for row in roots.values()})
+    begun = sorted(row["ts"] for row in roots.values())
+    ended = sorted(row["ts"] + row["dur"] for row in roots.values())
+    at_a_time = [n + 1 - bisect_right(ended, start) for n, start in enumerate(begun)]
+    assert max(at_a_time) == len({row["lane"] for row in roots.values()})
