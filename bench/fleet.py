@@ -2,10 +2,10 @@
 
 `.envs/test/bin/python bench/fleet.py [MEMBERS]`
 
-Members are plain actors with a tool that records nothing. A window asks each of them twice, to start
-and to stop; beside it, in turn, the same actors get two empty calls each. CPU is that of the driver,
-of Ray's own processes and of the actors together, read from /proc. The tool is exported where it
-runs, as tools of a script are: what the helper process of an export costs is another figure.
+Members are plain actors with a tool that records nothing. A window asks each of them twice, to
+start and to stop; beside it, in turn, the same actors get two empty calls each. CPU is that of the
+driver, of Ray's own processes and of the actors together, read from /proc. The tool is exported
+where it runs, as tools of a script are: the helper process of an export is another figure.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.fleets import DRIVER, Track, leader
-from rlprof.schedule import Agenda
+from rlprof.schedule import Agenda, Schedule
 from rlprof.types import Launch, Target
 from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
@@ -152,12 +152,13 @@ class Fleet:
         kinds = ("engine",) if is_server else ("tool", "engine")
         track = Track(
             Target(role, 0, given[0].target.world_size),
-            Agenda(config.schedule(role)),
+            Agenda(_schedule(config, role)),
             means,
             crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
             ranks=tuple(rank for one in given for rank in one.ranks),
             kinds=kinds,
         )
+        track.needs_tools = role not in config.roles or config.records(role)
         session.add(track)
         session.watchers.append(lambda: crew.expect(track.waiting))
         track.adopt([use for use in self._uses.get(role, ()) if use.kind in kinds])
@@ -193,6 +194,10 @@ class Fleet:
         """Return the context manager around anything worth a line on the timeline."""
         return self.session.span(name, attributes)
 
+    def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Any:  # noqa: A002 -- what it is
+        """Return the context manager around a trajectory of an agent loop in this process."""
+        return self.session.trajectory(id, attributes)
+
     def close(self) -> None:
         """End step and window, have the members end, wait for their exports."""
         if isinstance(self.session, rlprof.Session) and not self._is_closed:
@@ -210,3 +215,10 @@ class Fleet:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _schedule(config: Config, role: str) -> Schedule:
+    """Say when members of *role* are told of a step; those with spans only, in whole steps."""
+    if role in config.roles and not config.records(role):
+        return Schedule(config.steps, "continuous")
+    return config.schedule(role)
