@@ -228,6 +228,17 @@ def test_check_says_what_each_role_records(rlprof, file):
     assert out == f"{file}: fine\n  actor: torch\n  critic: torch\n"
 
 
+def test_check_says_who_has_spans_only(rlprof, tmp_path):
+    """A role that wants no tool is not a fault, and not an empty line."""
+    file = tmp_path / "agent.yaml"
+    file.write_text("tool: torch\nroles:\n  actor: {}\n  agent: {tool: []}\n")
+
+    code, out, _ = rlprof("check", file)
+
+    assert code == 0
+    assert "  actor: torch\n  agent: spans only\n" in out
+
+
 def test_check_prints_every_fault(rlprof, file):
     """A config that is wrong: every fault with its line on stderr, nothing on stdout, and 1."""
     file.write_text("tool: tocrh\nsteps: 4-2\nroles: {actor: {}}\n")

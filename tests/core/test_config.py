@@ -300,10 +300,7 @@ def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fa
         ),
         ({"roles": {}, "enabled": False}, []),
         ({"tool": []}, ["roles.actor: has no tool; name one here or for the run: tool: torch"]),
-        (
-            {"roles": {"actor": {"tool": []}}},
-            ["roles.actor: has no tool; name one here or for the run: tool: torch"],
-        ),
+        ({"roles": {"actor": {"tool": []}}}, []),
         ({"roles": {"actor": {"tool": [], "engine": "vllm"}}}, []),
         (
             {"tool": 7, "roles": {"actor": {"options": {"torch": {}}}}},
@@ -409,6 +406,16 @@ def test_a_config_tells_its_schedule_by_role():
 
     assert Schedule(parse_steps([2]), "discrete", ("gen",)) == config.schedule("actor")
     assert Schedule() == config.schedule("critic")
+
+
+def test_a_role_without_tools_has_spans_only():
+    """`tool: []` asks for no window, and expects no capture; the tool of the run is others'."""
+    roles = {"actor": {}, "agent": {"tool": []}}
+
+    config = load_config({"tool": "t", "steps": [2], "roles": roles})
+
+    assert Schedule() == config.schedule("agent")
+    assert config.expected() == {"actor": [0]}
 
 
 def test_a_config_tells_whom_it_expects():

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         names = [use.name if use.kind == "tool" else f"engine {use.name}" for use in uses]
         needs = _needs(merge_launches({use.name: use.launch for use in uses}))
         born = f"; processes must be born with {', '.join(needs)}" if needs else ""
-        print(f"  {role}: {', '.join(names)}{born}")
+        print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
     for role in args.role or ():
         if role not in tools:
             print(f"  {role}: not in the config, not recorded (roles: {', '.join(config.roles)})")

@@ -137,7 +137,7 @@ def _check(config: Config, faults: Faults) -> None:
                 "beginning with a letter",
             )
         tool_is_bad = faults.below("tool") or faults.below(join(here, "tool"))
-        if not config.tools_of(name) and role.engine is None and not tool_is_bad:
+        if not config.records(name) and role.tool != () and not tool_is_bad:
             faults.add(here, "has no tool; name one here or for the run: tool: torch")
         if role.phases == ():
             faults.add(

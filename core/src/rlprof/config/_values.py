@@ -105,7 +105,7 @@ class Role:
     phases: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
     """Discrete mode: the phases to record; None: all of them."""
     tool: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
-    """Tools of this role; None: those of the run."""
+    """Tools of this role; None: those of the run; none at all: its spans alone are kept."""
     engine: str | None = None
     """The rollout engine this role is."""
     options: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -175,14 +175,18 @@ class Config:
         return {
             name: "all" if role.ranks is None else list(role.ranks)
             for name, role in self.roles.items()
-            if role.engine is None and self.steps
+            if role.engine is None and self.records(name) and self.steps
         }
 
     def schedule(self, role: str) -> Schedule:
-        """Return when *role* is recorded; never, if it is left out."""
-        if role not in self.roles:
+        """Return when *role* is recorded; never, if it is left out or has spans only."""
+        if role not in self.roles or not self.records(role):
             return Schedule()
         return Schedule(self.steps, self.mode, self.roles[role].phases, self.join_steps)
+
+    def records(self, role: str) -> bool:
+        """Whether anything records *role*; without, it has its spans only."""
+        return bool(self.tools_of(role)) or self.roles[role].engine is not None
 
     def tools_of(self, role: str) -> tuple[str, ...]:
         """Name the tools that record *role*."""
