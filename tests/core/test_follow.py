@@ -91,6 +91,20 @@ def test_a_window_opens_and_closes_as_it_is_told(lead):
     assert spans == [("update", 2)]
 
 
+def test_a_member_has_no_steps_of_its_own(lead):
+    """Its phases have the driver's step and no parent, and no step ends when it closes."""
+    prof, make = lead
+    member = make()
+
+    assert member.ask("begin", rlprof.Window(2, 3)) == ""
+    member.ask("push", "update")
+    member.ask("pop")
+    member.close()
+
+    spans = [s for s in rlprof.read(prof.run_dir).spans() if s.target.rank == 1]
+    assert [(s.name, s.step, s.parent) for s in spans] == [("update", 2, None)]
+
+
 def test_what_cannot_be_done_is_said_and_not_raised(lead):
     """An end without a beginning, and a window that comes twice."""
     prof, make = lead

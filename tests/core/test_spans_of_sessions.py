@@ -66,6 +66,19 @@ def test_thousands_of_tasks_keep_their_own_parents(config):
         assert found[f"request {number}"].parent == found["rollout"].id
 
 
+def test_a_span_belongs_to_the_step_it_began_in(config):
+    """One that ends in a later step has the step and the parent of its own."""
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        request = prof.span("request")
+        request.__enter__()
+        prof.step(2)
+        request.__exit__(None, None, None)
+
+    found = by_name(prof)
+    assert (found["request"].step, found["request"].parent) == (1, found["step 1"].id)
+
+
 def test_threads_write_spans_of_their_own(config):
     """A thread's spans belong to the step, not to the phase of another thread."""
     with rlprof.open(config(steps="none")) as prof:

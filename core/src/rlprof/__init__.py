@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rlprof.session._off import Off
     from rlprof.session._open import follow, launch, open  # noqa: A004 -- rlprof.open, as one says it
     from rlprof.session._session import Session
+    from rlprof.session._spans import span, trajectory
     from rlprof.types import (
         Artifact,
         Capture,
@@ -62,6 +63,7 @@ _HOMES = {
     "session._off": ("Off",),
     "session._open": ("follow", "launch", "open"),
     "session._session": ("Session",),
+    "session._spans": ("span", "trajectory"),
     "types": (
         "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "safe_name",
     ),
@@ -98,6 +100,8 @@ __all__ = [
     "read",
     "register",
     "safe_name",
+    "span",
+    "trajectory",
 ]
 
 

@@ -2,8 +2,9 @@
 
 From what training calls down to what a plugin hears:
 
-`_open` and `_begin` make it · `_session` steps and phases · `_scope` what `with` does · `_annotate`
-functions as phases · `_off` nothing at all
+`_open` and `_begin` make it · `_session` steps and phases · `_scope` what `with` does ·
+`_trajectory` a sample's way through an agent loop · `_annotate` functions as phases · `_spans` for
+who has no session at hand · `_off` nothing at all
 `_track` one target, and when its windows open · `_instruments` what records it · `_window` the
 window that is open · `_recorder` one plugin, guarded · `_caller` on which thread and how long ·
 `_worker` a thread that can be given up · `_link` the way to an engine · `_boundary` what keeps

@@ -8,21 +8,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
+    from typing_extensions import Self
+
 T = TypeVar("T")
 
 
-class _Nothing:
+class Nothing:
     """What `phase` and `span` give when off: one object for all."""
 
     __slots__ = ()
 
-    def __enter__(self) -> _Nothing:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, exc: object, trace: object) -> None:
         return None
 
-    async def __aenter__(self) -> _Nothing:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
@@ -32,7 +34,26 @@ class _Nothing:
         return None
 
 
-NOTHING = _Nothing()
+class NoTrajectory(Nothing):
+    """What `trajectory` gives when off: one object for all."""
+
+    __slots__ = ()
+
+    def turn(self, n: Any, attributes: Mapping[str, Any] | None = None) -> Nothing:
+        return NOTHING
+
+    def request(self, attributes: Mapping[str, Any] | None = None) -> Nothing:
+        return NOTHING
+
+    def tool_call(self, name: Any, attributes: Mapping[str, Any] | None = None) -> Nothing:
+        return NOTHING
+
+    def reward(self, attributes: Mapping[str, Any] | None = None) -> Nothing:
+        return NOTHING
+
+
+NOTHING = Nothing()
+NO_TRAJECTORY = NoTrajectory()
 
 
 class Off:
@@ -50,13 +71,17 @@ class Off:
     def step(self, step: int) -> None:
         """Do nothing."""
 
-    def phase(self, name: str) -> _Nothing:
+    def phase(self, name: str) -> Nothing:
         """Return the shared object that does nothing."""
         return NOTHING
 
-    def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> _Nothing:
+    def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Nothing:
         """Return the shared object that does nothing."""
         return NOTHING
+
+    def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> NoTrajectory:  # noqa: A002 -- what it is
+        """Return the shared object that does nothing."""
+        return NO_TRAJECTORY
 
     def minibatch(self) -> None:
         """Do nothing."""

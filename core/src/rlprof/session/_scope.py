@@ -11,6 +11,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Self
+
     from rlprof.session._session import Session
 
 around: ContextVar[Scope | None] = ContextVar("rlprof_around", default=None)
@@ -24,8 +28,8 @@ class Scope:
     """One phase or one span, from entry to exit."""
 
     __slots__ = (
-        "above", "attributes", "detached", "end_ns", "id", "is_open", "is_phase", "name",
-        "occurrence", "session", "start_ns", "step", "thread",
+        "above", "attributes", "common", "detached", "end_ns", "id", "is_open", "is_phase", "name",
+        "occurrence", "parent", "session", "start_ns", "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -39,9 +43,12 @@ class Scope:
         """True: it does not become the parent of what runs inside it."""
         self.occurrence = 0
         self.above: Scope | None = None
+        self.parent: int | None = None
+        self.common: dict[str, Any] | None = None
+        """Attributes of all that runs inside, never changed: the id of a trajectory."""
         self.is_open = False
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> Self:
         session = self.session
         self.thread = threading.get_ident()
         above = around.get()
@@ -50,6 +57,12 @@ class Scope:
         self.above = above
         self.id = next(session.ids)
         self.step = session.current_step
+        if above is not None:
+            self.parent = above.id
+            if self.common is None:
+                self.common = above.common
+        elif self.step is not None:  # now: when it ends, it may be another step's turn
+            self.parent = session.step_id
         if self.is_phase:
             session.enter_phase(self)
         self.is_open = True
@@ -69,14 +82,28 @@ class Scope:
             self.note("error", getattr(kind, "__name__", "?"))
         self.session.leave(self)
 
-    async def __aenter__(self) -> Scope:
+    async def __aenter__(self) -> Self:
         return self.__enter__()
 
     async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
         self.__exit__(kind, exc, trace)
+
+    def written(self) -> Mapping[str, Any] | None:
+        """Return what its line has for attributes; its own ones come first."""
+        if self.common is None:
+            return self.attributes
+        return self.common if self.attributes is None else self.common | self.attributes
 
     def note(self, key: str, value: Any) -> None:
         """Keep *value* with the span: a number of tokens, the id of a trajectory."""
         if self.attributes is None:
             self.attributes = {}
         self.attributes[key] = value
+
+
+def noted(attributes: Any) -> dict[str, Any]:
+    """Copy what a span is given; what is no mapping is kept as it is, under a name of ours."""
+    try:
+        return dict(attributes)
+    except (TypeError, ValueError):
+        return {"attributes": attributes}

@@ -22,8 +22,9 @@ from rlprof.schedule import LAST_STEP
 from rlprof.session import _current
 from rlprof.session._boundary import survives
 from rlprof.session._mailbox import Mailbox
-from rlprof.session._scope import Scope
+from rlprof.session._scope import Scope, noted
 from rlprof.session._shortfall import shortfall
+from rlprof.session._trajectory import Trajectory
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,14 +40,6 @@ if TYPE_CHECKING:
     from rlprof.types import Window
 
 T = TypeVar("T")
-
-
-def _noted(attributes: Any) -> dict[str, Any]:
-    """Copy what a span is given; what is no mapping is kept as it is, under a name of ours."""
-    try:
-        return dict(attributes)
-    except (TypeError, ValueError):
-        return {"attributes": attributes}
 
 
 class Session:
@@ -67,7 +60,8 @@ class Session:
         """Called by the helper thread, once a second or so."""
         self._config = config
         self._tracks: tuple[Track, ...] = ()
-        self._step_id = 0
+        self.step_id: int | None = None
+        """The span of the step, if it has begun here: who follows has no steps of its own."""
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
         self._took_ns: dict[str | None, int] = {}
@@ -125,8 +119,8 @@ class Session:
         if step == self.current_step:
             return
         self._end_step()
+        self.step_id = next(self.ids)  # first: who reads the step on another thread reads it, too
         self.current_step = step
-        self._step_id = next(self.ids)
         self._occurrences = {}
         for track in self._tracks:
             track.begin_step(step)
@@ -142,7 +136,15 @@ class Session:
         Spans open no window, and any number may run at a time, in threads and asyncio tasks.
         """
         name = name if type(name) is str else str(name)
-        return Scope(self, name, _noted(attributes) if attributes else None, is_phase=False)
+        return Scope(self, name, noted(attributes) if attributes else None, is_phase=False)
+
+    def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Trajectory:  # noqa: A002 -- what it is
+        """Return the context manager around a trajectory, any number at a time.
+
+        Every span inside it, in whatever task or thread that has its context, has the attribute
+        `trajectory`.
+        """
+        return Trajectory(self, id, attributes)
 
     @survives
     def minibatch(self) -> None:
@@ -252,12 +254,9 @@ class Session:
         """Write the span down; close its range, and its window if it has one."""
         if self._is_closed:
             return
-        above = scope.above.id if scope.above is not None else None
-        if above is None and scope.step is not None:
-            above = self._step_id
         self.scribe.span((
             "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
-            scope.step, scope.thread, scope.id, above, scope.occurrence, scope.attributes,
+            scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip
         if scope.is_phase:
             self._took_ns[scope.name] = scope.end_ns - scope.start_ns
@@ -268,11 +267,11 @@ class Session:
 
     def _end_step(self) -> None:
         step, self.current_step = self.current_step, None
-        if step is None:
+        if step is None or self.step_id is None:  # none began here
             return
         self.scribe.span((
             "step", f"step {step}", self._step_ns, time.monotonic_ns(), step,
-            threading.get_ident(), self._step_id, None, 0, None,
+            threading.get_ident(), self.step_id, None, 0, None,
         ))  # fmt: skip
         self._took_ns[None] = time.monotonic_ns() - self._step_ns
         for track in self._tracks:
@@ -288,7 +287,7 @@ class Session:
         """Say why nothing was recorded, where that is because of the steps that were told."""
         if self._has_misstepped or self._mailbox is None:  # told already; or who follows has none
             return
-        outside = bool(self._occurrences) and not self._step_id
+        outside = bool(self._occurrences) and not self.step_id
         reason = shortfall(self._tracks, outside=outside)
         if reason:
             self.scribe.tell("problem", reason=reason)

@@ -1,0 +1,334 @@
+"""Trajectories of an agent loop: each span has the id of the one it is in, and of no other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+import threading
+from collections import Counter
+
+import pytest
+
+import rlprof
+
+
+@rlprof.annotate("call_tool", span=True)
+async def call_tool(seconds):
+    """Do as a tool does, deep below the loop, without a session or a path at hand."""
+    with rlprof.span("connect"):
+        pass
+    await asyncio.sleep(seconds)
+    async with rlprof.span("read", {"bytes": 3}):
+        await asyncio.sleep(0)
+
+
+@rlprof.annotate("score", span=True)
+def score(n):
+    return n % 7
+
+
+async def agent(n, turns=2):
+    """Go through one trajectory; when what happens depends on its number alone."""
+    chance = random.Random(n)  # noqa: S311 -- the same each time
+    async with rlprof.trajectory(n) as path:
+        for turn in range(turns):
+            async with path.turn(turn):
+                async with path.request({"tokens": n}):
+                    await asyncio.sleep(chance.random() / 100)
+                with path.tool_call("search"):
+                    await call_tool(chance.random() / 100)
+        with path.reward() as reward:
+            reward.note("value", await asyncio.to_thread(score, n))
+
+
+def read(prof):
+    return [span for span in rlprof.read(prof.run_dir).spans() if span.kind == "span"]
+
+
+def by_name(prof):
+    return {span.name: span for span in read(prof)}
+
+
+@pytest.mark.slow
+def test_thousands_at_a_time_are_never_mixed(config):
+    """Every span of 5,000 interleaved loops, with calls in threads, has its own id and parent."""
+    count = 5_000
+
+    async def loops():
+        await asyncio.gather(*map(agent, range(count)))
+
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(3)
+        with prof.phase("rollout"):
+            asyncio.run(loops())
+
+    assert prof.scribe.dropped == 0
+    found = read(prof)
+    parents = {span.id: span for span in rlprof.read(prof.run_dir).spans()}
+    shapes = {n: Counter() for n in range(count)}
+    for span in found:
+        parent = parents[span.parent]
+        own, above = span.attributes["trajectory"], parent.attributes.get("trajectory")
+        shapes[own][f"{parent.name} > {span.name}"] += 1
+        assert parent.name == "rollout" or own == above
+        assert (span.step, parent.start_ns <= span.start_ns) == (3, True)
+        assert span.end_ns <= parent.end_ns
+    each = Counter({
+        "rollout > trajectory": 1, "trajectory > turn": 2, "turn > request": 2,
+        "turn > tool_call": 2, "tool_call > call_tool": 2, "call_tool > connect": 2,
+        "call_tool > read": 2, "trajectory > reward": 1, "reward > score": 1,
+    })  # fmt: skip
+    assert [each] * count == list(shapes.values())
+
+
+def test_a_trajectory_is_spans_with_the_attributes_that_say_what_they_are(config):
+    """The turn has its number, the tool its name, and what was given and noted is there, too."""
+    with rlprof.open(config(steps="none")) as prof, prof.trajectory("a", {"prompt": 5}) as path:
+        path.note("outcome", "stop")
+        with path.turn(0, {"model": "m"}), path.request({"tokens": 7}):
+            pass
+        with path.tool_call("search", {"tool": "mine", "trajectory": "b"}), path.reward():
+            pass
+
+    assert {name: dict(span.attributes) for name, span in by_name(prof).items()} == {
+        "trajectory": {"trajectory": "a", "prompt": 5, "outcome": "stop"},
+        "turn": {"trajectory": "a", "turn": 0, "model": "m"},
+        "request": {"trajectory": "a", "tokens": 7},
+        "tool_call": {"trajectory": "a", "tool": "search"},
+        "reward": {"trajectory": "a"},
+    }
+
+
+def test_a_phase_has_the_id_and_a_span_may_have_another(config):
+    """What a span is given itself stands, below it the trajectory's own goes on."""
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        with rlprof.trajectory(1), prof.phase("generate"), prof.span("one", {"trajectory": 17}):
+            with rlprof.span("two"):
+                pass
+        with rlprof.span("after"):
+            pass
+
+    found = {span.name: span for span in rlprof.read(prof.run_dir).spans()}
+    ids = {name: span.attributes.get("trajectory") for name, span in found.items()}
+    assert ids == {
+        "trajectory": 1, "generate": 1, "one": 17, "two": 1, "after": None, "step 1": None,
+    }  # fmt: skip
+
+
+def test_a_trajectory_in_another_has_its_own_id(config):
+    """A sub-agent is another trajectory, whose parent is the one that began it."""
+    with rlprof.open(config(steps="none")) as prof, rlprof.trajectory("outer") as outer:
+        with rlprof.trajectory("inner"), rlprof.span("deep"):
+            with outer.tool_call("shared"):
+                pass
+        with rlprof.span("again"):
+            pass
+
+    spans = {(span.name, span.attributes["trajectory"]): span for span in read(prof)}
+    root, inner = spans["trajectory", "outer"], spans["trajectory", "inner"]
+    assert (inner.parent, spans["deep", "inner"].parent) == (root.id, inner.id)
+    assert (spans["tool_call", "outer"].parent, spans["again", "outer"].parent) == (root.id,) * 2
+
+
+def test_a_task_that_outlives_its_trajectory(config):
+    """What it began before goes on as it was; what it begins after that is of no trajectory."""
+
+    async def late(ended):
+        with rlprof.span("begun before"):
+            await ended.wait()
+            with rlprof.span("inside it"):
+                pass
+        with rlprof.span("begun after"):
+            pass
+
+    async def main():
+        ended = asyncio.Event()
+        async with rlprof.trajectory(1) as path:
+            task = asyncio.create_task(late(ended))
+            await asyncio.sleep(0)
+        async with rlprof.trajectory(2):
+            ended.set()
+            await task
+            with path.reward(), rlprof.span("scored"):  # said to be of the first one
+                pass
+
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        asyncio.run(main())
+
+    found = by_name(prof)
+    ids = {name: span.attributes.get("trajectory") for name, span in found.items()}
+    del ids["trajectory"]
+    assert ids == {
+        "begun before": 1, "inside it": 1, "begun after": None, "reward": 1, "scored": 1,
+    }  # fmt: skip
+    assert found["inside it"].parent == found["begun before"].id
+    step = next(span for span in rlprof.read(prof.run_dir).spans() if span.kind == "step")
+    assert found["begun after"].parent == step.id
+
+
+def test_what_was_cancelled_or_has_failed_says_so(config):
+    """The exception is an attribute of all that it left, and the next trajectory knows of none."""
+
+    async def fails(n, exc):
+        async with rlprof.trajectory(n) as path, path.turn(0):
+            with path.tool_call("search"):
+                if exc:
+                    raise exc
+                await asyncio.sleep(60)
+
+    async def main():
+        waiting = [asyncio.create_task(fails(n, None)) for n in range(50)]
+        failing = [asyncio.create_task(fails(50 + n, ValueError(str(n)))) for n in range(50)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        out = await asyncio.gather(*waiting, *failing, return_exceptions=True)
+        await agent(100, turns=1)
+        return [type(one).__name__ for one in out]
+
+    with rlprof.open(config(steps="none")) as prof:
+        raised = asyncio.run(main())
+
+    assert raised == ["CancelledError"] * 50 + ["ValueError"] * 50
+    errors = {(s.attributes["trajectory"], s.name): s.attributes.get("error") for s in read(prof)}
+    for n, error in enumerate(raised):
+        left = [errors.pop((n, name)) for name in ("trajectory", "turn", "tool_call")]
+        assert left == [error] * 3
+    assert set(errors.values()) == {None}
+
+
+def test_threads_with_a_copy_of_the_context_have_it(config):
+    """One without has no trajectory, but whoever holds the path may say which."""
+
+    def work(name):
+        with rlprof.span(name):
+            pass
+
+    def hold(path):
+        with path.tool_call("search"):
+            work("held")
+        work("let go")
+
+    with rlprof.open(config(steps="none")) as prof, rlprof.trajectory(7) as path:
+        copied = contextvars.copy_context()
+        aims = [(copied.run, work, "copied"), (contextvars.Context().run, hold, path)]
+        for aim, *args in aims:
+            thread = threading.Thread(target=aim, args=args)
+            thread.start()
+            thread.join()
+
+    found = by_name(prof)
+    ids = {name: span.attributes.get("trajectory") for name, span in found.items()}
+    assert ids == {"trajectory": 7, "copied": 7, "tool_call": 7, "held": 7, "let go": None}
+    parents = {name: found[name].parent for name in ("copied", "tool_call")}
+    assert parents == dict.fromkeys(parents, found["trajectory"].id)
+    assert (found["held"].parent, found["let go"].parent) == (found["tool_call"].id, None)
+
+
+def test_items_of_a_generator_are_of_who_takes_them(config):
+    """A generator shares its caller's context: two of them taken in turn are not mixed up."""
+
+    @rlprof.annotate("tokens", span=True)
+    async def tokens(n):
+        for token in range(3):
+            with rlprof.span("token", {"n": n}):
+                await asyncio.sleep(0)
+            yield token
+
+    async def main(n):
+        async with rlprof.trajectory(n):
+            async for _ in tokens(n):
+                with rlprof.span("taken", {"n": n}):
+                    await asyncio.sleep(0)
+
+    async def both():
+        await asyncio.gather(main(0), main(1))
+
+    with rlprof.open(config(steps="none")) as prof:
+        asyncio.run(both())
+
+    inside = [span for span in read(prof) if "n" in span.attributes]
+    assert len(inside) == 12
+    assert all(span.attributes["n"] == span.attributes["trajectory"] for span in inside)
+    assert [s.attributes["trajectory"] for s in read(prof) if s.name == "tokens"] in (
+        [0, 1],
+        [1, 0],
+    )
+
+
+@pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
+def test_results_and_errors_are_the_same_on_and_off(config, is_on):
+    """With a session or without, with and async with, what comes out is the program's own."""
+
+    async def main():
+        async with rlprof.trajectory("t", {"a": 1}) as path:
+            path.note("b", 2)
+            async with path.turn(1, {"c": 3}) as turn, path.request({"d": 4}), path.reward({}):
+                turn.note("tokens", 5)
+            with path.tool_call("search", {"e": 6}), rlprof.span("deep", {"f": 7}) as deep:
+                deep.note("g", 8)
+                await asyncio.sleep(0)
+        with prof.trajectory("u"):
+            raise KeyError("mine")
+
+    with (
+        rlprof.open(config(steps="none") if is_on else None) as prof,
+        pytest.raises(KeyError, match="mine"),
+    ):
+        asyncio.run(main())
+
+    if is_on:
+        names = ["reward", "request", "turn", "deep", "tool_call", "trajectory", "trajectory"]
+        assert names == [span.name for span in read(prof)]
+
+
+def test_off_is_one_object_for_all():
+    """Nothing is made where there is no session: neither spans nor trajectories nor parts."""
+    path = rlprof.trajectory(1, {"a": 1})
+    spans = {rlprof.span("a"), rlprof.span("b", {"c": 1}), path.turn(1), path.request({}),
+             path.tool_call("t"), path.reward()}  # fmt: skip
+
+    assert {rlprof.Off().span("a")} == spans
+    assert {path} == {rlprof.trajectory(2), rlprof.Off().trajectory(3), path.__enter__()}
+
+
+def test_after_the_session_nothing_is_written(config):
+    """A path that is held on to does no harm once the session is closed, in strict mode, too."""
+    with rlprof.open(config(steps="none", strict=True)) as prof:
+        path = prof.trajectory(1)
+        path.__enter__()
+
+    with path.turn(1), rlprof.span("deep"), rlprof.trajectory(2) as other, other.reward():
+        pass
+    path.__exit__(None, None, None)
+
+    assert read(prof) == []
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_odd_ids_and_attributes_never_raise(config, strict):
+    """Whatever is an id is written as well as JSON can."""
+    odd = [None, object(), [1, {}], float("nan"), "\ud800", {}, 2**70]
+
+    with rlprof.open(config(steps="none", strict=strict)) as prof:
+        for one in odd:
+            with rlprof.trajectory(one, one) as path, path.turn(one, 5), path.tool_call(one):
+                pass
+
+    found = Counter(span.name for span in read(prof))
+    assert found == {"trajectory": len(odd), "turn": len(odd), "tool_call": len(odd)}
+    assert all("trajectory" in span.attributes for span in read(prof))
+
+
+def test_a_trajectory_of_an_earlier_session_is_over(config):
+    """One that was never left is not handed on to the next session."""
+    with rlprof.open(config(steps="none")):
+        rlprof.trajectory(1).__enter__()
+
+    with rlprof.open(config(steps="none")) as prof, rlprof.span("anew"):
+        pass
+
+    assert by_name(prof)["anew"].attributes == {}
