@@ -1,7 +1,8 @@
 """The actors of the loop: trainers, rollout replicas, and the agent that stands between.
 
-Ordinary classes, each run in processes of Ray. The engine is a toy that writes words without meaning
-(examples/third_party_engine); what is learned is which key of a calculator to press.
+Ordinary classes. The engine is a toy that writes words without meaning (it is in
+examples/third_party_engine); what is learned is which key of a calculator to press. Only the agent
+has lines of rlprof: they name its trajectories.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+import rlprof
 from mini_engine import Engine
 
 KEYS = {"plus": int.__add__, "minus": int.__sub__, "times": int.__mul__}
@@ -63,7 +65,7 @@ class Trainer:
 
     def weights(self) -> dict[str, torch.Tensor]:
         """Return what the replicas need."""
-        return self.policy.state_dict()
+        return dict(self.policy.state_dict())
 
     def checksum(self) -> str:
         """Return what tells any two sets of parameters apart, to the last bit."""
@@ -113,26 +115,34 @@ class Agent:
         ))  # fmt: skip
 
     async def _answer(self, step: int, number: int, question: str) -> tuple[int, str]:
-        """Ask for a key, press it, and ask for the answer: two turns."""
+        """Ask for a key, press it, and ask for the answer."""
         replica = self.replicas[number % len(self.replicas)]
-        thought, key = await replica.think.remote(question, seed=1000 * step + number)
-        result = press(key, question)
-        return key, await replica.conclude.remote(thought, result)
+        async with rlprof.trajectory(f"{step}-{number}") as path:
+            async with path.turn(0):
+                async with path.request():
+                    seed = 1000 * step + number
+                    thought, key = await replica.think.remote(question, seed)
+                with path.tool_call("calculator"):
+                    result = press(key, question)
+            async with path.turn(1), path.request():
+                return key, await replica.conclude.remote(thought, result)
 
     async def judge(self, step: int, questions: list[str], answers: list[str]) -> list[float]:
         """Reward the answers that are right."""
-        return [
-            reward(question, answer) for question, answer in zip(questions, answers, strict=True)
-        ]
+        return await asyncio.gather(*(
+            self._score(step, number, questions[number], answers[number])
+            for number in range(len(answers))
+        ))  # fmt: skip
+
+    async def _score(self, step: int, number: int, question: str, answer: str) -> float:
+        """Judge one answer, as a reward service would: with a wait."""
+        async with rlprof.trajectory(f"{step}-{number}") as path, path.reward():
+            await asyncio.sleep(0.001)
+            key = list(KEYS).index(question.split()[1])
+            return float(answer.endswith(f" {press(key, question)}"))
 
 
 def press(key: int, question: str) -> int:
     """Type the numbers of *question* into the calculator, with a key between them."""
     left, _, right = question.split()
     return list(KEYS.values())[key](int(left), int(right))
-
-
-def reward(question: str, answer: str) -> float:
-    """Give 1 for an answer that ends with the right number."""
-    key = list(KEYS).index(question.split()[1])
-    return float(answer.split()[-1] == str(press(key, question)))
