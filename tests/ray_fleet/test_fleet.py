@@ -79,6 +79,27 @@ def test_whole_steps_are_recorded_with_the_phases_inside(ray, spawn, config):
     assert spans == ["update"]
 
 
+@pytest.mark.parametrize("kind", ["threaded", "async"])
+def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config, kind):
+    """Ray hands such calls over in any order; phases and windows come as the driver has them."""
+    cls, options = KINDS[kind]
+    actor = spawn(cls, **options)
+    roles = {"actor": {"ranks": "all"}}
+
+    with rlprof_ray.Fleet(config(steps={"every": 1}, mode="continuous", roles=roles)) as fleet:
+        fleet.attach(actor=[actor])
+        for step in fleet.steps(range(5)):
+            for number in range(40):
+                with fleet.phase(f"{step}.{number}"):
+                    pass
+
+    assert rows(fleet) == [f"{step} actor 0/1 whole" for step in range(5)]
+    run = rlprof.read(fleet.run_dir)
+    assert not any(capture.notes for capture in run.captures)
+    found = [(s.name, s.step) for s in run.spans() if s.process.startswith("actor")]
+    assert found == [(f"{step}.{number}", step) for step in range(5) for number in range(40)]
+
+
 def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
     """They are not wrapped at launch, and no session is opened in them."""
     actors = [spawn(Trainer, rank) for rank in range(3)]

@@ -17,7 +17,8 @@ import rlprof
 from rlprof.types import Window
 from rlprof_timeline import Timeline, _timeline
 from rlprof_timeline._lines import encode, nanoseconds, timed
-from rlprof_timeline._spans import Slice, in_rows
+from rlprof_timeline._rows import in_rows
+from rlprof_timeline._spans import Slice
 from tests.perfetto_engine import Summary, query_all, summary
 from tests.timeline.builder import NOW, RunBuilder, Written, as_trace
 
@@ -556,7 +557,7 @@ def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> Non
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_timeline, "in_rows", interrupt)
+    monkeypatch.setattr(_timeline, "rows", interrupt)
     with pytest.raises(KeyboardInterrupt):
         Timeline().export(run=rlprof.read(run.path), out=tmp_path)
 

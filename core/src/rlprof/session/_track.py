@@ -63,6 +63,8 @@ class Track:
         """The step that began last."""
         self.reached = False
         """Whether a step of its own schedule has begun."""
+        self.needs_tools = True
+        """False: windows open without a tool, for members that shall know the step."""
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
@@ -190,7 +192,7 @@ class Track:
 
     def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:
         uses = self._uses if self._demand is None else self._asked[self._demand.id]
-        if window is None or not uses:
+        if window is None or (self.needs_tools and not uses):
             return
         if self._means.scribe.over_budget:
             self._captured_step = window.start_step

@@ -12,7 +12,7 @@ import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.fleets import Track, leader
-from rlprof.schedule import Agenda
+from rlprof.schedule import Agenda, Schedule
 from rlprof.types import Launch, Target
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew
@@ -175,11 +175,12 @@ class Fleet:
         target = Target(role, 0, max(ranks) + 1)
         track = Track(
             target,
-            Agenda(config.schedule(role)),
+            Agenda(_schedule(config, role)),
             session.means,
             crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
             ranks=ranks,
         )
+        track.needs_tools = role not in config.roles or config.records(role)
         session.add(track)
         own = config.roles[role]
         is_server = own.engine is not None and own.tool is None
@@ -208,6 +209,10 @@ class Fleet:
         """Return the context manager around anything worth a line on the timeline."""
         return self.session.span(name, attributes)
 
+    def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Any:  # noqa: A002 -- what it is
+        """Return the context manager around a trajectory of an agent loop in this process."""
+        return self.session.trajectory(id, attributes)
+
     def close(self) -> None:
         """End step and window, have the members end, wait for their exports."""
         if isinstance(self.session, rlprof.Session) and not self._is_closed:
@@ -225,3 +230,10 @@ class Fleet:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _schedule(config: Config, role: str) -> Schedule:
+    """Say when members of *role* are told of a step; those with spans only, in whole steps."""
+    if role in config.roles and not config.records(role):
+        return Schedule(config.steps, "continuous")
+    return config.schedule(role)

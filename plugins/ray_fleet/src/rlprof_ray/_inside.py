@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlprof import Follower, Leader
     from rlprof.types import Target, Window
@@ -57,6 +57,11 @@ class Wanted:
     config: Mapping[str, Any] | None = None
     """The run's, with the options of a request."""
     request: str = ""
+
+
+def after(actor: Any, _: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Call *function*; the argument before it is what Ray has waited for."""
+    return function(actor, *args)
 
 
 def enter(actor: Any, hello: Hello) -> Answer:

@@ -48,6 +48,8 @@ class Member:
         """What it was asked and has not answered within its time."""
         self.window: Window | None = None
         """The window that is open on it, as far as is known here."""
+        self._last: Any = None
+        """What it was asked last, if it has no order of its own."""
         self.is_ordered = not getattr(actor, "_ray_allow_out_of_order_execution", False)
 
     @property
@@ -96,6 +98,19 @@ class Member:
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         call = self.actor.__ray_call__
-        if not self.is_ordered:
-            call = call.options(concurrency_group=_SYSTEM)
-        return call.remote(function, *args)
+        if self.is_ordered:
+            return call.remote(function, *args)
+        call = call.options(concurrency_group=_SYSTEM)
+        self._last = call.remote(_inside.after, self._unfinished(), function, *args)
+        return self._last
+
+    def _unfinished(self) -> Any:
+        """Return the call before, which Ray lets the next one wait for; None: it is over.
+
+        Without, two calls of the group come in any order: an end before the phases it ends.
+        """
+        import ray
+
+        if self._last is None or ray.wait([self._last], timeout=0)[0]:
+            return None
+        return self._last

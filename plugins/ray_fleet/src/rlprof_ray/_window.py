@@ -61,16 +61,20 @@ class FarWindow:
         self._crew.settle(unordered, within_s=limits.start_timeout_s)
 
     def stop(self, reason: str) -> None:
-        """Ask all; nobody waits for the answers here."""
+        """Ask all; nobody waits here for a tool to stop."""
         if not self.is_recording:
             return
         self.is_recording = False
         limits = self._crew.means.limits
-        self._crew.ask([
+        asks = [
             member.end(self.window, reason, limits.stop_timeout_s)
             for member in self._members
             if not member.gone
-        ])  # fmt: skip
+        ]
+        self._crew.ask(asks)
+        if not self._tools:  # what begins now must not have this step; a round trip, no more
+            unordered = [ask for ask in asks if not ask.member.is_ordered]
+            self._crew.settle(unordered, within_s=limits.start_timeout_s)
 
     def overdue(self, window_s: float) -> bool:
         """Whether it has been recording for longer than *window_s*."""

@@ -1,12 +1,7 @@
-"""What rlprof itself wrote down, spans and windows, as slices on rows where none is lost.
-
-Separate because of the rows: a viewer drops the second of two slices on one row that overlap
-without nesting, and spans of asyncio tasks and threads do just that.
-"""
+"""What rlprof itself wrote down, spans and windows, as slices to be drawn."""
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rlprof.rundir import CaptureResult, Process, Span
-
-LANES = ("steps", "phases", "windows", "spans")
-"""From top to bottom; each is as many rows as it needs."""
 
 
 @attrs.frozen
@@ -34,6 +26,13 @@ class Slice:
     id: int | None = None
     parent: int | None = None
     """Below it there is room on its row."""
+    trajectory: str | None = None
+    """Which one it is of, in words."""
+
+    @property
+    def is_trajectory(self) -> bool:
+        """Whether it is one itself, and not a part of one."""
+        return self.trajectory is not None and self.name == f"trajectory {self.trajectory}"
 
 
 def of_span(span: Span) -> Slice:
@@ -42,7 +41,13 @@ def of_span(span: Span) -> Slice:
     for key, value in span.attributes.items():
         args[f"{key} (attribute)" if key in args else key] = value
     lane = {"step": "steps", "phase": "phases"}.get(span.kind, "spans")
-    return Slice(lane, span.name, span.start_ns, span.end_ns, args, span.id, span.parent)
+    name, trajectory = span.name, None
+    if lane == "spans" and "trajectory" in span.attributes:
+        trajectory = str(span.attributes["trajectory"])
+        if name == "trajectory":
+            name = f"trajectory {trajectory}"
+    times = span.start_ns, span.end_ns
+    return Slice(lane, name, *times, args, span.id, span.parent, trajectory)
 
 
 def of_windows(
@@ -67,34 +72,3 @@ def of_windows(
         end = capture.closed_ns or process.clocks[-1].monotonic_ns
         start, _ = clock_at(clocks, capture.opened_ns)
         yield Slice("windows", name, start, start + max(0, end - capture.opened_ns), args)
-
-
-def in_rows(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice]]:
-    """Say on which row each slice stands: under its parent if it fits, else the first free one.
-
-    Only parents have slices under them: what runs at the same time by chance stands beside.
-    """
-    rows: list[list[Slice]] = []  # of each: the open slices, outermost first
-    row_of: dict[int | None, int] = {}
-    taken: list[tuple[int, int]] = []  # until when, row
-    free: list[int] = []
-    for item in sorted(slices, key=lambda s: (s.start_ns, -s.end_ns, s.id or 0)):
-        while taken and taken[0][0] <= item.start_ns:
-            heappush(free, heappop(taken)[1])
-        row = None if item.parent is None else row_of.get(item.parent)
-        if row is None or not _fits(rows[row], item):
-            if not free:
-                heappush(free, len(rows))
-                rows.append([])
-            row = heappop(free)
-            rows[row] = []
-            heappush(taken, (item.end_ns, row))
-        rows[row].append(item)
-        row_of[item.id] = row
-        yield row, item
-
-
-def _fits(row: list[Slice], item: Slice) -> bool:
-    while row and row[-1].end_ns <= item.start_ns:
-        row.pop()
-    return bool(row) and row[-1].id == item.parent and item.end_ns <= row[-1].end_ns

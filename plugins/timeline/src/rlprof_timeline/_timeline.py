@@ -18,7 +18,8 @@ from rlprof import hookimpl
 from rlprof.errors import one_line
 from rlprof.rundir import unbroken
 from rlprof_timeline._lines import encode, timed
-from rlprof_timeline._spans import LANES, Slice, in_rows, of_span, of_windows
+from rlprof_timeline._rows import rows
+from rlprof_timeline._spans import Slice, of_span, of_windows
 from rlprof_timeline._traces import Trace, UnreadableTraceError
 
 if TYPE_CHECKING:
@@ -128,15 +129,12 @@ class _Source:
         """Yield the spans and windows, then trace after trace."""
         slices = [*map(of_span, islice(self.read_spans(), self.spans)), *self.windows]
         places = count()
-        for lane in LANES:
-            tids: list[int] = []
-            for row, item in in_rows(item for item in slices if item.lane == lane):
-                if row == len(tids):
-                    tids.append(next(numbers))
-                    name = lane if row == 0 else f"{lane} {row + 1}"
-                    yield from _named("thread", self.pid, tids[row], name, places)
+        for lane, name, row in rows(slices):
+            tid = next(numbers)
+            yield from _named("thread", self.pid, tid, name, places)
+            for item in row:
                 event = {"ph": "X", "cat": f"rlprof.{lane}", "name": item.name,
-                         "pid": self.pid, "tid": tids[row], "args": item.args}  # fmt: skip
+                         "pid": self.pid, "tid": tid, "args": item.args}  # fmt: skip
                 yield timed(event, item.start_ns - zero_ns, item.end_ns - item.start_ns)
         del slices
         for trace in self.all_traces():

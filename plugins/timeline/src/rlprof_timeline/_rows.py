@@ -1,0 +1,123 @@
+"""Which slice stands on which row, so that none is lost and trajectories stay apart.
+
+Separate because of the viewer: it drops the second of two slices on one row that overlap without
+nesting, and spans of asyncio tasks and threads do just that.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from rlprof_timeline._spans import Slice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+LANES = ("steps", "phases", "windows", "spans")
+"""From top to bottom; each is as many rows as it needs. Below them are the trajectories."""
+
+
+def rows(slices: Sequence[Slice]) -> Iterator[tuple[str, str, list[Slice]]]:
+    """Yield lane, name and slices of each row, from top to bottom."""
+    groups = _trajectories(slices)
+    inside = {item.id for group in groups for item in group}
+    for lane in LANES:
+        ours = (item for item in slices if item.lane == lane)
+        found = _by_row(item for item in ours if lane != "spans" or item.id not in inside)
+        for number, row in enumerate(found, 1):
+            yield lane, lane if number == 1 else f"{lane} {number}", row
+    for number, lane_rows in enumerate(_in_lanes(groups), 1):
+        for nth, row in enumerate(lane_rows, 1):
+            where = f"{number}.{nth}" if nth > 1 else str(number) if number > 1 else ""
+            yield "spans", f"trajectories {where}".rstrip(), row
+
+
+def in_rows(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice]]:
+    """Say on which row each slice stands: under its parent if it fits, else the first free one.
+
+    Only parents have slices under them: what runs at the same time by chance stands beside.
+    """
+    stacks: list[list[Slice]] = []  # of each row: the open slices, outermost first
+    row_of: dict[int | None, int] = {}
+    taken: list[tuple[int, int]] = []  # until when, row
+    free: list[int] = []
+    for item in sorted(slices, key=_place):
+        while taken and taken[0][0] <= item.start_ns:
+            heappush(free, heappop(taken)[1])
+        row = None if item.parent is None else row_of.get(item.parent)
+        if row is None or not _fits(stacks[row], item):
+            if not free:
+                heappush(free, len(stacks))
+                stacks.append([])
+            row = heappop(free)
+            stacks[row] = []
+            heappush(taken, (item.end_ns, row))
+        stacks[row].append(item)
+        row_of[item.id] = row
+        yield row, item
+
+
+def _fits(row: list[Slice], item: Slice) -> bool:
+    while row and row[-1].end_ns <= item.start_ns:
+        row.pop()
+    return bool(row) and row[-1].id == item.parent and item.end_ns <= row[-1].end_ns
+
+
+def _by_row(slices: Iterable[Slice]) -> list[list[Slice]]:
+    found: list[list[Slice]] = []
+    for row, item in in_rows(slices):
+        if row == len(found):
+            found.append([])
+        found[row].append(item)
+    return found
+
+
+def _trajectories(slices: Iterable[Slice]) -> list[list[Slice]]:
+    """Put together each trajectory and all that has it above itself.
+
+    One that has not ended, in a run that goes on or was killed, is not among the slices; what is
+    there of it is known by its id, and by parents that are not there either.
+    """
+    ours = [item for item in slices if item.lane == "spans"]
+    there = {item.id for item in slices}
+    groups: list[list[Slice]] = []
+    group_of: dict[int | None, list[Slice]] = {}
+    open_ones: dict[str, list[Slice]] = {}
+    for item in sorted(ours, key=_place):
+        group = group_of.get(item.parent)
+        if group is None and item.trajectory is not None:
+            if item.is_trajectory:
+                groups.append(group := [])
+            elif item.parent is not None and item.parent not in there:
+                group = open_ones.get(item.trajectory)
+                if group is None:
+                    groups.append(group := open_ones.setdefault(item.trajectory, []))
+        if group is not None:
+            group.append(item)
+            group_of[item.id] = group
+    return groups
+
+
+def _in_lanes(groups: list[list[Slice]]) -> list[list[list[Slice]]]:
+    """Give each trajectory a lane until the last of it has ended; return the rows of each lane.
+
+    A lane has a second row only for what runs at one time within a trajectory.
+    """
+    stretches = [
+        Slice("", "", group[0].start_ns, max(item.end_ns for item in group), {}, number)
+        for number, group in enumerate(groups)
+    ]
+    lanes: list[list[list[Slice]]] = []
+    for lane, stretch in in_rows(stretches):
+        if lane == len(lanes):
+            lanes.append([])
+        for row, item in in_rows(groups[stretch.id or 0]):
+            if row == len(lanes[lane]):
+                lanes[lane].append([])
+            lanes[lane][row].append(item)
+    return lanes
+
+
+def _place(item: Slice) -> tuple[int, int, int]:
+    return item.start_ns, -item.end_ns, item.id or 0

@@ -1,0 +1,116 @@
+"""Agent loops in an async actor of a fleet: many trajectories at a time, with the driver's step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import rows
+
+pytestmark = pytest.mark.slow
+
+ROLES = {"actor": {"ranks": "all", "phases": ["update"]}, "agent": {"ranks": "all", "tool": []}}
+COUNT = 1000
+
+
+@rlprof.annotate("call_tool", span=True)
+async def call_tool(number):
+    """Do as a tool does, far from the loop."""
+    await asyncio.sleep(number % 7 / 1000)
+    with rlprof.span("parse", {"letters": number}):
+        return number**2
+
+
+class Agent:
+    """Goes through many trajectories at a time; no line of it knows of a fleet or of a session."""
+
+    async def rollout(self, step, count):
+        return sum(await asyncio.gather(*(self._one(step, number) for number in range(count))))
+
+    @rlprof.annotate("one", span=True)
+    async def _one(self, step, number):
+        found = 0
+        async with rlprof.trajectory(f"{step}/{number}") as path:
+            for turn in range(2):
+                with path.turn(turn):
+                    async with path.request():
+                        await asyncio.sleep(number % 5 / 1000)
+                    with path.tool_call("square"):
+                        found += await call_tool(number)
+            with path.reward() as reward:
+                reward.note("value", found)
+        return found
+
+
+def train(ray, fleet, agents, actors, steps):
+    out = []
+    for step in fleet.steps(steps):
+        with fleet.phase("rollout"):
+            out.append(ray.get([agent.rollout.remote(step, COUNT) for agent in agents]))
+        with fleet.phase("update"):
+            out.append(ray.get([actor.update.remote(step) for actor in actors]))
+    return out
+
+
+def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
+    """In a recorded step each of 2,000 loops has its spans with its own id, and the step."""
+    bare = train(ray, rlprof_ray.Fleet(None), [spawn(Agent)] * 2, [spawn(Trainer)], (1, 2, 3))
+    agents, actors = [spawn(Agent), spawn(Agent)], [spawn(Trainer)]
+
+    with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
+        fleet.attach(actor=actors, agent=agents)
+        told = train(ray, fleet, agents, actors, (1, 2, 3))
+
+    assert bare == told
+    assert rows(fleet) == ["2/update actor 0/1 whole"]
+    run = rlprof.read(fleet.run_dir)
+    assert run.problems == run.skipped == run.missing == ()
+    spans = [span for span in run.spans() if span.target.role == "agent" and span.kind == "span"]
+    known = {(span.process, span.id): span for span in spans}
+    seen = Counter()
+    for span in spans:
+        if span.name == "one":  # around the trajectory, so of none
+            continue
+        parent, own = known[span.process, span.parent], span.attributes["trajectory"]
+        seen[own, span.target.rank, parent.name, span.name] += 1
+        assert parent.attributes.get("trajectory") == (None if parent.name == "one" else own)
+        assert span.step == (2 if own.startswith("2/") else None)
+    each = {("one", "trajectory"): 1, ("trajectory", "turn"): 2, ("turn", "request"): 2,
+            ("turn", "tool_call"): 2, ("tool_call", "call_tool"): 2, ("call_tool", "parse"): 2,
+            ("trajectory", "reward"): 1}  # fmt: skip
+    assert seen == {
+        (f"{step}/{number}", rank, *names): count
+        for step in (1, 2, 3) for number in range(COUNT) for rank in (0, 1)
+        for names, count in each.items()
+    }  # fmt: skip
+
+
+def test_the_phases_of_the_driver_are_spans_of_the_agents(ray, spawn, config):
+    """A recorded step is told whole: what phase it is in is on the agent's own rows."""
+    agent = spawn(Agent)
+
+    with rlprof_ray.Fleet(config(steps=[2, 3], roles=ROLES)) as fleet:
+        fleet.attach(agent=[agent])
+        train(ray, fleet, [agent], [], (1, 2, 3, 4))  # "update" is over as soon as it begins
+
+    spans = [span for span in rlprof.read(fleet.run_dir).spans() if span.target.role == "agent"]
+    phases = [(span.name, span.step) for span in spans if span.kind == "phase"]
+    assert phases == [("rollout", 2), ("update", 2), ("rollout", 3), ("update", 3)]
+
+
+def test_an_agent_that_is_dead_is_named(ray, spawn, config, caplog):
+    """The step goes on without it, and the log says who was not told."""
+    agents, doomed = [spawn(Agent)], spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
+        fleet.attach(agent=[*agents, doomed])
+        doomed.die.remote()
+        out = train(ray, fleet, agents, [], (1, 2))
+
+    assert len(out) == 4
+    assert any("agent 1/2.start: " in message for message in caplog.messages)

@@ -1,0 +1,184 @@
+"""Trajectories on the timeline: each on a lane of its own, which is free again at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rlprof
+from rlprof import plugins
+from rlprof_timeline import Timeline
+from tests.perfetto_engine import query_all
+from tests.timeline.builder import NOW, RunBuilder, Written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunBuilder:
+    """An empty run."""
+    return RunBuilder(tmp_path / "runs")
+
+
+@pytest.fixture
+def write(run: RunBuilder, tmp_path: Path) -> Callable[[], Written]:
+    """Export the run, and read what was written."""
+    return lambda: Written(run.export(tmp_path / "out"))
+
+
+def lanes(written: Written) -> dict[str, list[str]]:
+    """Return the names of the slices of each row, in their order; rows in theirs."""
+    found = {written.threads[key]: [] for key in sorted(written.threads)}
+    for event in sorted(written.events, key=lambda event: event["ts"]):
+        found[written.threads[event["pid"], event["tid"]]].append(event["name"])
+    return found
+
+
+def loop(process, number, start, *, parent=None):
+    """Write a trajectory of 100 ns with a turn and a request; return its id and the turn's."""
+    ours = {"trajectory": number}
+    at = NOW + start
+    root = process.span("span", "trajectory", at, at + 100, parent=parent, **ours)
+    turn = process.span("span", "turn", at + 10, at + 90, parent=root, turn=0, **ours)
+    process.span("span", "request", at + 20, at + 40, parent=turn, **ours)
+    return root, turn
+
+
+def test_a_lane_is_reused_once_its_trajectory_has_ended(run, write) -> None:
+    """There are as many lanes as trajectories at a time, and nothing else is on them."""
+    process = run.process()
+    rollout = process.span("phase", "rollout", NOW, NOW + 300)
+    batch = process.span("span", "batch", NOW, NOW + 300, parent=rollout)
+    for number, start in enumerate((0, 50, 100, 199)):
+        loop(process, number, start, parent=batch)
+
+    written = write()
+
+    each = [[f"trajectory {number}", "turn", "request"] for number in range(4)]
+    assert lanes(written) == {
+        "phases": ["rollout"],
+        "spans": ["batch"],
+        "trajectories": each[0] + each[2],
+        "trajectories 2": each[1] + each[3],
+    }
+    assert written.named("trajectory 2")["args"]["trajectory"] == 2
+
+
+def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> None:
+    """Two tools at a time and a task that outlives its trajectory stay below the lane it has."""
+    process = run.process()
+    (root, turn), _ = loop(process, "a", 0), loop(process, "b", 30)
+    for number, end in enumerate((80, 85)):
+        tool = {"trajectory": "a", "tool": number}
+        process.span("span", f"tool {number}", NOW + 50, NOW + end, parent=turn, **tool)
+    late = process.span("span", "late", NOW + 95, NOW + 135, parent=root, trajectory="a")
+    process.span("span", "later", NOW + 120, NOW + 130, parent=late, trajectory="a")
+    loop(process, "c", 130)
+    loop(process, "d", 140)
+
+    written = write()
+
+    each = {name: [f"trajectory {name}", "turn", "request"] for name in "abcd"}
+    assert lanes(written) == {
+        "trajectories": [*each["a"], "tool 1", *each["d"]],
+        "trajectories 1.2": ["tool 0", "late", "later"],
+        "trajectories 2": [*each["b"], *each["c"]],
+    }
+
+
+def test_a_trajectory_in_another_is_on_its_lane(run, write) -> None:
+    """A sub-agent stands below the call that began it."""
+    process = run.process()
+    process.span("span", "trajectory", NOW, NOW + 500, trajectory="outer")
+    for start in (0, 200):
+        loop(process, f"inner {start}", start, parent=1)
+
+    names = lanes(write())["trajectories"]
+
+    assert names == [
+        "trajectory outer", "trajectory inner 0", "turn", "request",
+        "trajectory inner 200", "turn", "request",
+    ]  # fmt: skip
+
+
+def test_what_is_there_of_a_trajectory_that_has_not_ended(run, write) -> None:
+    """Its parts are on one lane, though it was killed in one: they say whose they are."""
+    process = run.process()
+    for start in (0, 100):
+        for number, name in ((7, "turn"), (8, "request")):
+            at, missing = NOW + start + number, 1000 + start + number
+            process.span("span", name, at, at + 90, parent=missing, trajectory=number)
+    process.span("span", "said by hand", NOW, NOW + 1000, trajectory=7)
+
+    assert lanes(write()) == {
+        "spans": ["said by hand"],
+        "trajectories": ["turn", "turn"],
+        "trajectories 2": ["request", "request"],
+    }
+
+
+async def agent(number: int) -> None:
+    """Go through a trajectory; two of its three tool calls are made at a time."""
+    chance = random.Random(number)  # noqa: S311 -- the same each time
+
+    async def call(path, tool):
+        with path.tool_call(tool):
+            await asyncio.sleep(chance.random() / 200)
+
+    await asyncio.sleep(chance.random() / 20)
+    async with rlprof.trajectory(number) as path:
+        with path.turn(0):
+            with path.request():
+                await asyncio.sleep(chance.random() / 100)
+            await asyncio.gather(call(path, "search"), call(path, "read"))
+        with path.turn(1):
+            await call(path, "write")
+
+
+@pytest.mark.slow
+def test_perfetto_shows_each_of_many_on_a_lane(tmp_path) -> None:
+    """Perfetto has every span of 500 loops, where it was, below its parent, on no other's lane."""
+    config = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch"),
+              "steps": "none", "roles": {"agent": {"tool": []}}}  # fmt: skip
+
+    async def loops():
+        await asyncio.gather(*map(agent, range(500)))
+
+    with rlprof.open(config) as prof, prof.span("rollout"):
+        asyncio.run(loops())
+    (file,) = plugins.hooks("exporter", Timeline()).export(
+        run=rlprof.read(prof.run_dir), out=tmp_path
+    )
+
+    found = query_all(
+        file,
+        slices="""
+            select slice.name as name, thread.name as lane, ts, dur, slice.parent_id as parent,
+              slice.id as id, extract_arg(slice.arg_set_id, 'args.trajectory') as trajectory
+            from slice join thread_track on track_id = thread_track.id join thread using (utid)
+            where slice.name != 'rollout'
+        """,
+        errors="select name from stats where severity = 'error' and value > 0",
+    )
+
+    assert found["errors"] == []
+    assert len(found["slices"]) == 500 * 7
+    own = defaultdict(set)
+    for row in found["slices"]:
+        lane = row["lane"].removeprefix("trajectories").strip().split(".")[0]
+        own[row["trajectory"]].add(lane or "1")
+    assert {1} == {len(lanes) for lanes in own.values()}
+    roots = {row["id"]: row for row in found["slices"] if row["name"].startswith("trajectory ")}
+    turns = [row for row in found["slices"] if row["name"] == "turn"]
+    assert all(roots[turn["parent"]]["trajectory"] == turn["trajectory"] for turn in turns)
+    begun = sorted(row["ts"] for row in roots.values())
+    ended = sorted(row["ts"] + row["dur"] for row in roots.values())
+    at_a_time = [n + 1 - bisect_right(ended, start) for n, start in enumerate(begun)]
+    assert max(at_a_time) == len({row["lane"] for row in roots.values()})
