@@ -1,4 +1,4 @@
-"""`make demo`, the whole way: a loop on Ray, captured, in Perfetto's own engine; and without Ray."""
+"""`make demo`, the whole way: a loop on Ray, captured, laid on a timeline; and without Ray."""
 
 from __future__ import annotations
 
