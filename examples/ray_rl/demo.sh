@@ -46,6 +46,6 @@ say rlprof ls "$run"
 say rlprof export "$run" --to timeline
 "$bin/rlprof" export "$run" --to timeline
 echo
-echo "Open $run/exports/timeline.json.gz in https://ui.perfetto.dev (it stays on your machine): the"
-echo "driver's steps and phases, the operators of both trainers, the iterations of both engines, and"
-echo "every trajectory of the agent with its turns, requests and tool calls."
+echo "Open $run/exports/timeline.json.gz in https://ui.perfetto.dev (it stays on your machine)."
+echo "It has the driver's steps and phases, the operators of both trainers, the iterations of both"
+echo "engines, and every trajectory of the agent with its turns, requests and tool calls."
