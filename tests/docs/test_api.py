@@ -130,7 +130,9 @@ def test_the_version_is_that_of_the_distribution():
     assert metadata.version("rlprof") == rlprof.__version__
 
 
-@pytest.mark.parametrize("name", ["open", "launch", "annotate", "read", "register", "safe_name"])
+@pytest.mark.parametrize(
+    "name", ["open", "launch", "annotate", "span", "trajectory", "read", "register", "safe_name"]
+)
 def test_every_call_is_documented_with_its_arguments(name):
     """The arguments and their defaults are those of the function."""
     function = getattr(rlprof, name)

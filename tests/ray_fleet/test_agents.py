@@ -103,8 +103,8 @@ def test_the_phases_of_the_driver_are_spans_of_the_agents(ray, spawn, config):
     assert phases == [("rollout", 2), ("update", 2), ("rollout", 3), ("update", 3)]
 
 
-def test_an_agent_that_is_dead_is_named(ray, spawn, config, caplog):
-    """The step goes on without it, and the log says who was not told."""
+def test_an_agent_that_is_dead_is_named(ray, spawn, config):
+    """The step goes on without it, and the run says who was not told."""
     agents, doomed = [spawn(Agent)], spawn(Trainer)
 
     with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
@@ -113,4 +113,5 @@ def test_an_agent_that_is_dead_is_named(ray, spawn, config, caplog):
         out = train(ray, fleet, agents, [], (1, 2))
 
     assert len(out) == 4
-    assert any("agent 1/2.start: " in message for message in caplog.messages)
+    (problem,) = rlprof.read(fleet.run_dir).problems
+    assert "agent 1/2: start: " in problem

@@ -107,6 +107,8 @@ class Crew:
                 self.means.scribe.tell("missed", **key, hook=hook, error=error)
             elif hook == "configure":
                 self.means.scribe.tell("configured", target=target, tool=tool, error=error)
+        if not self.tools and not tools:  # it has spans only, so no capture can say it
+            self.means.scribe.tell("problem", reason=f"{member.name}: {hook}: {error}")
         self.means.boundary.tell(f"{member.name}.{hook}", error)
 
     def _take(self, ask: Ask) -> None:
