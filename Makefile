@@ -9,8 +9,8 @@ PY := .envs/test/bin/python
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: env-test ## a small real RL loop on CPU: captured, listed, laid on one timeline
-	@bash examples/rl_loop/demo.sh $(CURDIR)/$(PY)
+demo: env-test ## a small real RL loop on Ray, on CPU: captured, listed, laid on one timeline
+	@bash examples/ray_rl/demo.sh $(CURDIR)/$(PY)
 
 test: env-test ## every suite, each in the environment it needs
 	$(PY) -m pytest

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `make demo`: train with two ranks under torchrun, profiled by profile.yaml; then look at the run.
+# Train with two ranks under torchrun, profiled by profile.yaml; then look at the run. This is what
+# `make demo` shows where Ray cannot start.
 set -euo pipefail
 python=$1
 cd "$(dirname "$0")"

@@ -356,6 +356,19 @@ def test_plan_shows_windows_of_steps(rlprof, file, join, steps, windows):
     assert windows == [row.split()[-1] for row in rows]
 
 
+def test_plan_leaves_out_who_has_spans_only(rlprof, tmp_path):
+    """A role without tools opens no window, so it has no line."""
+    file = tmp_path / "agent.yaml"
+    roles = "roles:\n  actor: {phases: [update]}\n  agent: {tool: []}\n"
+    file.write_text(f"tool: torch\nsteps: [1]\n{roles}")
+
+    code, out, _ = rlprof("plan", file, "--steps", "1-2", "--no-estimate")
+
+    assert code == 0
+    assert "1/update" in out
+    assert "agent" not in out
+
+
 def test_plan_needs_no_plugin(rlprof, file):
     """Tools and engines are shown as named, installed or not."""
     file.write_text(

@@ -106,6 +106,8 @@ def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
 
 def _windows(config: Config, role: str, step: int) -> str:
     schedule = config.schedule(role)
+    if step not in schedule.steps:
+        return ""  # a role without tools: its spans are kept, and no window opens
     if schedule.mode == "continuous":
         if schedule.join_steps and step - 1 in schedule.steps:
             return ""  # part of the window that opened before

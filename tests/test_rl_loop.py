@@ -1,0 +1,149 @@
+"""The loop without Ray, the whole way: two ranks under torchrun, from config to a picture."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import rlprof
+from rlprof.cli import main
+from tests.perfetto_engine import query_all, summary
+
+pytestmark = pytest.mark.slow
+
+DEMO = Path(__file__).parent.parent / "examples/rl_loop"
+
+
+@pytest.fixture(scope="module", name="demo")
+def _demo(tmp_path_factory):
+    """Train twice, with and without rlprof; return the run and what both printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    config = yaml.safe_load((DEMO / "profile.yaml").read_text())
+    config |= {"run_dir": str(folder / "runs"), "scratch_dir": str(folder / "scratch")}
+    (folder / "profile.yaml").write_text(yaml.safe_dump(config))
+    printed = []
+    for args in (["--config", str(folder / "profile.yaml")], []):
+        result = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+             str(DEMO / "train.py"), *args],
+            capture_output=True, text=True, timeout=300,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        printed.append(result.stdout)
+    (run,) = (folder / "runs").iterdir()
+    return rlprof.read(run), printed
+
+
+def test_every_chosen_window_of_every_rank_is_whole(demo):
+    """Two steps, two phases, two ranks: eight captures, all whole, nothing skipped or missing."""
+    run, _ = demo
+
+    captured = {(c.window.id, str(c.target), c.state) for c in run.captures}
+    assert captured == {
+        (f"{step}/{phase}", f"actor {rank}/2", "whole")
+        for step in (2, 4)
+        for phase in ("rollout", "update_actor")
+        for rank in (0, 1)
+    }
+    assert (run.skipped, run.missing, run.problems) == ((), (), ())
+    assert [process.state for process in run.processes] == ["ended", "ended"]
+
+
+def test_training_learns_the_same(demo):
+    """Rewards of all steps are equal, digit by digit, with and without profiling."""
+    _, (profiled, plain) = demo
+
+    assert profiled == plain
+    assert profiled.count("reward") == 6
+
+
+def test_the_traces_know_the_process_group(demo):
+    """The collective of the update is in each rank's trace, with the rank torch knows."""
+    run, _ = demo
+
+    for capture in run.captures:
+        (artifact,) = capture.artifacts
+        seen = query_all(
+            run.path / artifact.path,
+            collectives="select count(*) as n from slice where name glob 'gloo:all_reduce*'",
+            phases=f"select count(*) as n from slice where name = '{capture.window.phase}'",
+        )
+        assert seen["phases"] == [{"n": 1}]
+        assert (seen["collectives"][0]["n"] > 0) == (capture.window.phase == "update_actor")
+
+
+def test_the_timeline_holds_it_all_on_one_clock(demo, capsys):
+    """Rlprof export writes one file: both ranks' tracks, phases and spans, without an error."""
+    run, _ = demo
+
+    code = main(["export", str(run.path), "--to", "timeline"])
+
+    timeline = run.path / "exports/timeline.json.gz"
+    seen = summary(timeline)
+    assert (code, seen.errors) == (0, {})
+    assert {"step 2", "rollout", "reward", "update_actor", "score", "aten::mm"} <= {
+        *seen.slice_names
+    }
+    for rank in (0, 1):
+        assert any(name.startswith(f"actor {rank}/2") for name in seen.process_names)
+    assert str(timeline) in capsys.readouterr().out
+
+
+def test_phases_of_spans_and_traces_coincide(demo):
+    """On the timeline a phase's span and its range in the trace lie upon each other."""
+    run, _ = demo
+    main(["export", str(run.path), "--to", "timeline"])
+
+    rows = query_all(
+        run.path / "exports/timeline.json.gz",
+        phases="""
+            select slice.ts as ts, slice.dur as dur, process.name as process
+            from slice join thread_track on slice.track_id = thread_track.id
+            join thread using (utid) join process using (upid)
+            where slice.name = 'update_actor' order by slice.ts
+        """,
+    )["phases"]
+
+    spans = [row for row in rows if "torch" not in str(row["process"])]
+    ranges = [row for row in rows if "torch" in str(row["process"])]
+    assert len(spans) == 12
+    assert len(ranges) == 4
+    for found in ranges:
+        rank = str(found["process"]).split(" · ")[0]
+        near = [s for s in spans if str(s["process"]).startswith(rank)]
+        gap = min(abs(span["ts"] - found["ts"]) for span in near)
+        assert gap < 50_000_000  # ns; a wrong base is off by days, a busy machine by a few ms
+
+
+def test_ls_tells_the_story(demo, capsys):
+    """Rlprof ls shows every capture with its cost; --files where they are."""
+    run, _ = demo
+
+    code = main(["ls", str(run.path), "--files"])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert out.count(" whole ") == 8
+    for capture in run.captures:
+        assert capture.artifacts[0].path in out
+
+
+def test_the_manifest_is_strict_json(demo):
+    """Every line of manifest and spans is a JSON object."""
+    run, _ = demo
+    lines = [
+        line
+        for folder in ("manifest", "spans")
+        for file in (run.path / folder).iterdir()
+        for line in file.read_text().splitlines()
+    ]
+
+    assert len(lines) > 100
+    assert all(isinstance(json.loads(line), dict) for line in lines)
