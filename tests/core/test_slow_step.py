@@ -55,6 +55,11 @@ def test_the_first_steps_tell_no_pace(config):
     assert watched(config, [60.0, 1.0, 1.0, 30.0, 1.0]) == []
 
 
+def test_what_takes_no_time_is_not_slow(config):
+    """Ten times next to nothing is next to nothing."""
+    assert watched(config, [*[0.001] * 6, 0.09]) == []
+
+
 def test_slow_steps_are_recorded_a_bounded_number_of_times(config):
     """A run that has become slow for good is not recorded for good."""
     told = watched(config, [*[1.0] * 20, *[9.0] * 10], most=2)

@@ -62,6 +62,9 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "limits.stop_timeout_s": _NOT_SECONDS,
     "limits.export_timeout_s": _NOT_SECONDS,
     "limits.configure_timeout_s": _NOT_SECONDS,
+    "slow_step": (True, 2, "2", [], [2.0]),
+    "slow_step.times": (None, True, "2", [], {}, 0, 1, -1, 1e7),
+    "slow_step.most": (None, True, "2", [], {}, 1.5, 0, -1, 1001),
 }  # fmt: skip
 """Path of a key → values that are of the wrong type or out of bounds there."""
 
@@ -86,6 +89,7 @@ SOUND: dict[str, Any] = {
     },
     "tools": {"fake": {"level": 3, "hangs_in": ""}},
     "limits": {"bytes": "4GB", "window_s": 60},
+    "slow_step": {"times": 3.0},
     "strict": False,
 }
 

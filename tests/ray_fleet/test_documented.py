@@ -10,23 +10,32 @@ import rlprof_ray
 from tests.docs.pages import PAGES, rows, section, words
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.test_clocks import Astray
+from tests.ray_fleet.test_requests import ask
 
 pytestmark = pytest.mark.slow
 
 
 def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config):
-    """A member that is dead and one whose clock is off: the events have the fields of the table."""
-    actors = [spawn(Trainer), spawn(Astray, 3)]
+    """Members dead, busy, with another clock: the events have the fields of the table."""
+    actors = [spawn(Trainer), spawn(Astray, 3), spawn(Trainer)]
     with rlprof_ray.Fleet(config(steps=[2])) as fleet:
         fleet.attach(actor=actors)
+        ray.get(actors[2].update.remote(0))
         actors[0].die.remote()
         for step in fleet.steps((1, 2)):
+            busy = actors[2].update.remote(step, 1.0)
             with fleet.phase("update"):
                 ray.get(actors[1].update.remote(step, 0.3))
+            ray.get(busy)
+        ask(fleet, ranks=(0,))
+        for _ in fleet.steps((3,)):
+            with fleet.phase("update"):
+                pass
+    written: dict[str, set[str]] = {}
     (file,) = fleet.run_dir.glob("manifest/driver-*.jsonl")
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    written = {line["event"]: set(line) - {"event", "mono"} for line in lines}
+    for line in map(json.loads, file.read_text().splitlines()):
+        written.setdefault(line["event"], set()).update(set(line) - {"event", "mono"})
     part = section(PAGES["docs/manifest.md"], "What a fleet's driver says of its members")
     table = {row[0].strip("`"): set(words(row[1])) for row in rows(part)}
 
-    assert table == {event: written[event] for event in ("clock_offset", "missed")}
+    assert table == {event: written[event] for event in ("clock_offset", "late", "missed")}

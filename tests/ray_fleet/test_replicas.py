@@ -48,11 +48,12 @@ def train(ray, fleet, actors, servers):
     return texts
 
 
+@pytest.mark.parametrize("calls", [1, 3])
 @pytest.mark.parametrize("via", ["actor:engine", "methods"])
-def test_replicas_in_actors_are_recorded_beside_the_trainers(ray, spawn, config, via):
-    """By the actor's attribute or by its methods: one run has the windows of both."""
+def test_replicas_in_actors_are_recorded_beside_the_trainers(ray, spawn, config, via, calls):
+    """By the actor's attribute or by its methods, plain or threaded: one run has all windows."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
-    servers = [spawn(Server) for _ in (0, 1)]
+    servers = [spawn(Server, max_concurrency=calls) for _ in (0, 1)]
 
     with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
         replicas = [Replica(server, via=via, coordinates={"tp": 2}) for server in servers]

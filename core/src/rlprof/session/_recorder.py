@@ -105,7 +105,9 @@ class Recorder:
 
         def call() -> None:
             self._caller.timed("configure", hook, _nothing, here=here)
-            _check_runs_on(instance.plugin, any_thread=self._means.any_thread)
+            _check_runs_on(
+                instance.plugin, any_thread=self._link is None and self._means.any_thread
+            )
 
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)

@@ -21,6 +21,8 @@ _KEPT = 50
 """Steps that the median is taken of: long runs change their pace."""
 _LEAST = 5
 """Before so many steps there is no pace to compare with: the first ones compile and warm up."""
+_LEAST_S = 0.1
+"""A step that took so little longer than usual is not worth a recording."""
 
 
 class SlowSteps:
@@ -36,7 +38,7 @@ class SlowSteps:
         """Take the time of a step that nobody recorded; called on the working thread."""
         if len(self._took) >= _LEAST and self._left > 0:
             usual = median(self._took)
-            if seconds > self._times * usual:
+            if seconds > self._times * usual and seconds - usual > _LEAST_S:
                 self._left -= 1
                 self._found.append(
                     f"step {step} took {seconds:.3g} s, {seconds / usual:.1f} times the median of "

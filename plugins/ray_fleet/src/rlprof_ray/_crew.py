@@ -6,6 +6,7 @@ it could not, is named in the driver's manifest; the others go on, and so does t
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 _NOW = 0.0
 _LATE_S = 0.25
 """Who begins or ends a window later than this is said to be late."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def in_short(exc: BaseException) -> str:
+    """Say an error of Ray's in a line: it begins with what happened, and ends with the cause."""
+    lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
+    ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]  # noqa: PLR2004
+    return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
 
 
 @attrs.frozen
@@ -179,15 +189,15 @@ class Crew:
         try:
             answer: Answer = ray.get(ask.ref)
         except ray.exceptions.RayActorError as exc:
-            words = str(exc).strip().splitlines() or [type(exc).__name__]
+            words = in_short(exc)
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):
-                member.gone = f"the actor is gone: {type(exc).__name__}: {words[0]}"
+                member.gone = f"the actor is gone: {words}"
             if ask.what != "close":
-                self.miss(member, ask.window, ask.what, f"{type(exc).__name__}: {words[0]}")
+                self.miss(member, ask.window, ask.what, words)
             return
         except Exception as exc:  # what came of it there, or on the way; the others go on
             cause = getattr(exc, "cause", None) or exc
-            self.miss(member, ask.window, ask.what, f"{type(cause).__name__}: {cause}"[:500])
+            self.miss(member, ask.window, ask.what, in_short(cause))
             return
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
