@@ -34,7 +34,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def in_short(exc: BaseException) -> str:
     """Say an error of Ray's in a line: it begins with what happened, and ends with the cause."""
     lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
-    ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]  # noqa: PLR2004
+    ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
     return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
 
 
@@ -197,7 +197,8 @@ class Crew:
             return
         except Exception as exc:  # what came of it there, or on the way; the others go on
             cause = getattr(exc, "cause", None) or exc
-            self.miss(member, ask.window, ask.what, in_short(cause))
+            words = " ".join(f"{type(cause).__name__}: {cause}".split())
+            self.miss(member, ask.window, ask.what, words[:500])
             return
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
