@@ -54,7 +54,9 @@ class ProcessBuilder:
         self.journal = Journal(folder / "spans" / f"{self.name}.jsonl")
         self.ids = 0
         self.artifacts = 0
-        self.opened: set[tuple[Window, str]] = set()
+        self.engine: Target | None = None
+        """Whose captures come next; None: the process' own."""
+        self.opened: set[tuple[Window, str, Target | None]] = set()
         here = Here(host, f"boot-{host}", "pid:[1]", 4000 + target.rank, "1")
         self.tell("process", target=attrs.asdict(target), here=attrs.asdict(here), versions={})
         for at in (NOW, NOW + 60 * 10**9):
@@ -85,8 +87,8 @@ class ProcessBuilder:
         path = path or f"{self.name}_{self.artifacts}.{suffix}"
         if content is not None:
             (self.folder / path).write_bytes(content)
-        key = {"window": attrs.asdict(window), "tool": tool}
-        if (window, tool) not in self.opened:
+        key = self.key(window, tool)
+        if (window, tool, self.engine) not in self.opened:
             self.open(window, NOW, tool=tool)
         self.tell("closed", NOW + 1_000_000, **key, reason="end", seconds=0.0)
         artifact = attrs.asdict(Artifact(path, kind, "any"))  # type: ignore[arg-type]
@@ -94,10 +96,15 @@ class ProcessBuilder:
         self.tell("exported", **key, seconds=0.0)
         return path
 
+    def key(self, window: Window, tool: str) -> dict[str, Any]:
+        """Write what lines about a capture have in common."""
+        whose = {} if self.engine is None else {"target": attrs.asdict(self.engine)}
+        return {"window": attrs.asdict(window), "tool": tool, **whose}
+
     def open(self, window: Window, at: int, *, tool: str = "torch") -> dict[str, Any]:
         """Open *window*, and leave it so."""
-        key = {"window": attrs.asdict(window), "tool": tool}
-        self.opened.add((window, tool))
+        key = self.key(window, tool)
+        self.opened.add((window, tool, self.engine))
         self.tell("opened", at, **key, scratch="", asked={})
         return key
 

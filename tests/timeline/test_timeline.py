@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlprof
-from rlprof.types import Window
+from rlprof.types import Target, Window
 from rlprof_timeline import Timeline, _timeline
 from rlprof_timeline._lines import encode, nanoseconds, timed
 from rlprof_timeline._rows import in_rows
@@ -202,6 +202,23 @@ def test_two_traces_of_one_window_do_not_share_tracks(run, write) -> None:
     assert written.track("b 2/rollout")[0] == "rollout 0/1 · torch 2 · 0"
     for worker in ("a", "b"):
         assert written.track(f"{worker} 2/rollout") == written.track(f"{worker} 3/rollout")
+
+
+def test_two_engines_of_one_process_do_not_share_tracks(run, write) -> None:
+    """Each has its own name in the timeline, though a driver has recorded both."""
+    process = run.process("driver", 0, 1)
+    for number in (0, 1):
+        process.engine = Target("rollout", number, 2, replica=number)
+        event = {"ph": "X", "name": f"batch {number}", "pid": 9, "tid": 7, "ts": 1}
+        process.trace(ROLLOUT, [event], NOW)
+
+    written = write()
+
+    assert written.track("batch 0")[0] == "rollout replica 0 · torch · 9"
+    assert written.track("batch 1")[0] == "rollout replica 1 · torch · 9"
+    assert {"rollout replica 0", "rollout replica 1"} < {
+        source["target"] for source in written.about["sources"]
+    }
 
 
 def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:

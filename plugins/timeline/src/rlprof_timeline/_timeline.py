@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rlprof import Target
     from rlprof.rundir import Process, Run, Span
 
 log = logging.getLogger("rlprof.timeline")
@@ -62,8 +63,9 @@ class _Source:
     spans: int = 0
     """How many there were at the first look; a run that goes on writes more."""
     windows: list[Slice] = attrs.field(factory=list)
-    traces: dict[tuple[str, int], list[Trace]] = attrs.field(factory=dict)
-    """By tool, and by place in a window: two traces of one window may share process numbers."""
+    traces: dict[tuple[Any, ...], list[Trace]] = attrs.field(factory=dict)
+    """By target, for a process may hold several engines, by tool, and by place in a window: two
+    traces of one window may share process numbers."""
     starts: list[int] = attrs.field(factory=list)
     """When its first span and each of its windows and traces began."""
 
@@ -73,7 +75,8 @@ class _Source:
         for capture in captures:
             found = [artifact for artifact in capture.artifacts if artifact.kind == "trace"]
             for nth, artifact in enumerate(found, 1):
-                before = self.traces.setdefault((capture.tool, nth), [])
+                key = (*_rank(capture.target), capture.tool, nth)
+                before = self.traces.setdefault(key, [])
                 tracks = before[0].tracks if before else {}
                 trace = Trace(self.run.path / artifact.path, artifact, capture, tracks)
                 try:
@@ -114,12 +117,13 @@ class _Source:
         self.pid = next(numbers)
         title = str(self.process.target)
         yield from _named("process", self.pid, 0, f"{title} · {self.process.here.host}", places)
-        for (tool, nth), traces in sorted(self.traces.items()):
+        for (*_, tool, nth), traces in sorted(self.traces.items()):
             tracks = traces[0].tracks.values() if traces else ()
+            target = str(traces[0].capture.target) if traces else title
             for track in sorted(tracks, key=lambda track: track.sort_index):
                 track.number = pid = next(numbers)
                 whose = f"{track.name} {track.labels}".strip()
-                parts = (title, tool if nth == 1 else f"{tool} {nth}", whose)
+                parts = (target, tool if nth == 1 else f"{tool} {nth}", whose)
                 yield from _named("process", pid, 0, " · ".join(filter(None, parts)), places)
                 for thread in sorted(track.threads.values(), key=lambda track: track.sort_index):
                     thread.number = next(numbers)
@@ -152,16 +156,18 @@ class _Source:
                 f"{trace.untimed} entries without a time dropped": trace.untimed,
                 "the error of its clock is unknown": trace.error_ns is None,
             }
-            yield {"file": trace.artifact.path, "target": target,
+            yield {"file": trace.artifact.path, "target": str(trace.capture.target),
                    "tool": trace.capture.tool, "window": trace.capture.window.id,
                    "events": trace.events, "error_ns": trace.error_ns, "clock": trace.clock,
                    "problems": [text for text, is_so in problems.items() if is_so]}  # fmt: skip
 
 
-def _place(process: Process) -> tuple[bool, str, int, int, str]:
-    target = process.target
-    replica = -1 if target.replica is None else target.replica
-    return target.role != "driver", target.role, replica, target.rank, process.name
+def _place(process: Process) -> tuple[Any, ...]:
+    return process.target.role != "driver", *_rank(process.target), process.name
+
+
+def _rank(target: Target) -> tuple[Any, ...]:
+    return target.role, -1 if target.replica is None else target.replica, target.rank
 
 
 def _named(kind: str, pid: int, tid: int, name: str, places: Iterator[int]) -> Iterator[bytes]:
