@@ -370,9 +370,9 @@ def test_plan_leaves_out_who_has_spans_only(rlprof, tmp_path):
 
 
 def test_plan_needs_no_plugin(rlprof, file):
-    """Tools and engines are shown as named, installed or not."""
+    """Tools and engines are shown as named, installed or not; an engine needs no tool."""
     file.write_text(
-        "tool: [one, two]\nsteps: [7]\nroles: {a: {engine: e}, b: {engine: e, tool: []}}"
+        "tool: other\nsteps: [7]\nroles: {a: {engine: e, tool: [one, two]}, b: {engine: e}}"
     )
 
     code, out, err = rlprof("plan", file, "--steps", "7-7")

@@ -320,7 +320,7 @@ def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fa
         ),
         (
             {"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
-            ["roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"],
+            ["roles.actor.options.nsys: this role does not use it (it uses: vllm)"],
         ),
         ({"tools": {"tocrh": {}}}, ["tools.tocrh: no role uses it; did you mean 'torch'?"]),
         ({"tools": {"tocrh": {}, "torch": {}}}, []),

@@ -212,5 +212,7 @@ class Config:
 
     def tools_of(self, role: str) -> tuple[str, ...]:
         """Name the tools that record *role*."""
-        own = self.roles[role].tool
-        return self.tool if own is None else own
+        own = self.roles[role]
+        if own.tool is None:  # those of the run are for training, not for servers
+            return () if own.engine is not None else self.tool
+        return own.tool

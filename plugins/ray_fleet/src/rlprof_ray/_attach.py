@@ -57,9 +57,7 @@ def faults(role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse]
     if beyond:
         told.append(f"roles.{role}.ranks: rank {beyond[0]} does not exist among {world} ranks")
     bound = [use.name for use in uses if getattr_static(use.plugin, "runs_on", "") == "thread"]
-    if not bound or (own.engine is not None and own.tool is None):
-        return told
-    for one in found:
+    for one in found if bound else ():
         chosen = any(own.includes(rank) for rank in one.ranks)
         if one.is_member and chosen and not is_ordered(one.handle):
             told.append(

@@ -113,6 +113,16 @@ class Crew:
 
     # What windows and the fleet call
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The global ranks its members hold."""
+        return tuple(rank for place in self.places for rank in place.ranks)
+
+    def place(self, place: Place) -> None:
+        """Take a member, in the place of one that had its ranks before."""
+        self.places = [other for other in self.places if other.ranks != place.ranks]
+        self.places.append(place)
+
     def enter(self, members: Sequence[Member]) -> None:
         """Have those follow that do not yet; each has the time a tool has to warm up."""
         within_s = self.means.limits.configure_timeout_s

@@ -40,7 +40,7 @@ class Fleet:
     ) -> None:
         """Name the run. Raise ConfigError with every fault of *config*, of all its roles."""
         given = os.environ.get("RLPROF_CONFIG") or None if config is None else config
-        self._crews: dict[str, Crew] = {}
+        self._crews: dict[str, tuple[Crew, Track]] = {}
         self._known: dict[str, Member] = {}
         self._is_closed = False
         if given is None:
@@ -104,7 +104,9 @@ class Fleet:
                 message = "role %r is not in the config (there: %s): recorded on request only"
                 log.warning(message, role, there)
             self._reach(role, [one for one in given if not one.is_member])
-            self._enlist(role, [one for one in given if one.is_member], self.session)
+            members = [one for one in given if one.is_member]
+            if members:
+                self._enlist(role, members, self.session, self._config)
 
     def _reach(self, role: str, given: Sequence[Given]) -> None:
         """Attach engines that the driver reaches by itself."""
@@ -115,24 +117,44 @@ class Fleet:
                 coordinates=target.coordinates,
             )  # fmt: skip
 
-    def _enlist(self, role: str, given: Sequence[Given], session: rlprof.Session) -> None:
+    def _enlist(
+        self, role: str, given: Sequence[Given], session: rlprof.Session, config: Config
+    ) -> None:
         """Have actors follow, all at once; each has the time a tool has to warm up."""
-        if not given:
-            return
-        crew = self._crews.get(role) or self._new_crew(role, given, session)
-        own = None if self._config is None else self._config.roles.get(role)
-        tell = session.scribe.tell
+        if role not in self._crews:
+            self._add_track(role, given, session, config)
+        crew, track = self._crews[role]
+        own = config.roles.get(role)
         for one in given:
-            member = Member(one.handle, self._hello(role, one))
+            member = Member(one.handle, self._hello(one, config))
             member = self._known.setdefault(member.id, member)
-            is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
-            crew.places.append(Place(member.hello.target, one.ranks, member, is_chosen))
             target = member.hello.target
-            tell("attached", role=role, target=attrs.asdict(target), ranks=list(one.ranks))
-        within_s = session.means.limits.configure_timeout_s
+            is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
+            crew.place(Place(target, one.ranks, member, is_chosen))
+            session.scribe.tell(
+                "attached", role=role, target=attrs.asdict(target), ranks=list(one.ranks)
+            )
+        track.ranks = crew.ranks
         crew.enter([place.member for place in crew.places if place.is_chosen])
-        crew.settle(within_s=within_s)
+        crew.settle(within_s=session.means.limits.configure_timeout_s)
         self._read_clocks()
+
+    def _add_track(
+        self, role: str, given: Sequence[Given], session: rlprof.Session, config: Config
+    ) -> None:
+        crew = Crew(role, session.means, config.as_data())
+        track = Track(
+            Target(role, 0, given[0].target.world_size),
+            Agenda(_schedule(config, role)),
+            session.means,
+            crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
+            kinds=("tool", "engine"),
+        )
+        self._crews[role] = crew, track
+        track.needs_tools = role not in config.roles or config.records(role)
+        session.add(track)
+        session.watchers.append(lambda: crew.expect(track.waiting))
+        track.adopt(self._uses.get(role, ()))
 
     def _read_clocks(self) -> None:
         """Say in the manifest how far the members' clocks are ahead."""
@@ -142,37 +164,10 @@ class Fleet:
             for line in measure(there, means.here.boot_id):
                 means.scribe.tell("clock_offset", **line)
 
-    def _new_crew(self, role: str, given: Sequence[Given], session: rlprof.Session) -> Crew:
-        config = self._config
-        assert config is not None  # noqa: S101 -- for mypy: who is off enlists nobody
-        means = session.means
-        crew = self._crews[role] = Crew(role, means, config.as_data())
-        own = config.roles.get(role)
-        is_server = own is not None and own.engine is not None and own.tool is None
-        kinds = ("engine",) if is_server else ("tool", "engine")
-        track = Track(
-            Target(role, 0, given[0].target.world_size),
-            Agenda(_schedule(config, role)),
-            means,
-            crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
-            ranks=tuple(rank for one in given for rank in one.ranks),
-            kinds=kinds,
-        )
-        track.needs_tools = role not in config.roles or config.records(role)
-        session.add(track)
-        session.watchers.append(lambda: crew.expect(track.waiting))
-        track.adopt([use for use in self._uses.get(role, ()) if use.kind in kinds])
-        return crew
-
-    def _hello(self, role: str, one: Given) -> Hello:
-        """Say what a member must know; the tools of the run are for training, not for servers."""
-        assert self._config is not None  # noqa: S101 -- who is off enlists nobody
-        config = self._config.as_data()
-        own = self._config.roles.get(role)
-        if one.attribute is not None and own is not None and own.tool is None:
-            config["roles"] = {**config["roles"], role: {**config["roles"][role], "tool": []}}
+    def _hello(self, one: Given, config: Config) -> Hello:
+        """Say what a member must know."""
         return Hello(
-            config, str(self.run_dir), one.target, leader(),
+            config.as_data(), str(self.run_dir), one.target, leader(),
             attribute=one.attribute, ranks=one.ranks, any_thread=not is_ordered(one.handle),
         )  # fmt: skip
 
