@@ -15,6 +15,8 @@
 | `artifact` | a file exists                                              | after `export`      |
 | `exported` | `export` returned: seconds                                 | after its artifacts |
 | `missed`   | what a member of a fleet did not do, told by its driver    | when it is known    |
+| `elsewhere` | a member of a fleet writes to a folder of its own node    | when it has said so |
+| `collected` | who brought that home, or tried: files, bytes, error      | by who collects     |
 | `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
 | `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
 | `request`  | a live run was asked for more: the request, error          | when it is read     |
@@ -37,6 +39,7 @@ import attrs
 
 from rlprof.rundir._clock import unbroken
 from rlprof.rundir._fields import known
+from rlprof.rundir._left import Collected, Place
 from rlprof.rundir._offsets import Offset
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._run import Answer, CaptureResult, Process, Skipped
@@ -148,6 +151,8 @@ class Story:
         self.skipped: list[Skipped] = []
         self.missed: list[Missed] = []
         self.offsets: list[Offset] = []
+        self.elsewhere: list[Place] = []
+        self.collected: list[Collected] = []
         self.ended = False
         self.dropped = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
@@ -323,6 +328,12 @@ class Story:
         if target is not None:
             said = Missed(target, window, str(line["tool"]), note, int(line["mono"]))
             self.missed.append(said)
+
+    def _on_elsewhere(self, line: dict[str, Any]) -> None:
+        self.elsewhere.append(Place.of_line(line))
+
+    def _on_collected(self, line: dict[str, Any]) -> None:
+        self.collected.append(Collected.of_line(line))
 
     def _on_dropped(self, line: dict[str, Any]) -> None:
         self.dropped += int(line["spans"])
