@@ -60,7 +60,7 @@ def left(run: Run) -> list[str]:
     told = []
     for one in run.left:
         what = f"on {one.host} in {one.folder}"
-        if one.files is not None:
+        if one.files:
             files = f"{one.files} file{'s' if one.files != 1 else ''}"
             what += f": {files}, {size(one.bytes or 0)}"
         told.append(f"{what}: {one.reason}")

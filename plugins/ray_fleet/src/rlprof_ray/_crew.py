@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof.config import ToolUse
+    from rlprof.rundir import Place
     from rlprof.types import Window
     from rlprof_ray._inside import Answer
     from rlprof_ray._member import Ask, Member
@@ -31,6 +32,8 @@ class Crew:
         self.role = role
         self.members: list[Member] = []
         self.tools: tuple[str, ...] = ()
+        self.places: dict[Place, None] = {}
+        """Where members write, other than to the run folder."""
         self.means = means
         self._config = config
         self._asks: list[Ask] = []
@@ -128,6 +131,10 @@ class Crew:
             cause = getattr(exc, "cause", None) or exc
             self.miss(member, ask.window, ask.what, f"{type(cause).__name__}: {cause}"[:500])
             return
+        if answer.place is not None:
+            self.places[answer.place] = None
+            target = attrs.asdict(member.hello.target)
+            self.means.scribe.tell("elsewhere", target=target, **attrs.asdict(answer.place))
         if answer.is_new:  # it was restarted: the next window finds it ready
             self.ask([member.enter(self.means.limits.configure_timeout_s)])
         if answer.why_not:

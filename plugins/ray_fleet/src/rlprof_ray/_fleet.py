@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config
+    from rlprof.rundir import Place
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ class Fleet:
         self._crews: dict[str, Crew] = {}
         self._known: dict[str, Member] = {}
         self._is_closed = False
+        self._is_home: set[Place] = set()
         if given is None:
             self._config = None
             self.session: rlprof.Session | rlprof.Off = rlprof.Off()
@@ -188,7 +190,13 @@ class Fleet:
 
     def _hello(self, target: Target) -> Hello:
         assert self._config is not None  # noqa: S101 -- who is off enlists nobody
-        return Hello(self._config.as_data(), str(self.run_dir), target, leader())
+        assert isinstance(self.session, rlprof.Session)  # noqa: S101
+        run = self.session.means.run
+        part = run.run_id if run.attempt == 1 else f"{run.run_id}/{run.path.name}"
+        return Hello(
+            self._config.as_data(), str(run.path), target, leader(),
+            node_dir=self._config.fleet.node_dir, part=part,
+        )  # fmt: skip
 
     # The words of a single process
 
@@ -209,11 +217,53 @@ class Fleet:
         return self.session.span(name, attributes)
 
     def close(self) -> None:
-        """End step and window, have the members end, wait for their exports."""
-        if isinstance(self.session, rlprof.Session) and not self._is_closed:
-            self._is_closed = True
-            self.session.boundary.call("clocks", self._read_clocks, lambda _: None)
-        self.session.close()
+        """End step and window, have the members end, wait for their exports, bring them home."""
+        session = self.session
+        if self._is_closed or not isinstance(session, rlprof.Session) or self._config is None:
+            session.close()
+            return
+        self._is_closed = True
+        session.boundary.call("clocks", self._read_clocks, lambda _: None)
+        session.close()
+        bring = self._config.fleet.collect
+        session.boundary.call("collect", lambda: self._collect(bring=bring), lambda _: None)
+
+    def collect(self) -> bool:
+        """Bring home what members have left on their nodes; say whether all of it is.
+
+        `close` does it by itself, unless the config has `fleet: {collect: false}`.
+        """
+        if not self._is_closed:
+            log.warning("collect: members still write; nothing is brought home before close()")
+            return False
+        return self._collect(bring=True)
+
+    def _collect(self, *, bring: bool) -> bool:
+        import ray
+
+        from rlprof_ray._collect import collect
+
+        session = self.session
+        places = {place for crew in self._crews.values() for place in crew.places} - self._is_home
+        if not places or not isinstance(session, rlprof.Session) or self._config is None:
+            return True
+        if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
+            return False
+        outcomes = collect(
+            session.means.run,
+            sorted(places, key=attrs.astuple),
+            of=session.scribe.name,
+            within_s=self._config.limits.export_timeout_s,
+            say=session.boundary.say,
+            bring=bring,
+        )
+        for outcome in outcomes:
+            where = f"{outcome.place.host} in {outcome.place.folder}"
+            if outcome.error:
+                session.boundary.say(f"left on {where}: {outcome.error}", logging.WARNING)
+            else:
+                self._is_home.add(outcome.place)
+        return not any(outcome.error for outcome in outcomes)
 
     def __enter__(self) -> Fleet:
         return self

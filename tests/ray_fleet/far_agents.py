@@ -1,0 +1,53 @@
+"""Agents that die, spoil what they send, or lie; they run in processes of Ray."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rlprof_ray._agent import Agent, Inventory, Item
+
+
+class Dying(Agent):
+    """Notes what it is asked for, and ends at the third read, once."""
+
+    def read(self, folder, path, offset):
+        near = Path(folder).parent
+        if offset and path.startswith("step") and not (near / "died").exists():
+            if (near / "asked").read_text().count("\n") > 1:
+                (near / "died").touch()
+                os._exit(1)
+        if path.startswith("step"):
+            with (near / "asked").open("a") as file:
+                file.write(f"{offset}\n")
+        return super().read(folder, path, offset)
+
+
+class Corrupt(Agent):
+    """Turns a bit of an artifact, once or always."""
+
+    def read(self, folder, path, offset):
+        near = Path(folder).parent
+        pieces = super().read(folder, path, offset)
+        if path.startswith("step") and ((near / "always").exists() or not (near / "once").exists()):
+            (near / "once").touch()
+            pieces[0] = bytes([pieces[0][0] ^ 1]) + pieces[0][1:]
+        return pieces
+
+
+class Lying(Agent):
+    """Lists what is not there, under names that lead elsewhere."""
+
+    def inventory(self, folder):
+        names = ["../evil", "/tmp/evil", "step_000001/../../evil", "run.json", ".collect/evil", "",
+                 "requests/evil.json", "manifest/../evil.jsonl", "step_000001/evil\0", "evil"]  # fmt: skip
+        return Inventory(tuple(Item(name, 4, 1) for name in names))
+
+    def digest(self, folder, path, size):
+        return "0" * 64
+
+    def read(self, folder, path, offset):
+        return [b"evil"] * 20
+
+    def remove(self, folder, item):
+        pass
