@@ -18,11 +18,10 @@ from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
-from tests.ray_fleet.far_agents import Corrupt, Dying, Lying
+from tests.ray_fleet.far_agents import TRACE, Corrupt, Dying, Lying
 
 pytestmark = pytest.mark.slow
 
-TRACE = "step_000002/update/actor_0_of_1/stacks/a.bin"
 SPANS = "spans/actor-0-far-1.jsonl"
 MANIFEST = "manifest/actor-0-far-1.jsonl"
 LARGE = 3 * PIECE * PIECES + 12_345
