@@ -33,7 +33,9 @@ OF_A_RUN = {
     "spans(problems=None)": Span,
 }
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
-GROUPS = {group.rpartition(".")[2] for group in plugins.GROUPS.values()}
+GROUPS = {
+    group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), plugins.COMMANDS)
+}  # fmt: skip
 DOTTED = sorted({
     name
     for text in (*PAGES.values(), rlprof.__doc__, hookspecs.__doc__)

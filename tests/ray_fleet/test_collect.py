@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import signal
 import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,12 +17,13 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof.cli import main
-from rlprof.rundir import Place, RunFolder
+from rlprof.rundir import Place, RunFolder, as_line
 from rlprof_ray import _visit
 from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
+from tests.core.test_reader import beginning, event
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import ROOT, rows
 from tests.ray_fleet.far_agents import TRACE, Corrupt, Dying, Lying
 
 pytestmark = pytest.mark.slow
@@ -113,6 +119,66 @@ def test_a_fleet_may_be_asked_to_collect_by_hand(ray, spawn, config, tmp_path):
 
     assert (early, then) == (False, [True, True])
     assert rows(fleet) == ["2/update actor 0/1 whole"]
+
+
+DIES = """
+import json, os, signal, sys
+import ray, rlprof_ray
+from tests.ray_fleet.actors import Trainer
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error",
+         runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}})
+fleet = rlprof_ray.Fleet(json.loads(sys.argv[2]))
+actor = ray.remote(num_cpus=0)(Trainer).remote()
+fleet.attach(actor=[actor])
+for step in fleet.steps((1, 2, 3)):
+    with fleet.phase("update"):
+        ray.get(actor.update.remote(step, 1.5 if step == 3 else 0.01))
+fleet.session.scribe.flush()
+print(fleet.run_dir, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_path):
+    """It has said where its members write; any machine of the cluster can bring it."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
+    address = ray.get_runtime_context().gcs_address
+    asked = config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes")})
+    said = {"env": env, "capture_output": True, "text": True, "timeout": 120}
+    died = subprocess.run([sys.executable, "-c", DIES, address, json.dumps(asked)], **said)
+    run = Path(died.stdout.strip())
+    (left,) = rlprof.read(run).left
+    until = time.monotonic() + 60
+    while rlprof.read(left.folder).is_running and time.monotonic() < until:
+        time.sleep(0.2)  # Ray ends the actor of a driver that died
+
+    done = subprocess.run(
+        [sys.executable, "-m", "rlprof.cli", "collect", str(run), "--address", address], **said
+    )
+
+    assert (died.returncode, left.files) == (-signal.SIGKILL, None)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = rlprof.read(run)
+    assert [capture.state for capture in found.captures] == ["whole"]
+    assert found.left == ()
+    assert files(tmp_path / "nodes") == {}
+
+
+def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
+    """Nothing hangs for long."""
+    (tmp_path / "manifest").mkdir()
+    (tmp_path / "run.json").write_text('{"run_id": "r", "owner": {"attempt": 1, "opened_ns": 1}}')
+    place = {"node": "n", "host": "h", "folder": "/f"}
+    lines = [*beginning(), event("elsewhere", **place), event("ended")]
+    (tmp_path / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, lines)))
+    argv = [sys.executable, "-m", "rlprof.cli", "collect", str(tmp_path)]
+
+    done = subprocess.run(
+        [*argv, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 1
+    assert "no cluster answers at 127.0.0.1:1" in done.stderr
 
 
 # One folder of a node

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
-import os
+import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rlprof.cli._arguments import duration
-from rlprof.cli._table import plain, size
 from rlprof.config import Limits
 from rlprof.errors import RlprofError, one_line
 from rlprof.rundir import Place, RunFolder, read
 
 if TYPE_CHECKING:
-    import argparse
-
     from rlprof import Run
     from rlprof_ray._visit import Outcome
+
+
+_KNOCK_S = 10
 
 
 def add(subparsers: Any) -> None:
@@ -36,7 +37,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=duration,
+        type=_seconds,
         default=Limits().export_timeout_s,
         metavar="S",
         help="seconds for all of it (default: %(default)g)",
@@ -59,10 +60,10 @@ def run(args: argparse.Namespace) -> int:
         places,
         of=_driver(recorded),
         within_s=args.timeout,
-        say=lambda words: print(plain(words, 1000), flush=True),
+        say=lambda words: print(one_line(words, longest=1000), flush=True),
     )
     for outcome in outcomes:
-        print(plain(_told(outcome), 1000), flush=True)
+        print(one_line(_told(outcome), longest=1500), flush=True)
     return 1 if any(outcome.error for outcome in outcomes) else 0
 
 
@@ -73,14 +74,21 @@ def _connect(address: str) -> None:
         raise RlprofError("collect: Ray is not installed here; pip install ray") from exc
     if ray.is_initialized():
         return
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of a change
     try:
+        _knock(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError) as exc:
+    except (OSError, ValueError, RuntimeError) as exc:
         raise RlprofError(
             f"collect: no cluster answers at {address}: {one_line(exc)}; name its head: "
             "--address HOST:6379"
         ) from exc
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens; Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
 
 
 def _driver(run: Run) -> str:
@@ -91,9 +99,20 @@ def _driver(run: Run) -> str:
 
 def _told(outcome: Outcome) -> str:
     place = outcome.place
-    came = f"{outcome.files} file{'s' if outcome.files != 1 else ''}, {size(outcome.bytes)}"
+    came = f"{outcome.files} file{'s' if outcome.files != 1 else ''}, {_size(outcome.bytes)}"
     words = f"{place.host} {place.folder}: {came} in {outcome.seconds:.1f} s"
     if not outcome.error:
         return words
     left = f"{outcome.left_files} files, " if outcome.left_files else ""
     return f"{words}; left: {left}{outcome.error}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count:,} B"
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < float(text) <= 86400:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected seconds, more than 0 and up to 86400, got {text!r}")
