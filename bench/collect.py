@@ -83,8 +83,8 @@ def main() -> int:
     args = parser.parse_args()
     print(f"collect: {machine()}, ray {ray.__version__}")
     ray.init(
-        num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20,
-        logging_level="error",
+        address="local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+        object_store_memory=100 << 20, logging_level="error",
     )  # fmt: skip
     work = Path(tempfile.mkdtemp(dir=args.dir))
     try:
