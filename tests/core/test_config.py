@@ -118,8 +118,8 @@ def test_a_node_dir_is_an_absolute_path():
     told = faults_of({**ACTOR, "fleet": {"node_dir": "local"}})
 
     assert told == [
-        "fleet.node_dir: expected an absolute path, got 'local'; the working directory of an actor "
-        "is not the driver's"
+        "fleet.node_dir: expected an absolute path, got 'local'; "
+        + "the working directory of an actor is not the driver's"
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import attrs
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import rlprof
 from rlprof.cli import main
 from rlprof.rundir import Here, Left, as_line
-from tests.core.test_reader import beginning, event
+from tests.core.test_reader import OPENED, beginning, event
 
 FOLDER = "/local/8a1d0c44/a-run"
 PLACE = {"node": "8a1d", "host": "node-b", "folder": FOLDER}
@@ -97,6 +98,18 @@ def test_what_is_left_is_shown_with_what_to_do(write, capsys):
         f"  on node-b in {FOLDER}: 12 files, 2.1 GB: the node is gone\n"
         f"  bring it home with: rlprof collect {run.path}\n"
     ) in capsys.readouterr().out
+
+
+def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, capsys):
+    """The folder of the node, for the run folder cannot be seen there."""
+    there = attrs.evolve(Here.now(), host="node-b", pid=1, started="before it")
+    file = write(*beginning(), WRITES, ENDED).path / "manifest" / "actor-0.jsonl"
+    file.write_bytes(b"".join(map(as_line, [*beginning(here=there), OPENED])))
+    os.utime(file, (1, 1))
+
+    main(["ls", str(file.parents[1])])
+
+    assert f"on node-b; there: rlprof salvage {FOLDER}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("line", [{}, {"node": 1}, {**PLACE, "realtime_ns": "x"}])

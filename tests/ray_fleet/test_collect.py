@@ -12,16 +12,18 @@ import sys
 import time
 from pathlib import Path
 
+import attrs
 import pytest
 
 import rlprof
 import rlprof_ray
 from rlprof.cli import main
-from rlprof.rundir import Place, RunFolder, as_line
-from rlprof_ray import _visit
+from rlprof.rundir import Here, Place, RunFolder, as_line
+from rlprof_ray import _inside, _visit
 from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
 from tests.core.test_reader import beginning, event
+from tests.faults.disks import hung
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ROOT, rows
 from tests.ray_fleet.far_agents import TRACE, Corrupt, Dying, Lying
@@ -125,6 +127,7 @@ DIES = """
 import json, os, signal, sys, time
 from pathlib import Path
 import ray, rlprof_ray
+from tests.faults.disks import hung
 from tests.ray_fleet.actors import Trainer
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error",
          runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}})
@@ -437,6 +440,34 @@ def test_two_do_not_bring_the_same(bring, home, far):
 
     assert f"{home}: somebody else is bringing it home" == outcome.error
     assert bring().error == ""
+
+
+def test_a_run_folder_that_does_not_answer_holds_nobody(bring, home):
+    """Time is over some seconds after it should be."""
+    with hung(home):
+        began = time.monotonic()
+        outcome = bring(within_s=1)
+
+        assert f"{home} does not answer" == outcome.error
+        assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("sees", ["the manifest", "the header", "nothing"])
+def test_a_member_knows_whether_its_driver_sees_its_folder(ray, tmp_path, sees):
+    """By the driver's manifest, or by who made the run; else its folder is its node's alone."""
+    del ray
+    mine, theirs = Here.now(), Here("elsewhere", "boot", "pid:[1]", 1, "1")
+    owner = {"process": attrs.asdict(mine if sees == "the header" else theirs)}
+    (tmp_path / "run.json").write_text(json.dumps({"owner": owner}))
+    if sees == "the manifest":
+        (tmp_path / "driver.jsonl").touch()
+    leader = rlprof.Leader(mine, str(tmp_path / "driver.jsonl"))
+    hello = _inside.Hello({}, str(tmp_path), rlprof.Target("actor"), leader)
+
+    place = _inside._place(hello, tmp_path)
+
+    assert (place is None) == (sees != "nothing")
+    assert place is None or str(tmp_path) == place.folder
 
 
 def test_an_agent_reads_no_file_that_is_none_of_a_run(far):

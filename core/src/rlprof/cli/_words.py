@@ -26,9 +26,10 @@ def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
         said += [(who, note) for note in [*capture.notes, *unsupported]]
         if capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes):
             host = run.by_name[capture.process].here.host
+            there = next((one.folder for one in run.left if one.host == host), run.path)
             below = capture.scratch.partition(f"/{capture.process}/")[0]
             text = f"what was recorded may lie below {below} on {host}; there: "
-            said.append((who, f"{text}rlprof salvage {run.path}"))
+            said.append((who, f"{text}rlprof salvage {there}"))
     return _once(said)
 
 

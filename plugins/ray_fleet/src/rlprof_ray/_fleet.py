@@ -247,7 +247,11 @@ class Fleet:
         places = {place for crew in self._crews.values() for place in crew.places} - self._is_home
         if not places or not isinstance(session, rlprof.Session) or self._config is None:
             return True
+        later = f"bring it home with: rlprof collect {self.run_dir}"
         if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
+            session.boundary.say(
+                f"Ray is shut down and files lie on nodes; {later}", logging.WARNING
+            )
             return False
         outcomes = collect(
             session.means.run,
@@ -260,8 +264,9 @@ class Fleet:
         for outcome in outcomes:
             where = f"{outcome.place.host} in {outcome.place.folder}"
             if outcome.error:
-                session.boundary.say(f"left on {where}: {outcome.error}", logging.WARNING)
+                session.boundary.say(f"left on {where}: {outcome.error}; {later}", logging.WARNING)
             else:
+                session.boundary.say(f"brought home from {where}: {outcome.files} files")
                 self._is_home.add(outcome.place)
         return not any(outcome.error for outcome in outcomes)
 
