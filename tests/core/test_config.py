@@ -117,10 +117,8 @@ def test_a_node_dir_is_an_absolute_path():
     """What is relative means another folder in each actor."""
     told = faults_of({**ACTOR, "fleet": {"node_dir": "local"}})
 
-    assert told == [
-        "fleet.node_dir: expected an absolute path, got 'local'; "
-        + "the working directory of an actor is not the driver's"
-    ]
+    why = "the working directory of an actor is not the driver's"
+    assert told == [f"fleet.node_dir: expected an absolute path, got 'local'; {why}"]
 
 
 def test_the_values_are_frozen():
