@@ -7,4 +7,5 @@ failed=0
 ../.envs/peer/bin/python off.py 2> >(grep -v Warning >&2) || failed=1
 ../.envs/test/bin/python idle.py || failed=1
 ../.envs/test/bin/python recording.py || failed=1
+../.envs/test/bin/python collect.py || failed=1
 exit $failed

@@ -129,6 +129,7 @@ def test_core_catches_everything_only_at_its_boundaries():
     }
 
     assert places == {
+        "cli/_offered.py",  # importing a command
         "cli/export.py",  # an exporter, after the run
         "config/_tools.py",  # configure at launch: before the run, told as a fault
         "doctor/child.py",  # a tool's sample, in the child

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rlprof import hookimpl, plugins
 from rlprof.config import (
     Config,
+    Fleet,
     Limits,
     Role,
     check_config,
@@ -63,6 +64,7 @@ def test_a_small_config_has_sound_defaults():
             stop_timeout_s=120.0,
             export_timeout_s=600.0,
         ),
+        fleet=Fleet(node_dir=None, collect=True),
         strict=False,
     )
 
@@ -87,6 +89,7 @@ def test_a_whole_config_is_read():
             "tools": {"torch": {"contents": ["cpu"]}},
             "engines": {"vllm": {"a": 1}},
             "limits": {"bytes": "1.5 GiB", "window_s": 60, "stop_timeout_s": 0.5},
+            "fleet": {"node_dir": "/local/nodes", "collect": False},
             "strict": True,
         }
     )
@@ -105,8 +108,17 @@ def test_a_whole_config_is_read():
         tools={"torch": {"contents": ["cpu"]}},
         engines={"vllm": {"a": 1}},
         limits=Limits(bytes=1_610_612_736, window_s=60.0, stop_timeout_s=0.5),
+        fleet=Fleet(node_dir="/local/nodes", collect=False),
         strict=True,
     )
+
+
+def test_a_node_dir_is_an_absolute_path():
+    """What is relative means another folder in each actor."""
+    told = faults_of({**ACTOR, "fleet": {"node_dir": "local"}})
+
+    why = "the working directory of an actor is not the driver's"
+    assert told == [f"fleet.node_dir: expected an absolute path, got 'local'; {why}"]
 
 
 def test_the_values_are_frozen():

@@ -52,12 +52,18 @@ class Member:
         self.process.join()
 
 
+@pytest.fixture(name="limits")
+def _limits():
+    """Return the limits of the run; a test may have others."""
+    return {}
+
+
 @pytest.fixture(name="lead")
-def _lead(config, calls):
+def _lead(config, calls, limits):
     """Open the leader's session here; return it, and a function that has a process follow."""
     del calls
     roles = {"actor": {"ranks": "all", "phases": ["update"]}}
-    given = config(roles=roles, tool="anywhere")  # a tool of a thread waits for that to come by
+    given = config(roles=roles, tool="anywhere", limits=limits)  # no tool that waits for a thread
     members = []
     with rlprof.open(given, role="driver", rank=0, world_size=1) as prof:
 
@@ -157,6 +163,25 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     (capture,) = rlprof.read(prof.run_dir).captures
     assert capture.state == "whole"
     assert "closed early: its driver has ended" in capture.notes
+
+
+@pytest.mark.parametrize("limits", [{"window_s": 0.5}])
+def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path):
+    """On another host, without the leader's file, nothing tells whether that lives."""
+    prof, make = lead
+    leader = rlprof.Leader(Here("elsewhere", "boot", "pid:[1]", 1, "1"), str(tmp_path / "nowhere"))
+    member = make(leader)
+    member.ask("begin", WINDOW)
+
+    deadline = time.monotonic() + 30
+    while captures(prof)[0][2] == "recording" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    member.close()
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert not leader.has_ended
+    assert capture.state == "whole"
+    assert "closed early: limits.window_s 0.5 was reached" in capture.notes
 
 
 def _started(pid):

@@ -14,7 +14,7 @@ import pytest
 
 import rlprof
 from rlprof import hookspecs, plugins, types
-from rlprof.rundir import Answer, CaptureResult, Process, Run, Skipped, Span
+from rlprof.rundir import Answer, CaptureResult, Left, Process, Run, Skipped, Span
 from tests.docs.pages import PAGES, rows, section, words
 
 PAGE = PAGES["docs/api.md"]
@@ -29,10 +29,13 @@ OF_A_RUN = {
     "captures": CaptureResult,
     "skipped": Skipped,
     "answers": Answer,
+    "left": Left,
     "spans(problems=None)": Span,
 }
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
-GROUPS = {group.rpartition(".")[2] for group in plugins.GROUPS.values()}
+GROUPS = {
+    group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), plugins.COMMANDS)
+}  # fmt: skip
 DOTTED = sorted({
     name
     for text in (*PAGES.values(), rlprof.__doc__, hookspecs.__doc__)

@@ -7,17 +7,21 @@ import re
 
 import pytest
 
-from rlprof.cli import COMMANDS, main
+from rlprof import cli
+from rlprof.cli import main
+from rlprof_ray import _command as collect
 from tests.docs.pages import PAGES, rows, section, sections
 
 PAGE = PAGES["docs/commands.md"]
-NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
+COMMANDS = {module.__name__.rpartition(".")[2]: module for module in cli.COMMANDS}
+COMMANDS["collect"] = collect  # as rlprof-ray offers it
+NAMES = list(COMMANDS)
 
 
 def parser_of(name):
     """Return the parser of one command."""
     subparsers = argparse.ArgumentParser().add_subparsers()
-    for module in COMMANDS:
+    for module in COMMANDS.values():
         module.add(subparsers)
     return subparsers.choices[name]
 

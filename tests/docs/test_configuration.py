@@ -10,7 +10,7 @@ import pytest
 
 import rlprof
 from rlprof.cli import main
-from rlprof.config import Config, Limits, Role
+from rlprof.config import Config, Fleet, Limits, Role
 from rlprof_torch import Torch, TorchMemory
 from rlprof_torch._options import CONTENTS, MiniBatches
 from tests.docs.examples import Mini, Stacks
@@ -21,12 +21,14 @@ KEYS = {
     "Config": (Config, PAGE.partition("\n## ")[0]),
     "Role": (Role, section(PAGE, "`roles.<role>`")),
     "Limits": (Limits, section(PAGE, "`limits`")),
+    "Fleet": (Fleet, section(PAGE, "`fleet`")),
 }
 SAID = {  # defaults that are said in words
     ("Config", "scratch_dir"): "the system's temporary folder",
     ("Config", "tool"): "none",
     ("Config", "steps"): "`none`",
     ("Config", "limits"): "below",
+    ("Config", "fleet"): "below",
     ("Role", "ranks"): "`[0]`",
     ("Role", "phases"): "all",
     ("Role", "tool"): "that of the run",
@@ -81,7 +83,7 @@ def test_defaults_that_are_said_in_words_are_those():
     assert (config.scratch_dir, config.tool, bool(config.steps)) == (None, (), False)
     assert (role.ranks, role.phases, role.tool) == ((0,), None, None)
     assert Limits().bytes == 4 * 10**9
-    assert config.limits == Limits()
+    assert (config.limits, config.fleet) == (Limits(), Fleet())
 
 
 @pytest.mark.parametrize("name", PLUGINS)

@@ -51,6 +51,7 @@ def _ray(lent):
 
     path = os.pathsep.join([*lent, *filter(None, sys.path), str(ROOT)])
     ray.init(
+        address="local",  # else a cluster that somebody else tests with
         num_cpus=8, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20,
         logging_level="error", runtime_env={"env_vars": {"PYTHONPATH": path}},
     )  # fmt: skip

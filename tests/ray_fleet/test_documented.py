@@ -15,10 +15,11 @@ from tests.ray_fleet.test_requests import ask
 pytestmark = pytest.mark.slow
 
 
-def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config):
-    """Members dead, busy, with another clock: the events have the fields of the table."""
+def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
+    """Members dead, busy, with another clock, a node's own folder: the table has it all."""
+    nodes = {"node_dir": str(tmp_path / "nodes")}
     actors = [spawn(Trainer), spawn(Astray, 3), spawn(Trainer)]
-    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
+    with rlprof_ray.Fleet(config(steps=[2], fleet=nodes)) as fleet:
         fleet.attach(actor=actors)
         ray.get(actors[2].update.remote(0))
         actors[0].die.remote()
@@ -32,10 +33,12 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config):
             with fleet.phase("update"):
                 pass
     written: dict[str, set[str]] = {}
-    (file,) = fleet.run_dir.glob("manifest/driver-*.jsonl")
-    for line in map(json.loads, file.read_text().splitlines()):
-        written.setdefault(line["event"], set()).update(set(line) - {"event", "mono"})
+    (own,) = fleet.run_dir.glob("manifest/driver-*.jsonl")
+    (collected,) = fleet.run_dir.glob("manifest/+collect-*.jsonl")
+    for line in map(json.loads, (own.read_text() + collected.read_text()).splitlines()):
+        written.setdefault(line["event"], set()).update(set(line) - {"event", "mono", "of"})
     part = section(PAGES["docs/manifest.md"], "What a fleet's driver says of its members")
     table = {row[0].strip("`"): set(words(row[1])) for row in rows(part)}
 
-    assert table == {event: written[event] for event in ("clock_offset", "late", "missed")}
+    events = ("clock_offset", "late", "missed", "elsewhere", "collected")
+    assert table == {event: written[event] for event in events}

@@ -33,6 +33,10 @@ GROUPS: dict[Kind, str] = {
 }
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
 
+COMMANDS = "rlprof.commands"
+"""The entry-point group of commands; the entry's name is the command, its object a module with
+`add(subparsers)`, as those in `rlprof.cli` are."""
+
 KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
     ("tool", "torch_memory"): "rlprof-torch",
@@ -82,6 +86,11 @@ def offers() -> list[Offer]:
     hand = [Offer(kind, name, "", "", "") for kind, name in _registered]
     installed = [offer for kind in GROUPS for offer in _installed(kind)]
     return sorted(hand + installed, key=lambda offer: (list(GROUPS).index(offer.kind), offer.name))
+
+
+def commands() -> list[metadata.EntryPoint]:
+    """List the commands that are installed, without importing any of them."""
+    return _entries(COMMANDS)
 
 
 def _entries(group: str) -> list[metadata.EntryPoint]:

@@ -1,4 +1,7 @@
-"""The `rlprof` command: one file per subcommand, each with `add` (its arguments) and `run`."""
+"""The `rlprof` command: one file per subcommand, each with `add` (its arguments) and `run`.
+
+Other distributions offer more of them, in the entry-point group `rlprof.commands`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from rlprof.cli import capture, check, doctor, export, ls, new, plan, plugins, salvage
+from rlprof.cli._offered import add_offered, wanted
 from rlprof.errors import RlprofError
 from rlprof.plugins import core_version
 
@@ -38,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
     """
     try:
-        parser = _parser()
+        parser = _parser(sys.argv[1:] if argv is None else argv)
         args = _parsed(parser, argv)
         if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -69,7 +73,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rlprof",
         description="Profile a whole RL post-training step: training ranks and rollout engines.",
@@ -80,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
     for command in COMMANDS:
         command.add(subparsers)
+    own = set(subparsers.choices)
+    if wanted(argv, own):
+        add_offered(subparsers, own)
     parser.set_defaults(parsers=subparsers.choices)
     return parser
 

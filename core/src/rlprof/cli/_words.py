@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from rlprof.cli._table import size
 from rlprof.rundir import TRIED
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
         said += [(who, note) for note in [*capture.notes, *unsupported]]
         if capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes):
             host = run.by_name[capture.process].here.host
+            there = next((one.folder for one in run.left if one.host == host), run.path)
             below = capture.scratch.partition(f"/{capture.process}/")[0]
             text = f"what was recorded may lie below {below} on {host}; there: "
-            said.append((who, f"{text}rlprof salvage {run.path}"))
+            said.append((who, f"{text}rlprof salvage {there}"))
     return _once(said)
 
 
@@ -47,11 +49,25 @@ def problems(run: Run) -> list[str]:
 def missing(run: Run) -> list[str]:
     """Say which targets the config asks for and nothing was heard of."""
     return [
-        f"{target}: wrote nothing"
+        f"{target}: wrote nothing{' here' if run.left else ''}"
         if target.replica is None
         else f"{target.role}: no engine was attached"
         for target in run.missing
     ]
+
+
+def left(run: Run) -> list[str]:
+    """Say what lies on other nodes, and how it comes home."""
+    told = []
+    for one in run.left:
+        what = f"on {one.host} in {one.folder}"
+        if one.files:
+            files = f"{one.files} file{'s' if one.files != 1 else ''}"
+            what += f": {files}, {size(one.bytes or 0)}"
+        told.append(f"{what}: {one.reason}")
+    if told:
+        told.append(f"bring it home with: rlprof collect {run.path}")
+    return told
 
 
 def answers(run: Run) -> list[str]:

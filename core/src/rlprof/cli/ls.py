@@ -84,6 +84,7 @@ def _run(run: Run, *, files: bool) -> str:
     skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
     parts += _listed("skipped", skipped)
     parts += _listed("requests", _words.answers(run))
+    parts += _listed("left on other nodes", _words.left(run))
     parts += _listed("missing", _words.missing(run))
     parts += _listed("problems", _words.problems(run))
     parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])

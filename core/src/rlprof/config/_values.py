@@ -107,6 +107,25 @@ def _folder(_: Any, __: Any, value: str | None) -> None:
         raise ValueError(f"nobody expands {shown(value)}; write the path out")
 
 
+def _local_folder(_: Any, __: Any, value: str | None) -> None:
+    _folder(_, __, value)
+    if value is not None and not value.startswith("/"):
+        raise ValueError(
+            f"expected an absolute path, got {shown(value)}; the working directory of an actor "
+            "is not the driver's"
+        )
+
+
+@attrs.frozen
+class Fleet:
+    """Where the members of a fleet write, and what comes of it; a single process reads nothing."""
+
+    node_dir: str | None = attrs.field(default=None, validator=_local_folder)
+    """A folder on the local disk of each node; None: members write to the run folder's path."""
+    collect: bool = True
+    """False: what lies on other nodes is listed when the fleet closes, not brought home."""
+
+
 @attrs.frozen
 class Role:
     """What is recorded of one role."""
@@ -178,6 +197,8 @@ class Config:
     """What profiling may cost."""
     slow_step: SlowStep | None = None
     """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
+    fleet: Fleet = Fleet()
+    """What a driver of many actors does with the files of its nodes."""
     calibrate: bool = True
     """Measure once a host, in a process of its own at lowest priority, what a tool costs, so that
     the log can estimate a window before it opens."""

@@ -16,11 +16,12 @@ from rlprof.rundir._clock import clock_at, read_clock, unbroken
 from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
+from rlprof.rundir._left import Place
 from rlprof.rundir._own import own_folder
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._regular import open_regular, read_regular
-from rlprof.rundir._run import Answer, CaptureResult, Process, Run, Skipped
+from rlprof.rundir._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof.rundir._spans import RawSpan, Span, span_record
 from rlprof.rundir._story import TRIED
 
@@ -31,6 +32,8 @@ __all__ = [
     "CaptureResult",
     "Here",
     "Journal",
+    "Left",
+    "Place",
     "Process",
     "RawSpan",
     "Run",

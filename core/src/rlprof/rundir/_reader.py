@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RunError, one_line, shown
 from rlprof.rundir._journal import read_lines
+from rlprof.rundir._left import left_of
 from rlprof.rundir._missed import with_missed
 from rlprof.rundir._offsets import aligned
 from rlprof.rundir._regular import files, odd, read_regular
@@ -129,6 +130,7 @@ def read(path: str | Path) -> Run:
         skipped=tuple(skipped),
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
         attached=tuple(one for story in stories.values() for one in story.attached.values()),
+        left=left_of(stories.values(), [p.name for p in processes if p.state == "running"]),
         missing=(*_missing(expected, processes), *_unattached(config, stories.values())),
         problems=tuple(problems),
     )

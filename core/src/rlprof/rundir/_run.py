@@ -106,6 +106,20 @@ class Attached:
 
 
 @attrs.frozen
+class Left:
+    """What members of a fleet have written on their own node, and is not in the run folder."""
+
+    node: str
+    """The framework's name for it."""
+    host: str
+    folder: str
+    files: int | None
+    """None: nobody has counted them."""
+    bytes: int | None
+    reason: str
+
+
+@attrs.frozen
 class Run:
     """A run folder, read at one moment."""
 
@@ -122,6 +136,8 @@ class Run:
     attached: tuple[Attached, ...]
     missing: tuple[Target, ...]
     """Targets the config asks for of which nothing was written."""
+    left: tuple[Left, ...]
+    """What lies on other nodes, by folder."""
     problems: tuple[str, ...]
     """Lines that could not be read, files that are not there."""
 

@@ -16,6 +16,8 @@
 | `exported` | `export` returned: seconds                                 | after its artifacts |
 | `late`     | how late a member of a fleet did what its driver asked     | when it has         |
 | `missed`   | what a member of a fleet did not do, told by its driver    | when it is known    |
+| `elsewhere` | a member of a fleet writes to a folder of its own node    | when it has said so |
+| `collected` | who brought that home, or tried: files, bytes, error      | by who collects     |
 | `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
 | `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
 | `request`  | a live run was asked for more: the request, error          | when it is read     |
@@ -38,6 +40,7 @@ import attrs
 
 from rlprof.rundir._clock import unbroken
 from rlprof.rundir._fields import known
+from rlprof.rundir._left import Collected, Place
 from rlprof.rundir._offsets import Offset
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._run import Answer, Attached, CaptureResult, Process, Skipped
@@ -152,6 +155,8 @@ class Story:
         self.skipped: list[Skipped] = []
         self.missed: list[Missed] = []
         self.offsets: list[Offset] = []
+        self.elsewhere: list[Place] = []
+        self.collected: list[Collected] = []
         self.ended = False
         self.dropped = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
@@ -337,6 +342,12 @@ class Story:
         if target is not None:
             request, mono = str(line.get("request") or ""), int(line["mono"])
             self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
+
+    def _on_elsewhere(self, line: dict[str, Any]) -> None:
+        self.elsewhere.append(Place.of_line(line))
+
+    def _on_collected(self, line: dict[str, Any]) -> None:
+        self.collected.append(Collected.of_line(line))
 
     def _on_dropped(self, line: dict[str, Any]) -> None:
         self.dropped += int(line["spans"])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof.config import ToolUse
+    from rlprof.rundir import Place
     from rlprof.schedule import Demand
     from rlprof.types import Target, Window
     from rlprof_ray._inside import Answer
@@ -39,7 +40,7 @@ def in_short(exc: BaseException) -> str:
 
 
 @attrs.frozen
-class Place:
+class Post:
     """A member as one role has it; an actor may stand in several."""
 
     target: Target
@@ -61,8 +62,10 @@ class Crew:
 
     def __init__(self, role: str, means: Any, config: Mapping[str, Any]) -> None:
         self.role = role
-        self.places: list[Place] = []
+        self.posts: list[Post] = []
         self.tools: tuple[str, ...] = ()
+        self.places: dict[Place, None] = {}
+        """Where members write, other than to the run folder."""
         self.means = means
         self._config = config
         self._asks: list[Ask] = []
@@ -71,7 +74,7 @@ class Crew:
         self._turn = threading.Lock()  # the helper thread takes answers, too
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.posts)
 
     # What the driver's track calls
 
@@ -83,18 +86,18 @@ class Crew:
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
         """Write whom lines about the role, or about a demand, are about."""
         return [
-            {"target": attrs.asdict(place.member.hello.target)}
-            for place in self.places
-            if place.includes(demand)
+            {"target": attrs.asdict(post.member.hello.target)}
+            for post in self.posts
+            if post.includes(demand)
         ]
 
     def prepared(self, uses: Sequence[ToolUse], window: Window, demand: Demand | None) -> FarWindow:
         """Return the window that opens on all members that are meant."""
         tools = tuple(use.name for use in uses)
-        places = [place for place in self.places if place.includes(demand)]
+        posts = [post for post in self.posts if post.includes(demand)]
         config = None if demand is None else self._with_options(uses)
         request = self._requests[window.id] = "" if demand is None else demand.id
-        return FarWindow(self, places, window, tools, config=config, request=request)
+        return FarWindow(self, posts, window, tools, config=config, request=request)
 
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""
@@ -105,7 +108,7 @@ class Crew:
         limits = self.means.limits
         self.settle(self._asks, within_s=limits.stop_timeout_s)
         within_s = limits.export_timeout_s + limits.stop_timeout_s
-        members = {place.member.id: place.member for place in self.places}.values()
+        members = {post.member.id: post.member for post in self.posts}.values()
         self.ask([
             member.leave(within_s) for member in members if member.has_entered and not member.gone
         ])  # fmt: skip
@@ -116,12 +119,12 @@ class Crew:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The global ranks its members hold."""
-        return tuple(rank for place in self.places for rank in place.ranks)
+        return tuple(rank for post in self.posts for rank in post.ranks)
 
-    def place(self, place: Place) -> None:
+    def post(self, post: Post) -> None:
         """Take a member, in the place of one that had its ranks before."""
-        self.places = [other for other in self.places if other.ranks != place.ranks]
-        self.places.append(place)
+        self.posts = [other for other in self.posts if other.ranks != post.ranks]
+        self.posts.append(post)
 
     def enter(self, members: Sequence[Member]) -> None:
         """Have those follow that do not yet; each has the time a tool has to warm up."""
@@ -133,7 +136,7 @@ class Crew:
     def expect(self, demands: Sequence[Demand]) -> None:
         """Have those follow that demands will need, before their windows open."""
         for demand in demands:
-            self.enter([place.member for place in self.places if place.includes(demand)])
+            self.enter([post.member for post in self.posts if post.includes(demand)])
 
     def ask(self, asks: Sequence[Ask]) -> None:
         """Remember questions that are on their way."""
@@ -210,6 +213,10 @@ class Crew:
             words = " ".join(f"{type(cause).__name__}: {cause}".split())
             self.miss(member, ask.window, ask.what, words[:500])
             return
+        if answer.place is not None:
+            self.places[answer.place] = None
+            target = attrs.asdict(member.hello.target)
+            self.means.scribe.tell("elsewhere", target=target, **attrs.asdict(answer.place))
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
             self.enter([member])

@@ -16,7 +16,7 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.types import Launch, Target
 from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
-from rlprof_ray._crew import Crew, Place
+from rlprof_ray._crew import Crew, Post
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member, is_ordered
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config
+    from rlprof.rundir import Place
     from rlprof_ray._attach import Given
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class Fleet:
         self._crews: dict[str, tuple[Crew, Track]] = {}
         self._known: dict[str, Member] = {}
         self._is_closed = False
+        self._is_home: set[Place] = set()
         if given is None:
             self._config = None
             self.session: rlprof.Session | rlprof.Off = rlprof.Off()
@@ -126,16 +128,16 @@ class Fleet:
         crew, track = self._crews[role]
         own = config.roles.get(role)
         for one in given:
-            member = Member(one.handle, self._hello(one, config))
+            member = Member(one.handle, self._hello(one, session, config))
             member = self._known.setdefault(member.id, member)
             target = member.hello.target
             is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
-            crew.place(Place(target, one.ranks, member, is_chosen))
+            crew.post(Post(target, one.ranks, member, is_chosen))
             session.scribe.tell(
                 "attached", role=role, target=attrs.asdict(target), ranks=list(one.ranks)
             )
         track.ranks = crew.ranks
-        crew.enter([place.member for place in crew.places if place.is_chosen])
+        crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=session.means.limits.configure_timeout_s)
         self._read_clocks()
 
@@ -164,11 +166,14 @@ class Fleet:
             for line in measure(there, means.here.boot_id):
                 means.scribe.tell("clock_offset", **line)
 
-    def _hello(self, one: Given, config: Config) -> Hello:
+    def _hello(self, one: Given, session: rlprof.Session, config: Config) -> Hello:
         """Say what a member must know."""
+        run = session.means.run
+        part = run.run_id if run.attempt == 1 else f"{run.run_id}/{run.path.name}"
         return Hello(
-            config.as_data(), str(self.run_dir), one.target, leader(),
+            config.as_data(), str(run.path), one.target, leader(),
             attribute=one.attribute, ranks=one.ranks, any_thread=not is_ordered(one.handle),
+            node_dir=config.fleet.node_dir, part=part,
         )  # fmt: skip
 
     # The words of a single process
@@ -194,11 +199,60 @@ class Fleet:
         return self.session.trajectory(id, attributes)
 
     def close(self) -> None:
-        """End step and window, have the members end, wait for their exports."""
-        if isinstance(self.session, rlprof.Session) and not self._is_closed:
-            self._is_closed = True
-            self.session.boundary.call("clocks", self._read_clocks, lambda _: None)
-        self.session.close()
+        """End step and window, have the members end, wait for their exports, bring them home."""
+        session = self.session
+        if self._is_closed or not isinstance(session, rlprof.Session) or self._config is None:
+            session.close()
+            return
+        self._is_closed = True
+        session.boundary.call("clocks", self._read_clocks, lambda _: None)
+        session.close()
+        bring = self._config.fleet.collect
+        session.boundary.call("collect", lambda: self._collect(bring=bring), lambda _: None)
+
+    def collect(self) -> bool:
+        """Bring home what members have left on their nodes; say whether all of it is.
+
+        `close` does it by itself, unless the config has `fleet: {collect: false}`.
+        """
+        if not self._is_closed:
+            log.warning("collect: members still write; nothing is brought home before close()")
+            return False
+        return self._collect(bring=True)
+
+    def _collect(self, *, bring: bool) -> bool:
+        import ray
+
+        from rlprof_ray._collect import collect
+
+        session = self.session
+        places = {
+            place for crew, _ in self._crews.values() for place in crew.places
+        } - self._is_home
+        if not places or not isinstance(session, rlprof.Session) or self._config is None:
+            return True
+        later = f"bring it home with: rlprof collect {self.run_dir}"
+        if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
+            session.boundary.say(
+                f"Ray is shut down and files lie on nodes; {later}", logging.WARNING
+            )
+            return False
+        outcomes = collect(
+            session.means.run,
+            sorted(places, key=attrs.astuple),
+            of=session.scribe.name,
+            within_s=self._config.limits.export_timeout_s,
+            say=session.boundary.say,
+            bring=bring,
+        )
+        for outcome in outcomes:
+            where = f"{outcome.place.host} in {outcome.place.folder}"
+            if outcome.error:
+                session.boundary.say(f"left on {where}: {outcome.error}; {later}", logging.WARNING)
+            else:
+                session.boundary.say(f"brought home from {where}: {outcome.files} files")
+                self._is_home.add(outcome.place)
+        return not any(outcome.error for outcome in outcomes)
 
     def __enter__(self) -> Fleet:
         return self

@@ -12,8 +12,10 @@ import attrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from rlprof import Follower, Leader
+    from rlprof.rundir import Place
     from rlprof.types import Target, Window
 
 _followers: dict[str, Follower] = {}
@@ -32,6 +34,8 @@ class Answer:
     seconds: float = 0.0
     is_new: bool = False
     """The process knows nothing of the run: it was restarted."""
+    place: Place | None = None
+    """Where it writes, if that is not the driver's run folder."""
 
 
 @attrs.frozen
@@ -40,6 +44,7 @@ class Hello:
 
     config: Mapping[str, Any]
     run: str
+    """The driver's run folder, by which all calls name the run."""
     target: Target
     leader: Leader | None
     attribute: str | None = None
@@ -47,6 +52,10 @@ class Hello:
     ranks: tuple[int, ...] = ()
     any_thread: bool = False
     """Windows are opened on a thread beside those that work."""
+    node_dir: str | None = None
+    """A folder of each node; None: members write to the path of the driver's run folder."""
+    part: str = ""
+    """The run, as a path in there."""
 
 
 @attrs.frozen
@@ -75,7 +84,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
     if hello.run not in _followers:
         _followers[hello.run] = rlprof.follow(
             hello.config,
-            run=hello.run,
+            run=_folder(hello),
             role=target.role,
             rank=target.rank,
             world_size=target.world_size,
@@ -95,8 +104,51 @@ def enter(actor: Any, hello: Hello) -> Answer:
             ranks=hello.ranks,
             coordinates=target.coordinates,
         )
-    off = "" if follower.session.run_dir is not None else "rlprof stays off there; see its log"
-    return _answer(began, off)
+    folder = follower.session.run_dir
+    off = "" if folder is not None else "rlprof stays off there; see its log"
+    return attrs.evolve(_answer(began, off), place=_place(hello, folder))
+
+
+def _folder(hello: Hello) -> Path:
+    """Say where this process writes."""
+    from pathlib import Path
+
+    if hello.node_dir is None:
+        return Path(hello.run)
+    return Path(hello.node_dir, _node()[:8], hello.part)
+
+
+def _place(hello: Hello, folder: Path | None) -> Place | None:
+    """Name the folder if it is on this node alone: by config, or as no file system is shared."""
+    import socket
+
+    from rlprof.rundir import Place
+
+    if folder is None or (hello.node_dir is None and _is_shared(hello, folder)):
+        return None
+    return Place(_node(), socket.gethostname(), str(folder))
+
+
+def _is_shared(hello: Hello, folder: Path) -> bool:
+    """Whether the driver writes to *folder*, too, as far as can be seen."""
+    import json
+    from pathlib import Path
+
+    from rlprof.rundir import read_regular
+
+    if hello.leader is None or Path(hello.leader.manifest).exists():
+        return True
+    try:
+        owner = json.loads(read_regular(folder / "run.json"))["owner"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return bool(owner["process"] == attrs.asdict(hello.leader.here))
+
+
+def _node() -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())
 
 
 def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ray gives the actor

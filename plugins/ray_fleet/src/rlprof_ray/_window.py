@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof.types import Window
-    from rlprof_ray._crew import Crew, Place
+    from rlprof_ray._crew import Crew, Post
     from rlprof_ray._member import Ask, Member
 
 
@@ -24,7 +24,7 @@ class FarWindow:
     def __init__(
         self,
         crew: Crew,
-        places: Sequence[Place],
+        posts: Sequence[Post],
         window: Window,
         tools: tuple[str, ...],
         *,
@@ -35,7 +35,7 @@ class FarWindow:
         self.owner: Any = None
         self.is_recording = False
         self._crew = crew
-        self._places = places
+        self._posts = posts
         self._tools = tools
         self._config = config
         self._request = request
@@ -50,8 +50,8 @@ class FarWindow:
         phases = () if self.owner is None else (self.owner.name,)
         wanted = Wanted(self.window, phases, self._config, self._request)
         asks: list[Ask] = []
-        self._crew.enter([place.member for place in self._places])
-        for member in [place.member for place in self._places]:
+        self._crew.enter([post.member for post in self._posts])
+        for member in [post.member for post in self._posts]:
             why = self._why_not(member)
             if why:
                 self._crew.miss(member, self.window, "start", why, self._tools)

@@ -1,0 +1,64 @@
+"""Commands that other distributions offer; looked for only where none of our own is asked for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from rlprof import plugins
+from rlprof.errors import PluginError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+
+def wanted(argv: Sequence[str], own: Collection[str]) -> bool:
+    """Whether *argv* may mean a command that is not among our *own*, or asks which there are."""
+    word = next((one for one in argv if not one.startswith("-")), None)
+    return "--version" not in argv if word is None else word not in own
+
+
+def add_offered(subparsers: Any, own: Collection[str]) -> None:
+    """Let each describe itself; one that cannot says why when it is called, and breaks no other."""
+    offered: dict[str, list[Any]] = {}
+    for entry in plugins.commands():
+        if entry.name not in own:
+            offered.setdefault(entry.name, []).append(entry)
+    for name, entries in sorted(offered.items()):
+        try:
+            _add(subparsers, name, entries)
+        except (Exception, SystemExit) as exc:  # a stranger's code
+            told = str(exc) if isinstance(exc, PluginError) else _said(name, entries[0], exc)
+            if name not in subparsers.choices:
+                stub = subparsers.add_parser(name, help="does not load")
+                stub.add_argument("rest", nargs=argparse.REMAINDER)
+            subparsers.choices[name].set_defaults(run=_Refusal(told))
+
+
+def _add(subparsers: Any, name: str, entries: Sequence[Any]) -> None:
+    if len(entries) > 1:
+        who = " and ".join(sorted(_distribution(entry) for entry in entries))
+        raise PluginError(f"command {name!r} is offered by {who}; uninstall one")
+    entries[0].load().add(subparsers)
+    if name not in subparsers.choices:
+        raise PluginError(f"command {name!r} ({_distribution(entries[0])}) adds no {name!r}")
+
+
+class _Refusal:
+    """Stands for a command that cannot be."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __call__(self, _: argparse.Namespace) -> int:
+        raise PluginError(self._why)
+
+
+def _said(name: str, entry: Any, exc: BaseException) -> str:
+    who = _distribution(entry)
+    why = one_line(f"{type(exc).__name__}: {exc}", longest=500)
+    return f"command {name!r} ({who}) does not load: {why}; repair or uninstall {who}"
+
+
+def _distribution(entry: Any) -> str:
+    return "?" if entry.dist is None else str(entry.dist.metadata["Name"])

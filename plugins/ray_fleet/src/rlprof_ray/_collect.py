@@ -1,0 +1,137 @@
+"""Bringing home what members have written on their own nodes: several nodes at once, in time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof.errors import one_line
+from rlprof.rundir import SALVAGED, Journal, as_line
+from rlprof.types import safe_name
+from rlprof_ray._landing import Landing
+from rlprof_ray._visit import Outcome, Visit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rlprof.rundir import Place, RunFolder
+
+_AT_ONCE = 4
+"""Nodes; each holds a few MiB of memory here while its files come."""
+_TOLD_S = 5.0
+_GRACE_S = 10.0
+"""Who is late is waited for so long; a run folder that does not answer, no longer."""
+
+
+def collect(
+    run: RunFolder,
+    places: Iterable[Place],
+    *,
+    of: str,
+    within_s: float,
+    say: Callable[[str], object],
+    bring: bool = True,
+) -> list[Outcome]:
+    """Bring home what lies in *places*; without *bring* only look how much that is.
+
+    What came of each is returned, and written into a manifest file of our own as told of the
+    process *of*. It takes *within_s* altogether, also where nothing answers any more.
+    """
+    tour = _Tour(run, list(places), of, bring=bring, until=time.monotonic() + within_s)
+    thread = threading.Thread(target=tour.run, name="rlprof-collect", daemon=True)
+    thread.start()
+    told = time.monotonic()
+    try:
+        while thread.is_alive() and time.monotonic() < tour.until + _GRACE_S:
+            thread.join(0.2)
+            if time.monotonic() - told > _TOLD_S:
+                told = time.monotonic()
+                say(tour.progress)
+    finally:
+        is_stuck = thread.is_alive()
+        tour.until = 0.0  # whoever is still at it ends
+    late = f"{run.path} does not answer"
+    return [
+        tour.outcomes.get(place) or Outcome(place, error=late if is_stuck else "was not looked at")
+        for place in tour.places
+    ]
+
+
+class _Tour:
+    """What is shared by those who visit the nodes."""
+
+    def __init__(
+        self, run: RunFolder, places: list[Place], of: str, *, bring: bool, until: float
+    ) -> None:
+        self.places = places
+        self.until = until
+        self.outcomes: dict[Place, Outcome] = {}
+        self._run = run
+        self._of = of
+        self._brings = bring
+        self._waiting = deque(places)
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def progress(self) -> str:
+        """How far it is, in words."""
+        done = f"{len(self.outcomes)} of {len(self.places)} nodes"
+        return f"brings home what lies on other nodes: {done}, {self._bytes / 1e6:,.0f} MB"
+
+    def run(self) -> None:
+        """Visit all; write down what came of it."""
+        landing = Landing(self._run.path)
+        try:
+            with landing.held():
+                threads = [
+                    threading.Thread(target=self._work, args=(landing,), daemon=True)
+                    for _ in range(min(_AT_ONCE, len(self.places)))
+                ]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+        except OSError as exc:
+            why = one_line(exc.strerror or exc)
+            for place in self._waiting:
+                self.outcomes[place] = Outcome(place, error=f"{self._run.path}: {why}")
+        self._write()
+
+    def _work(self, landing: Landing) -> None:
+        while True:
+            try:
+                place = self._waiting.popleft()
+            except IndexError:
+                return
+            visit = Visit(
+                place, self._run, landing, lambda: self.until, bring=self._brings, came=self._came
+            )
+            self.outcomes[place] = visit.run()
+
+    def _came(self, count: int) -> None:
+        with self._lock:
+            self._bytes += count
+
+    def _write(self) -> None:
+        name = f"{SALVAGED}collect-{safe_name(socket.gethostname())}-{os.getpid()}.jsonl"
+        journal = Journal(self._run.path / "manifest" / name)
+        lines = [as_line(_line(outcome, self._of)) for outcome in self.outcomes.values()]
+        try:
+            journal.write(lines)
+        except OSError:  # a full disk: it is left as the driver's manifest says
+            return
+        finally:
+            journal.close()
+
+
+def _line(outcome: Outcome, of: str) -> dict[str, object]:
+    said = attrs.asdict(outcome)
+    when = {"mono": time.monotonic_ns(), "of": of, "realtime_ns": time.time_ns()}
+    return {"event": "collected", **when, **said.pop("place"), **said}

@@ -1,0 +1,118 @@
+"""`rlprof collect RUN`: bring home what a fleet has left on its nodes."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from rlprof.config import Limits
+from rlprof.errors import RlprofError, one_line
+from rlprof.rundir import Place, RunFolder, read
+
+if TYPE_CHECKING:
+    from rlprof import Run
+    from rlprof_ray._visit import Outcome
+
+
+_KNOCK_S = 10
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "collect",
+        help="bring home what a fleet has left on its nodes",
+        description="Bring into RUN what members of a fleet on Ray have written on the disks of "
+        "their own nodes, and was not brought when the fleet closed: it was not asked to, its "
+        "driver died, the disk was full, a node did not answer. It may be run any number of times, "
+        "and goes on where an earlier one was cut. A file is removed from its node once it is home "
+        "with the same checksum. Exit code 1: something is left; `rlprof ls RUN` says what.",
+    )
+    parser.add_argument("path", metavar="RUN", help="a run folder")
+    parser.add_argument(
+        "--address", default="auto", metavar="ADDRESS", help="the cluster (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=Limits().export_timeout_s,
+        metavar="S",
+        help="seconds for all of it (default: %(default)g)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a line for each folder; 0 if nothing is left."""
+    from rlprof_ray._collect import collect
+
+    recorded = read(args.path)
+    if not recorded.left:
+        print("nothing to collect: all that lay on other nodes is here")
+        return 0
+    places = [Place(one.node, one.host, one.folder) for one in recorded.left]
+    _connect(args.address)
+    outcomes = collect(
+        RunFolder(recorded.path.absolute(), recorded.run_id, recorded.attempt),
+        places,
+        of=_driver(recorded),
+        within_s=args.timeout,
+        say=lambda words: print(one_line(words, longest=1000), flush=True),
+    )
+    for outcome in outcomes:
+        print(one_line(_told(outcome), longest=1500), flush=True)
+    return 1 if any(outcome.error for outcome in outcomes) else 0
+
+
+def _connect(address: str) -> None:
+    try:
+        import ray
+    except ImportError as exc:
+        raise RlprofError("collect: Ray is not installed here; pip install ray") from exc
+    if ray.is_initialized():
+        return
+    try:
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as exc:
+        raise RlprofError(
+            f"collect: no cluster answers at {address}: {one_line(exc)}; name its head: "
+            "--address HOST:6379"
+        ) from exc
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens; Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
+
+
+def _driver(run: Run) -> str:
+    """Name the process whose lines ours add to."""
+    names = [process.name for process in run.processes if process.target.role == "driver"]
+    return (names or [process.name for process in run.processes])[0]
+
+
+def _told(outcome: Outcome) -> str:
+    place = outcome.place
+    came = f"{outcome.files} file{'s' if outcome.files != 1 else ''}, {_size(outcome.bytes)}"
+    words = f"{place.host} {place.folder}: {came} in {outcome.seconds:.1f} s"
+    if not outcome.error:
+        return words
+    left = f"{outcome.left_files} files, " if outcome.left_files else ""
+    return f"{words}; left: {left}{outcome.error}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count:,} B"
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < float(text) <= 86400:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected seconds, more than 0 and up to 86400, got {text!r}")

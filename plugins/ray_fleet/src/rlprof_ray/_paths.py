@@ -1,0 +1,42 @@
+"""Which files are a part of a run: what may be read on a node, and written at home."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_LONGEST, _DEEPEST = 255, 30
+_STEP = re.compile(r"step_\d{6,19}", re.ASCII)
+
+
+def why_not(path: object) -> str:
+    """Say why *path*, relative to a run folder, cannot be a file of a run; empty if it can.
+
+    Names come from other machines: none leads out of the run folder, or to what is the driver's.
+    """
+    if type(path) is not str or not path or "\0" in path:
+        return "is no path"
+    parts = path.split("/")
+    if path.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        return "leads out of the run folder"
+    if len(parts) > _DEEPEST or any(len(os.fsencode(part)) > _LONGEST for part in parts):
+        return "is too long"
+    if is_journal(path) or (len(parts) > 1 and _STEP.fullmatch(parts[0])):
+        return ""
+    return "is no file of a run"
+
+
+def is_journal(path: str) -> bool:
+    """Whether *path* is a manifest or spans: what tells of artifacts, and may have grown."""
+    folder, _, name = path.partition("/")
+    return folder in ("manifest", "spans") and name.endswith(".jsonl") and "/" not in name
+
+
+def is_part(folder: str) -> bool:
+    """Whether *folder*, right below a run folder, holds files of the run."""
+    return folder in ("manifest", "spans") or _STEP.fullmatch(folder) is not None
+
+
+def order(path: str) -> tuple[int, str]:
+    """Sort by what must come first: artifacts, then spans, then the manifests that tell of them."""
+    return {"spans": 1, "manifest": 2}.get(path.partition("/")[0], 0), path

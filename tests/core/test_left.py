@@ -1,0 +1,120 @@
+"""What lies on other nodes: where members have written, minus what was brought home."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.rundir import Here, Left, as_line
+from tests.core.test_reader import OPENED, beginning, event
+
+FOLDER = "/local/8a1d0c44/a-run"
+PLACE = {"node": "8a1d", "host": "node-b", "folder": FOLDER}
+WRITES = event("elsewhere", target={"role": "actor", "rank": 1, "world_size": 2}, **PLACE)
+ENDED = event("ended")
+
+
+@pytest.fixture(name="write")
+def _write(tmp_path):
+    """Return a function that writes a manifest of a run, and reads the run."""
+    (tmp_path / "manifest").mkdir()
+    owner = {"attempt": 1, "opened_ns": 1}
+    (tmp_path / "run.json").write_text(json.dumps({"run_id": "a-run", "owner": owner}))
+
+    def write(*lines, name="driver-0"):
+        (tmp_path / "manifest" / f"{name}.jsonl").write_bytes(b"".join(map(as_line, lines)))
+        return rlprof.read(tmp_path)
+
+    return write
+
+
+def collected(at, **more):
+    said = {"realtime_ns": at, "files": 1, "bytes": 2, "seconds": 0.1, "of": "driver-0"}
+    said |= {"left_files": 0, "left_bytes": 0, "error": ""}
+    return event("collected", **PLACE, **said | more)
+
+
+def test_what_nobody_has_collected_is_left(write):
+    """A driver that ended, or died, without bringing it home has said where it is."""
+    run = write(*beginning(), WRITES, WRITES, ENDED)
+
+    assert (Left("8a1d", "node-b", FOLDER, None, None, "nobody has brought it home"),) == run.left
+
+
+def test_while_the_driver_runs_nothing_is_left(write):
+    """Its members write there still."""
+    run = write(*beginning(), WRITES)
+
+    assert run.left == ()
+
+
+def test_a_driver_that_died_leaves_it(write):
+    """It has said where its members write when they came."""
+    dead = attrs.evolve(Here.now(), started="before it")
+
+    run = write(*beginning(here=dead), WRITES)
+
+    assert [one.folder for one in run.left] == [FOLDER]
+
+
+def test_what_was_collected_is_not_left(write):
+    """Whoever brought it home says so in a file of his own."""
+    write(*beginning(), WRITES, ENDED)
+
+    run = write(collected(1), name="+collect-node-a-1")
+
+    assert run.left == ()
+
+
+def test_the_youngest_try_counts(write):
+    """Two have tried one after the other, in files whose names say nothing of the order."""
+    write(*beginning(), WRITES, ENDED)
+    write(collected(2), name="+collect-node-a-1")
+
+    run = write(
+        collected(1, left_files=3, left_bytes=9, error="the node is gone"), name="+collect-node-a-2"
+    )
+
+    assert run.left == ()
+
+
+def test_what_is_left_is_shown_with_what_to_do(write, capsys):
+    """Where, how much, why, and the command that brings it."""
+    write(*beginning(), WRITES, ENDED)
+    run = write(
+        collected(2, left_files=12, left_bytes=2_100_000_000, error="the node is gone"),
+        name="+collect-node-a-1",
+    )
+
+    main(["ls", str(run.path)])
+
+    assert (
+        "left on other nodes:\n"
+        f"  on node-b in {FOLDER}: 12 files, 2.1 GB: the node is gone\n"
+        f"  bring it home with: rlprof collect {run.path}\n"
+    ) in capsys.readouterr().out
+
+
+def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, capsys):
+    """The folder of the node, for the run folder cannot be seen there."""
+    there = attrs.evolve(Here.now(), host="node-b", pid=1, started="before it")
+    file = write(*beginning(), WRITES, ENDED).path / "manifest" / "actor-0.jsonl"
+    file.write_bytes(b"".join(map(as_line, [*beginning(here=there), OPENED])))
+    os.utime(file, (1, 1))
+
+    main(["ls", str(file.parents[1])])
+
+    assert f"on node-b; there: rlprof salvage {FOLDER}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [{}, {"node": 1}, {**PLACE, "realtime_ns": "x"}])
+def test_lines_that_do_not_fit_are_passed_over(write, line):
+    """Nobody is stopped by what somebody else wrote."""
+    run = write(*beginning(), event("elsewhere", **line), event("collected", **line), ENDED)
+
+    assert all(one.folder == FOLDER for one in run.left)

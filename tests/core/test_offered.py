@@ -1,0 +1,92 @@
+"""Commands that other distributions offer: found, and kept from harming our own."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rlprof.cli import main
+from tests.core.distributions import install
+
+GREET = """
+    def add(subparsers):
+        parser = subparsers.add_parser("greet", help="say a word")
+        parser.add_argument("word")
+        parser.set_defaults(run=run)
+
+    def run(args):
+        print(args.word)
+        return 3
+"""
+OFFER = "[rlprof.commands]\ngreet = {module}\n"
+
+
+def test_a_command_of_another_distribution_is_run(monkeypatch, tmp_path, capsys):
+    """It gets its arguments, and its exit code is that of the whole."""
+    install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
+
+    code = main(["greet", "hello"])
+
+    assert (code, capsys.readouterr().out) == (3, "hello\n")
+
+
+def test_it_is_listed_beside_our_own(monkeypatch, tmp_path, capsys):
+    """`rlprof` without a word names it."""
+    install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
+
+    main([])
+
+    assert "greet say a word" in " ".join(capsys.readouterr().out.split())
+
+
+def test_nothing_of_it_is_imported_for_our_own(monkeypatch, tmp_path, capsys):
+    """`rlprof plugins` costs what it costs without it."""
+    module = install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
+
+    main(["plugins"])
+
+    assert module not in sys.modules
+
+
+def test_it_stands_for_none_of_our_own(monkeypatch, tmp_path, capsys):
+    """A command called like one of core's is passed over."""
+    install(monkeypatch, tmp_path, "greeter", GREET, OFFER.replace("greet =", "ls ="))
+
+    main([])
+
+    assert "list runs, or what one run has captured" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        (
+            "raise RuntimeError('broken')",
+            "does not load: RuntimeError: broken; repair or uninstall",
+        ),
+        ("import nowhere_to_be_found", "does not load: ModuleNotFoundError: No module named"),
+        ("def add(subparsers): pass", "adds no 'greet'"),
+    ],
+)
+def test_one_that_is_broken_says_why_when_it_is_called(monkeypatch, tmp_path, capsys, module, why):
+    """And only then: the list of commands is there all the same."""
+    install(monkeypatch, tmp_path, "greeter", module, OFFER)
+
+    listed, code = main([]), main(["greet", "hello", "--loud"])
+
+    told = capsys.readouterr()
+    assert (listed, code) == (0, 1)
+    assert why in told.err
+    assert "greeter" in told.err
+
+
+def test_one_that_two_offer_is_refused(monkeypatch, tmp_path, capsys):
+    """Nobody guesses which is meant."""
+    for name in ("greeter", "waver"):
+        install(monkeypatch, tmp_path, name, GREET, OFFER)
+
+    code = main(["greet", "hello"])
+
+    error = "rlprof: command 'greet' is offered by greeter and waver; uninstall one\n"
+    assert (1, error) == (code, capsys.readouterr().err)

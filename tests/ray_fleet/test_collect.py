@@ -1,0 +1,480 @@
+"""What members write on the disks of their own nodes comes home, or is left and listed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import attrs
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof.cli import main
+from rlprof.rundir import Here, Place, RunFolder, as_line
+from rlprof_ray import _inside, _visit
+from rlprof_ray._agent import PIECE, PIECES, Agent
+from rlprof_ray._collect import collect
+from tests.core.test_reader import beginning, event
+from tests.faults.disks import hung
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import ROOT, rows
+from tests.ray_fleet.far_agents import TRACE, Corrupt, Dying, Lying
+
+pytestmark = pytest.mark.slow
+
+SPANS = "spans/actor-0-far-1.jsonl"
+MANIFEST = "manifest/actor-0-far-1.jsonl"
+LARGE = 3 * PIECE * PIECES + 12_345
+"""More than one answer holds, and no whole number of pieces."""
+
+
+def train(ray, fleet, actors):
+    """Run two steps; return what training made."""
+    with fleet:
+        fleet.attach(actor=actors)
+        for step in fleet.steps((1, 2)):
+            with fleet.phase("update"):
+                totals = ray.get([actor.update.remote(step) for actor in actors])
+    return totals
+
+
+def files(folder):
+    """Return the size of every file below a folder, by its path there."""
+    found = [file for file in Path(folder).rglob("*") if not file.is_dir()]
+    return {str(file.relative_to(folder)): file.lstat().st_size for file in found}
+
+
+# A fleet
+
+
+def test_what_members_wrote_on_their_node_comes_home(ray, spawn, config, tmp_path):
+    """The run is as if all had written to one folder; on the node nothing is left."""
+    nodes = tmp_path / "nodes"
+    fleet = rlprof_ray.Fleet(config(steps=[2], fleet={"node_dir": str(nodes)}))
+
+    train(ray, fleet, [spawn(Trainer, rank) for rank in (0, 1)])
+
+    run = rlprof.read(fleet.run_dir)
+    assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 whole"]
+    assert (run.left, run.problems, run.missing) == ((), (), ())
+    for capture in run.captures:
+        for artifact in capture.artifacts:
+            data = (run.path / artifact.path).read_bytes()
+            assert (artifact.size, artifact.sha256) == (
+                len(data), hashlib.sha256(data).hexdigest()
+            )  # fmt: skip
+    assert files(nodes) == {}
+    assert not (run.path / ".collect").exists()
+    assert [process.state for process in run.processes] == ["ended"] * 3
+
+
+def test_where_the_folder_is_shared_no_agent_is_made(ray, spawn, config, monkeypatch):
+    """Members see that the driver writes there, too; closing costs nothing more."""
+    monkeypatch.setattr(_visit, "Agent", None)
+    fleet = rlprof_ray.Fleet(config(steps=[2]))
+
+    train(ray, fleet, [spawn(Trainer)])
+
+    assert rows(fleet) == ["2/update actor 0/1 whole"]
+    assert not list(fleet.run_dir.glob("manifest/+*"))
+
+
+def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, capsys):
+    """`rlprof ls` says where and how much, `rlprof collect` brings it, and then all is home."""
+    fleet = rlprof_ray.Fleet(
+        config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes"), "collect": False})
+    )
+    train(ray, fleet, [spawn(Trainer)])
+    (left,) = rlprof.read(fleet.run_dir).left
+    there = files(left.folder)
+
+    main(["ls", str(fleet.run_dir)])
+    listed = capsys.readouterr().out
+    codes = [main(["collect", str(fleet.run_dir)]) for _ in (1, 2)]
+
+    assert (len(there) - 1, sum(there.values()) - there["run.json"]) == (left.files, left.bytes)
+    assert f"on {socket.gethostname()} in {left.folder}: {left.files} files" in listed
+    assert ": fleet.collect is false\n" in listed
+    assert codes == [0, 0]
+    assert f"{left.files} files" in capsys.readouterr().out
+    assert rows(fleet) == ["2/update actor 0/1 whole"]
+    assert rlprof.read(fleet.run_dir).left == ()
+
+
+def test_a_fleet_may_be_asked_to_collect_by_hand(ray, spawn, config, tmp_path):
+    """Not before it is closed, for its members write; after that any number of times."""
+    fleet = rlprof_ray.Fleet(
+        config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes"), "collect": False})
+    )
+
+    early = fleet.collect()
+    train(ray, fleet, [spawn(Trainer)])
+    then = [fleet.collect(), fleet.collect()]
+
+    assert (early, then) == (False, [True, True])
+    assert rows(fleet) == ["2/update actor 0/1 whole"]
+
+
+DIES = """
+import json, os, signal, sys, time
+from pathlib import Path
+import ray, rlprof_ray
+from tests.faults.disks import hung
+from tests.ray_fleet.actors import Trainer
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error",
+         runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}})
+fleet = rlprof_ray.Fleet(json.loads(sys.argv[2]))
+actor = ray.remote(num_cpus=0)(Trainer).remote()
+fleet.attach(actor=[actor])
+for step in fleet.steps((1, 2)):
+    with fleet.phase("update"):
+        ray.get(actor.update.remote(step))
+while not any('"exported"' in file.read_text() for file in Path(sys.argv[3]).rglob("*.jsonl")):
+    time.sleep(0.1)
+fleet.session.scribe.flush()
+print(fleet.run_dir, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_path):
+    """It has said where its members write; any machine of the cluster can bring it."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
+    address = ray.get_runtime_context().gcs_address
+    asked = config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes")})
+    said = {"env": env, "capture_output": True, "text": True, "timeout": 120}
+    argv = [sys.executable, "-c", DIES, address, json.dumps(asked), str(tmp_path / "nodes")]
+    died = subprocess.run(argv, **said)
+    run = Path(died.stdout.strip())
+    (left,) = rlprof.read(run).left
+    until = time.monotonic() + 60
+    while rlprof.read(left.folder).is_running and time.monotonic() < until:
+        time.sleep(0.2)  # Ray ends the actor of a driver that died
+
+    done = subprocess.run(
+        [sys.executable, "-m", "rlprof.cli", "collect", str(run), "--address", address], **said
+    )
+
+    assert (died.returncode, left.files) == (-signal.SIGKILL, None)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = rlprof.read(run)
+    assert [capture.state for capture in found.captures] == ["whole"]
+    assert found.left == ()
+    assert files(tmp_path / "nodes") == {}
+
+
+def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
+    """Nothing hangs for long."""
+    (tmp_path / "manifest").mkdir()
+    (tmp_path / "run.json").write_text('{"run_id": "r", "owner": {"attempt": 1, "opened_ns": 1}}')
+    place = {"node": "n", "host": "h", "folder": "/f"}
+    lines = [*beginning(), event("elsewhere", **place), event("ended")]
+    (tmp_path / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, lines)))
+    argv = [sys.executable, "-m", "rlprof.cli", "collect", str(tmp_path)]
+
+    done = subprocess.run(
+        [*argv, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 1
+    assert "no cluster answers at 127.0.0.1:1" in done.stderr
+
+
+# One folder of a node
+
+
+@pytest.fixture(name="far")
+def _far(tmp_path):
+    """Make the folder of a node: a large artifact, spans, a manifest, as a member leaves them."""
+    folder = tmp_path / "node" / "a-run"
+    for path, size in ((TRACE, LARGE), (SPANS, 0), (MANIFEST, 100)):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(os.urandom(size))
+    os.utime(folder / MANIFEST, (1, 1))  # nobody writes to it any more
+    header = '{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": 1}}'
+    (folder / "run.json").write_text(header)
+    return folder
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path):
+    """Make the run folder at home."""
+    folder = tmp_path / "home" / "a-run"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture(name="bring")
+def _bring(ray, home, far):
+    """Return a function that brings the node's folder home; it returns what came of it."""
+
+    def bring(**more):
+        place = Place(ray.get_runtime_context().get_node_id(), socket.gethostname(), str(far))
+        place = more.pop("place", place)
+        run = RunFolder(home, "a-run", 1)
+        asked = {"of": "driver-0", "within_s": 120, "say": lambda _: None}
+        (outcome,) = collect(run, [place], **asked | more)
+        return outcome
+
+    return bring
+
+
+def came(home):
+    """Return the files that have come, but for what is said of it."""
+    return {path: size for path, size in files(home).items() if not path.startswith("manifest/+")}
+
+
+def test_a_folder_comes_as_it_is(bring, home, far):
+    """All but `run.json`, byte by byte; there it is gone."""
+    before = (far / TRACE).read_bytes()
+    there = files(far)
+
+    outcome = bring()
+
+    assert (outcome.error, outcome.files, outcome.left_files) == ("", 3, 0)
+    assert came(home) == {TRACE: LARGE, SPANS: 0, MANIFEST: 100}
+    assert before == (home / TRACE).read_bytes()
+    assert sum(there.values()) - there["run.json"] == outcome.bytes
+    assert not far.exists()
+
+
+def test_an_agent_that_ends_in_the_middle_is_replaced(bring, home, far, monkeypatch, tmp_path):
+    """What has come is not asked for again."""
+    before = (far / TRACE).read_bytes()
+    monkeypatch.setattr(_visit, "Agent", Dying)
+
+    outcome = bring()
+
+    asked = [int(line) for line in (far.parent / "asked").read_text().splitlines()]
+    assert (outcome.error, before) == ("", (home / TRACE).read_bytes())
+    assert asked.count(0) == 1
+    assert set(range(0, LARGE, PIECE * PIECES)) == set(asked)
+
+
+def test_a_later_try_goes_on_where_time_was_over(bring, home, far, monkeypatch):
+    """The parts wait in the run folder; nothing has a name there that is not whole."""
+    before = (far / TRACE).read_bytes()
+    first = bring(within_s=0.001)
+    (home / ".collect").mkdir(exist_ok=True)
+    part = home / ".collect" / _part_of(bring, far)
+    part.write_bytes(before[: PIECE * PIECES])
+    monkeypatch.setattr(_visit, "Agent", Dying)
+    (far.parent / "died").touch()
+
+    second = bring()
+
+    asked = [int(line) for line in (far.parent / "asked").read_text().splitlines()]
+    assert (first.error, first.left_files) == ("there was no time left", None)
+    assert (second.error, before) == ("", (home / TRACE).read_bytes())
+    assert min(asked) == PIECE * PIECES
+
+
+def _part_of(bring, far):
+    import ray
+
+    from rlprof_ray._landing import _part
+
+    return _part(f"{ray.get_runtime_context().get_node_id()}\0{far}\0{TRACE}")
+
+
+def test_a_part_with_other_bytes_is_begun_anew(bring, home, far):
+    """What was cut by a crash may be anything."""
+    before = (far / TRACE).read_bytes()
+    (home / ".collect").mkdir()
+    (home / ".collect" / _part_of(bring, far)).write_bytes(b"x" * 1000)
+
+    outcome = bring()
+
+    assert (outcome.error, before) == ("", (home / TRACE).read_bytes())
+
+
+def test_bytes_that_are_spoiled_on_the_way_are_found(bring, home, far, monkeypatch):
+    """Once: they are asked for again."""
+    before = (far / TRACE).read_bytes()
+    monkeypatch.setattr(_visit, "Agent", Corrupt)
+
+    outcome = bring()
+
+    assert (outcome.error, before) == ("", (home / TRACE).read_bytes())
+
+
+def test_bytes_that_are_spoiled_each_time_are_left(bring, home, far, monkeypatch):
+    """The file stays where it is, the others come."""
+    (far.parent / "always").touch()
+    monkeypatch.setattr(_visit, "Agent", Corrupt)
+
+    outcome = bring()
+
+    why = "what came is not what was sent: its checksum is another"
+    assert f"{TRACE}: {why}" == outcome.error
+    assert (outcome.files, outcome.left_files, outcome.left_bytes) == (2, 1, LARGE)
+    assert {k: v for k, v in came(home).items() if "part" not in k} == {SPANS: 0, MANIFEST: 100}
+    assert (far / TRACE).stat().st_size == LARGE
+
+
+def test_a_node_that_is_gone_is_left(bring, home, far):
+    """It is said at once, and nobody can say how much it is."""
+    outcome = bring(place=Place("ff" * 28, "nowhere", str(far)))
+
+    assert (outcome.error, outcome.left_files) == ("the node is gone", None)
+    assert came(home) == {}
+
+
+def test_a_node_is_found_again_by_its_host(bring, far):
+    """A cluster that was begun anew calls it another one."""
+    outcome = bring(place=Place("ff" * 28, socket.gethostname(), str(far)))
+
+    assert (outcome.error, outcome.files) == ("", 3)
+
+
+def test_names_that_lead_elsewhere_are_refused(bring, home, far, monkeypatch, tmp_path):
+    """Whatever an agent lists: nothing is written outside, or over what is the driver's."""
+    (home / "run.json").write_text("{}")
+    monkeypatch.setattr(_visit, "Agent", Lying)
+
+    outcome = bring()
+
+    assert outcome.files == 0
+    assert came(home) == {"run.json": 2}
+    assert not list(tmp_path.rglob("*evil*"))
+    for why in ("leads out of the run folder", "is no file of a run", "is no path"):
+        assert why in outcome.error
+
+
+def test_a_link_at_home_leads_nowhere(bring, home, far, tmp_path):
+    """A folder of the run that is a link is no folder of the run."""
+    (tmp_path / "outside").mkdir()
+    (home / "step_000002").symlink_to(tmp_path / "outside")
+
+    outcome = bring()
+
+    assert f"{TRACE}: step_000002 in the run folder is no folder" == outcome.error
+    assert files(tmp_path / "outside") == {}
+    assert (far / TRACE).exists()
+
+
+def test_a_link_on_the_node_stays_there(bring, home, far):
+    """What it points to is no part of the run."""
+    (far / "step_000002" / "link").symlink_to("/etc/passwd")
+
+    outcome = bring()
+
+    assert outcome.error == "step_000002/link: is a link, not a file"
+    assert not (home / "step_000002" / "link").exists()
+
+
+def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
+    """It stays at home as it is, and the one on the node where it is."""
+    (home / TRACE).parent.mkdir(parents=True)
+    (home / TRACE).write_text("mine")
+
+    outcome = bring()
+
+    assert f"{TRACE}: another file has its name in the run folder" == outcome.error
+    assert ((home / TRACE).read_text(), (far / TRACE).exists()) == ("mine", True)
+
+
+def test_what_is_home_already_is_only_removed_there(bring, home, far):
+    """Somebody was cut before he could."""
+    (home / TRACE).parent.mkdir(parents=True)
+    (home / TRACE).write_bytes((far / TRACE).read_bytes())
+
+    outcome = bring()
+
+    assert (outcome.error, far.exists()) == ("", False)
+
+
+def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
+    """A path that leads to it on a node, too, is not another folder."""
+    for path, size in files(far).items():
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_bytes(b"x" * size)
+    before = files(home)
+    alias = tmp_path / "alias"
+    alias.symlink_to(home)
+
+    import ray
+
+    place = Place(ray.get_runtime_context().get_node_id(), socket.gethostname(), str(alias))
+    outcome = bring(place=place)
+
+    assert (outcome.error, outcome.files) == ("", 0)
+    assert before == came(home)
+
+
+def test_a_folder_of_another_run_is_left_alone(bring, home, far):
+    """Whatever a manifest says: only what is of this run is read, and removed."""
+    there = files(far)
+    (far / "run.json").write_text('{"run_id": "b-run", "owner": {"attempt": 1, "opened_ns": 1}}')
+
+    outcome = bring()
+
+    assert f"{far}: is of another run, b-run" == outcome.error
+    assert there == files(far)
+
+
+def test_what_a_live_process_writes_stays(bring, home, far):
+    """Its manifest would be cut, and its artifacts without one; it is brought when it has ended."""
+    os.utime(far / MANIFEST)  # it has just written
+
+    outcome = bring()
+
+    assert "actor-0-far-1 may still write" in outcome.error
+    assert (outcome.files, outcome.left_files) == (0, 3)
+
+
+def test_two_do_not_bring_the_same(bring, home, far):
+    """The second says so, and touches nothing."""
+    from rlprof_ray._landing import Landing
+
+    with Landing(home).held():
+        outcome = bring()
+
+    assert f"{home}: somebody else is bringing it home" == outcome.error
+    assert bring().error == ""
+
+
+def test_a_run_folder_that_does_not_answer_holds_nobody(bring, home):
+    """Time is over some seconds after it should be."""
+    with hung(home):
+        began = time.monotonic()
+        outcome = bring(within_s=1)
+
+        assert f"{home} does not answer" == outcome.error
+        assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("sees", ["the manifest", "the header", "nothing"])
+def test_a_member_knows_whether_its_driver_sees_its_folder(ray, tmp_path, sees):
+    """By the driver's manifest, or by who made the run; else its folder is its node's alone."""
+    del ray
+    mine, theirs = Here.now(), Here("elsewhere", "boot", "pid:[1]", 1, "1")
+    owner = {"process": attrs.asdict(mine if sees == "the header" else theirs)}
+    (tmp_path / "run.json").write_text(json.dumps({"owner": owner}))
+    if sees == "the manifest":
+        (tmp_path / "driver.jsonl").touch()
+    leader = rlprof.Leader(mine, str(tmp_path / "driver.jsonl"))
+    hello = _inside.Hello({}, str(tmp_path), rlprof.Target("actor"), leader)
+
+    place = _inside._place(hello, tmp_path)
+
+    assert (place is None) == (sees != "nothing")
+    assert place is None or str(tmp_path) == place.folder
+
+
+def test_an_agent_reads_no_file_that_is_none_of_a_run(far):
+    """Also if it is asked by name."""
+    agent = Agent("a-run", 1)
+    (far / "secret").write_text("x")
+
+    for path in ("secret", "../a-run/run.json", "/etc/passwd", "step_000002/../secret"):
+        with pytest.raises(OSError, match=r"no file of a run|leads out"):
+            agent.read(str(far), path, 0)
