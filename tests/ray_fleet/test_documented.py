@@ -40,5 +40,5 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
     part = section(PAGES["docs/manifest.md"], "What a fleet's driver says of its members")
     table = {row[0].strip("`"): set(words(row[1])) for row in rows(part)}
 
-    events = ("clock_offset", "late", "missed", "elsewhere", "collected")
+    events = ("attached", "clock_offset", "late", "missed", "elsewhere", "collected")
     assert table == {event: written[event] for event in events}
