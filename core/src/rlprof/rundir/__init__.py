@@ -13,6 +13,7 @@ Manifest and spans are separate files because a manifest is read whole and spans
 from __future__ import annotations
 
 from rlprof.rundir._clock import clock_at, read_clock, unbroken
+from rlprof.rundir._draft import TRIED
 from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
@@ -23,7 +24,6 @@ from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof.rundir._spans import RawSpan, Span, span_record
-from rlprof.rundir._story import TRIED
 
 __all__ = [
     "SALVAGED",

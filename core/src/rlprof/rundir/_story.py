@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir._clock import unbroken
+from rlprof.rundir._draft import TRIED, Draft
 from rlprof.rundir._fields import known
 from rlprof.rundir._left import Collected, Place
 from rlprof.rundir._offsets import Offset
@@ -49,82 +50,11 @@ from rlprof.types import Artifact, Clock, Target, Window
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof.rundir._run import CaptureState, ProcessState
+    from rlprof.rundir._run import ProcessState
 
 _HEARTBEAT_S = 60
 """A process of another host that has not written for so long is taken for dead; it writes a clock
 every ten seconds."""
-
-TRIED = "salvage was tried"
-"""Begins the note of a capture that salvage made nothing of."""
-
-
-@attrs.define
-class _Draft:
-    """One capture, while the lines about it come in."""
-
-    window: Window
-    target: Target | None
-    tool: str
-    opened_ns: int
-    scratch: str
-    asked: Mapping[str, Any]
-    applied: Mapping[str, Any] = attrs.field(factory=dict)
-    unsupported: Mapping[str, str] = attrs.field(factory=dict)
-    closed_ns: int | None = None
-    start_s: float | None = None
-    stop_s: float | None = None
-    export_s: float | None = None
-    artifacts: dict[str, Artifact] = attrs.field(factory=dict)
-    notes: list[str] = attrs.field(factory=list)
-    request: str = ""
-    failed: bool = False
-    exported: bool = False
-    salvaged: bool = False
-
-    def result(self, process: Process, shift_ns: int) -> CaptureResult:
-        state = self._state(process)
-        return CaptureResult(
-            window=self.window,
-            target=self.target or process.target,
-            tool=self.tool,
-            process=process.name,
-            state=state,
-            scratch=self.scratch,
-            asked=self.asked,
-            applied=self.applied,
-            unsupported=self.unsupported,
-            artifacts=tuple(self.artifacts.values()),
-            request=self.request,
-            notes=tuple(self.notes),
-            opened_ns=self.opened_ns,
-            closed_ns=self.closed_ns,
-            clock_shift_ns=shift_ns,
-            start_s=self.start_s,
-            stop_s=self.stop_s,
-            export_s=self.export_s,
-        )
-
-    def was_in_vain(self, why: str) -> None:
-        """Put one note in the place of what salvage has hoped for."""
-        self.notes[-1:] = [f"{TRIED}: {why}"]
-
-    def _state(self, process: Process) -> CaptureState:
-        over = process.state in ("ended", "died")
-        unclosed = self.salvaged and self.closed_ns is None
-        if self.artifacts:
-            if not self.exported and not over:
-                return "exporting"  # perhaps more are to come
-            whole = all(artifact.status == "whole" for artifact in self.artifacts.values())
-            lacks = self.failed or unclosed or not self.exported
-            return "whole" if whole and not lacks else "partial"
-        if self.failed:
-            return "lost" if unclosed else "failed"
-        if self.exported:
-            return "lost" if unclosed else "empty"
-        if self.closed_ns is None:
-            return "lost" if over else "recording"
-        return "lost" if over else "exporting"
 
 
 @attrs.frozen
@@ -150,7 +80,7 @@ class Story:
         self.here: Here | None = None
         self.versions: Mapping[str, str] = {}
         self.clocks: list[Clock] = []
-        self.drafts: dict[tuple[Target | None, Window, str], _Draft] = {}
+        self.drafts: dict[tuple[Target | None, Window, str], Draft] = {}
         self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
         self.skipped: list[Skipped] = []
         self.missed: list[Missed] = []
@@ -216,7 +146,7 @@ class Story:
                 told.append(f"{target or process.target}: {tool}: configure: {what}")
         return told + [f"{process.target}: {reason}" for reason in self._problems]
 
-    def _draft(self, line: Mapping[str, Any]) -> _Draft:
+    def _draft(self, line: Mapping[str, Any]) -> Draft:
         return self.drafts[_target(line), _window(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
@@ -231,7 +161,7 @@ class Story:
         self.clocks.append(Clock(*map(int, times)))
 
     def _on_opened(self, line: dict[str, Any]) -> None:
-        draft = _Draft(
+        draft = Draft(
             _window(line),
             _target(line),
             str(line["tool"]),
