@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Crew:
         import ray
 
         until = time.monotonic() + within_s
-        waited = list(asks)
+        waited = self._reachable(asks)
         while waited:
             left = max(0.0, until - time.monotonic())
             refs = [ask.ref for ask in waited]
@@ -94,6 +95,14 @@ class Crew:
                 ask.member.unanswered = ask.what
                 limit = f"{ask.what}_timeout_s" if ask.what != "close" else "export_timeout_s"
                 self.miss(ask.member, ask.window, ask.what, f"was not answered within {limit}")
+
+    def _reachable(self, asks: Sequence[Ask]) -> list[Ask]:
+        """Return those of *asks* that Ray can still be asked about; name the others."""
+        cut = [ask for ask in asks if ask.member.gone == CUT]
+        self._asks = [ask for ask in self._asks if ask not in cut]
+        for ask in cut:
+            self.miss(ask.member, ask.window, ask.what, f"was not answered: {CUT}")
+        return [ask for ask in asks if ask not in cut]
 
     def miss(
         self, member: Member, window: Window | None, hook: str, error: str,

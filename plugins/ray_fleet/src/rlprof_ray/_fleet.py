@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -14,11 +16,13 @@ from rlprof.errors import ConfigError
 from rlprof.fleets import Track, leader
 from rlprof.schedule import Agenda
 from rlprof.types import Launch, Target
+from rlprof_ray import _rest
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member
 from rlprof_ray._replica import Methods, Replica, numbered
+from rlprof_ray._tie import CUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -155,6 +159,8 @@ class Fleet:
         """Have actors follow, all at once; each has the time a tool has to warm up."""
         if not hellos or isinstance(self.session, rlprof.Off) or self._config is None:
             return
+        atexit.unregister(self.close)
+        atexit.register(self.close)  # not before: what is registered after Ray's own comes first
         crew = self._crews.get(role) or self._new_crew(role, tuple(ranks))
         asks = []
         for actor, hello in hellos:
@@ -209,11 +215,27 @@ class Fleet:
         return self.session.span(name, attributes)
 
     def close(self) -> None:
-        """End step and window, have the members end, wait for their exports."""
-        if isinstance(self.session, rlprof.Session) and not self._is_closed:
-            self._is_closed = True
-            self.session.boundary.call("clocks", self._read_clocks, lambda _: None)
-        self.session.close()
+        """End step and window, have the members end, wait for their exports.
+
+        What members could not export, since Ray was shut down before, is salvaged here.
+        """
+        session, was_closed, self._is_closed = self.session, self._is_closed, True
+        if not isinstance(session, rlprof.Session) or was_closed:
+            session.close()
+            return
+        atexit.unregister(self.close)
+        is_cut = any(member.gone == CUT for member in self._known.values())
+        if is_cut:
+            _rest.tell(session)
+        else:
+            session.boundary.call("clocks", self._read_clocks, lambda _: None)
+        try:
+            session.close()
+        finally:
+            if is_cut:
+                within_s = session.means.limits.export_timeout_s
+                rescue = partial(_rest.rescue, session.run_dir, within_s)
+                session.boundary.call("salvage", rescue, lambda _: None)
 
     def __enter__(self) -> Fleet:
         return self

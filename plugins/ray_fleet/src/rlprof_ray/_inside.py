@@ -76,8 +76,9 @@ def enter(actor: Any, hello: Hello) -> Answer:
     began = time.monotonic()
     target = hello.target
     if hello.run not in _followers:
-        for run in _followers:
-            _refused[hello.run] = f"it is recorded by another fleet: {run}"
+        others = [run for run, other in _followers.items() if other.session.run_dir is not None]
+        if others:
+            _refused[hello.run] = f"it is recorded by another fleet: {others[0]}"
             return _answer(began, _refused[hello.run])
         try:
             _followers[hello.run] = rlprof.follow(
