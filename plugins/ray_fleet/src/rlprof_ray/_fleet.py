@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 from functools import partial
@@ -22,10 +21,10 @@ from rlprof_ray._crew import Crew
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member
 from rlprof_ray._replica import Methods, Replica, numbered
-from rlprof_ray._tie import CUT
+from rlprof_ray._tie import CUT, hold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from rlprof.config import Config
@@ -49,6 +48,7 @@ class Fleet:
         self._crews: dict[str, Crew] = {}
         self._known: dict[str, Member] = {}
         self._is_closed = False
+        self._let_go: Callable[[], None] | None = None
         if given is None:
             self._config = None
             self.session: rlprof.Session | rlprof.Off = rlprof.Off()
@@ -159,8 +159,7 @@ class Fleet:
         """Have actors follow, all at once; each has the time a tool has to warm up."""
         if not hellos or isinstance(self.session, rlprof.Off) or self._config is None:
             return
-        atexit.unregister(self.close)
-        atexit.register(self.close)  # not before: what is registered after Ray's own comes first
+        self._let_go = self._let_go or hold(self.close)
         crew = self._crews.get(role) or self._new_crew(role, tuple(ranks))
         asks = []
         for actor, hello in hellos:
@@ -223,7 +222,8 @@ class Fleet:
         if not isinstance(session, rlprof.Session) or was_closed:
             session.close()
             return
-        atexit.unregister(self.close)
+        if self._let_go is not None:
+            self._let_go()
         is_cut = any(member.gone == CUT for member in self._known.values())
         if is_cut:
             _rest.tell(session)
