@@ -6,11 +6,13 @@ it could not, is named in the driver's manifest; the others go on, and so does t
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.errors import CaptureError
 from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
@@ -35,6 +37,7 @@ class Crew:
         self.means = means
         self._config = config
         self._asks: list[Ask] = []
+        self._missed: list[str] = []
 
     def __len__(self) -> int:
         return len(self.members)
@@ -56,14 +59,21 @@ class Crew:
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""
         self.settle(self._asks, within_s=_NOW)
+        if not threading.current_thread().name.startswith("rlprof-"):
+            self._raise_missed()
 
     def end(self) -> None:
         """Wait for what was asked, then have the members close their sessions."""
         limits = self.means.limits
-        self.settle(self._asks, within_s=limits.stop_timeout_s)
+        late = [ask for ask in self._asks if ask.is_late]
+        self.settle([ask for ask in self._asks if ask not in late], within_s=limits.stop_timeout_s)
         within_s = limits.export_timeout_s + limits.stop_timeout_s
-        self.ask([member.leave(within_s) for member in self.members if not member.gone])
-        self.settle(self._asks, within_s=within_s)
+        asks = [member.leave(within_s) for member in self.members if not member.gone]
+        self.ask(asks)
+        self.settle([ask for ask in asks if not ask.member.unanswered], within_s=within_s)
+        # Who is in doubt has nothing to export yet, and perhaps never will.
+        self.settle(self._asks, within_s=limits.stop_timeout_s)
+        self._raise_missed()
 
     # What windows and the fleet call
 
@@ -117,6 +127,14 @@ class Crew:
             elif hook == "configure":
                 self.means.scribe.tell("configured", target=target, tool=tool, error=error)
         self.means.boundary.tell(f"{member.name}.{hook}", error)
+        if self.means.boundary.strict:
+            self._missed.append(f"{member.name}: {hook}: {error}")
+
+    def _raise_missed(self) -> None:
+        """Raise, in the driver and once, what members have failed at; only strict keeps that."""
+        missed, self._missed = self._missed, []
+        if missed:
+            raise CaptureError("; ".join(missed))
 
     def _take(self, ask: Ask) -> None:
         import ray

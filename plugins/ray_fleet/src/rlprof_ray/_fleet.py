@@ -171,6 +171,7 @@ class Fleet:
         crew.ask(asks)
         crew.settle(asks, within_s=self._config.limits.configure_timeout_s)
         self._read_clocks()
+        crew.watch()
 
     def _new_crew(self, role: str, ranks: tuple[int, ...]) -> Crew:
         config, session = self._config, self.session
