@@ -51,8 +51,8 @@ def _ray(lent):
 
     path = os.pathsep.join([*lent, *filter(None, sys.path), str(ROOT)])
     ray.init(
-        num_cpus=8, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20,
-        logging_level="error", runtime_env={"env_vars": {"PYTHONPATH": path}},
+        address="local", num_cpus=8, include_dashboard=False, object_store_memory=100 << 20,
+        log_to_driver=False, logging_level="error", runtime_env={"env_vars": {"PYTHONPATH": path}},
     )  # fmt: skip
     yield ray
     ray.shutdown()

@@ -93,7 +93,7 @@ def test_a_replica_goes_wrong(ray, spawn, config, via, fault):
     assert bare((0, 1), STEPS) == out
     assert longest < LIMITS["start_timeout_s"] + LIMITS["stop_timeout_s"] + SLACK_S
     assert took < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
-    assert [["start", "stop"] * 2] == ray.get([servers[0].calls.remote()])
+    assert ray.get([servers[0].calls.remote()]) == [["start", "stop"] * 2]
     assert {"whole"} == {states(fleet.run_dir)[f"{n}/update actor {rank}/2"]
                          for n in (2, 3) for rank in (0, 1)}  # fmt: skip
     for step in (2, 3):
