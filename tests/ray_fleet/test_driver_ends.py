@@ -45,7 +45,9 @@ def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, 
 
 def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, config):
     """The actor calls itself: torch cannot write a trace on another thread than it began on."""
-    given = config(tool="torch", steps=[3], limits=LIMITS | {"start_timeout_s": 30})
+    options = {"torch": {"all_threads": False}}
+    limits = LIMITS | {"start_timeout_s": 30}
+    given = config(tool="torch", tools=options, steps=[3], limits=limits)
 
     done = drive(given, address=address(ray), end="killed", where="in", detached=True)
     wait_until(lambda: members(done.run) == ["ended", "ended"], within_s=90)
