@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof_ray import Replica
-from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.actors import AsyncTrainer, Trainer
 from tests.ray_fleet.faults import LIMITS, SLACK_S, Server, bare, states, told, wait_until
 
 pytestmark = pytest.mark.slow
@@ -100,6 +102,41 @@ def test_a_replica_goes_wrong(ray, spawn, config, via, fault):
         assert found[f"{step}/rollout rollout replica 1"].partition(":")[0] in ("failed", "lost")
     hook = fault.rpartition(" ")[2]
     assert f"{hook}: " in found["2/rollout rollout replica 1"]
+
+
+@pytest.mark.parametrize("kind", ["ordered", "threaded", "async"])
+def test_an_actor_hangs(ray, spawn, config, kind):
+    """It is suspended before a window: waited for once at most, and by itself ended in the end."""
+    cls = AsyncTrainer if kind == "async" else Trainer
+    options = {"max_concurrency": 2} if kind == "threaded" else {}
+    actors = [spawn(cls, rank, **options) for rank in (0, 1)]
+    pid = ray.get(actors[1].__ray_call__.remote(_pid))
+
+    def suspend(step):
+        if step == 2:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
+            fleet.attach(actor=actors)
+            out, longest = train(ray, fleet, actors[:1], before=suspend)
+            ended = time.monotonic()
+        took = time.monotonic() - ended
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: {"ended"} == {one.state for one in rlprof.read(fleet.run_dir).processes})
+
+    found = told(fleet.run_dir)
+    assert bare((0,), STEPS) == out
+    assert longest < LIMITS["start_timeout_s"] + SLACK_S
+    assert took < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    assert "not answered within" in found["2/update actor 1/2"]
+    assert found["2/update actor 0/2"] == found["3/update actor 0/2"] == "whole: "
+    assert "3/update actor 1/2" in found
+
+
+def _pid(actor):
+    return os.getpid()
 
 
 def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
