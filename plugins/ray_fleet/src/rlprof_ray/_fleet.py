@@ -220,23 +220,22 @@ class Fleet:
         What members could not export, since Ray was shut down before, is salvaged here.
         """
         session, was_closed, self._is_closed = self.session, self._is_closed, True
-        if not isinstance(session, rlprof.Session) or was_closed:
-            session.close()
-            return
+        if isinstance(session, rlprof.Session) and not was_closed:
+            self._end(session)
+        session.close()
         if self._let_go is not None:
             self._let_go()
-        is_cut = any(member.gone == CUT for member in self._known.values())
-        if is_cut:
+
+    def _end(self, session: rlprof.Session) -> None:
+        if any(member.gone == CUT for member in self._known.values()):
             _rest.tell(session)
+            try:
+                session.close()
+            finally:
+                rest = partial(_rest.rescue, session.run_dir, session.means.limits.export_timeout_s)
+                session.boundary.call("salvage", rest, lambda _: None)
         else:
             session.boundary.call("clocks", self._read_clocks, lambda _: None)
-        try:
-            session.close()
-        finally:
-            if is_cut:
-                within_s = session.means.limits.export_timeout_s
-                rescue = partial(_rest.rescue, session.run_dir, within_s)
-                session.boundary.call("salvage", rescue, lambda _: None)
 
     def __enter__(self) -> Fleet:
         return self
