@@ -73,7 +73,7 @@ def main() -> None:
                     end(how)
                     break
         if where == "after":
-            time.sleep(1.5)
+            time.sleep(3)  # members write once a second
             end(how)
         began = time.monotonic()
     if spec["with"]:
