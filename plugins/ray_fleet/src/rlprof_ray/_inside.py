@@ -26,7 +26,7 @@ _followers: dict[str, Follower] = {}
 _refused: dict[str, str] = {}
 """By run folder: why this process does not follow."""
 
-_COME_BY_S = 10.0
+_COME_BY_S = 60.0
 """How long the thread that works is waited for, to stop what must be stopped there."""
 
 
