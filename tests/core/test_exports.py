@@ -12,6 +12,7 @@ import pytest
 import rlprof
 from rlprof.session import _exports
 from rlprof.session._exports import Exports, Job
+from rlprof.session.export_process import RAW, export, is_done
 from tests.fakes import tools
 
 pytestmark = pytest.mark.slow
@@ -160,3 +161,16 @@ def test_a_folder_removed_before_an_export_in_the_process_is_named(job):
 
     assert found[0].startswith(f"{jobs[0].folder} was removed, and its raw data with it")
     assert (found[1], exports.is_here) == ("exported", False)
+
+
+def test_raw_data_go_only_when_the_outcome_is_on_disk(job, monkeypatch):
+    """Who is killed between the two has lost nothing."""
+    one = job(0)
+    seen = []
+    monkeypatch.setattr(
+        shutil, "rmtree", lambda path, **_: seen.append((path, is_done(one.folder)))
+    )
+
+    export(one.folder, one.out, one.root)
+
+    assert [(one.folder / RAW, True)] == seen

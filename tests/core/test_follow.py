@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,6 +79,10 @@ def _lead(config, calls, limits):
         member.process.close()
 
 
+def states(prof):
+    return [one.state for one in rlprof.read(prof.run_dir).processes if one.target.role == "actor"]
+
+
 def captures(prof):
     return [(c.window.id, str(c.target), c.state) for c in rlprof.read(prof.run_dir).captures]
 
@@ -125,6 +130,21 @@ def test_what_cannot_be_done_is_said_and_not_raised(lead):
     assert captures(prof) == [("2/update", "actor 1/2", "whole")]
 
 
+def test_a_phase_has_the_number_that_the_leader_gave_it(lead):
+    """It is counted from the window's own, not from what was recorded before."""
+    prof, make = lead
+    member = make()
+
+    for window in (WINDOW, rlprof.Window(3, 4, "update"), rlprof.Window(3, 4, "update", 1)):
+        assert member.ask("begin", window) == ""
+        member.ask("push", "update")
+        assert member.ask("end", window) == ""
+    member.close()
+
+    spans = [s for s in rlprof.read(prof.run_dir).spans() if "actor" in s.process]
+    assert [(span.step, span.occurrence) for span in spans] == [(2, 0), (3, 0), (3, 1)]
+
+
 def test_the_next_window_ends_one_whose_end_was_never_heard(lead):
     """A lost stop costs nothing but the length of that window."""
     prof, make = lead
@@ -157,12 +177,85 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     other.join()
     other.close()
     deadline = time.monotonic() + 30
-    while captures(prof)[0][2] != "whole" and time.monotonic() < deadline:
+    while states(prof) != ["ended"] and time.monotonic() < deadline:
         time.sleep(0.1)
 
     (capture,) = rlprof.read(prof.run_dir).captures
     assert capture.state == "whole"
     assert "closed early: its driver has ended" in capture.notes
+    assert member.ask("begin", rlprof.Window(3, 4, "update")) == "its session is closed"
+
+
+def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_path):
+    """The leader's process may go on; its manifest says that nobody is left to tell."""
+    prof, make = lead
+    manifest = tmp_path / "driver.jsonl"
+    manifest.write_text('{"event":"process"}\n')
+    make(rlprof.Leader(Here.now(), str(manifest)))
+    before = states(prof)
+
+    manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
+    deadline = time.monotonic() + 30
+    while states(prof) != ["ended"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+    assert before == ["running"]
+    assert states(prof) == ["ended"]
+
+
+@pytest.fixture(name="far")
+def _far(tmp_path, monkeypatch):
+    """Return the pulse of a leader on another host, its manifest, and the time, which is ours."""
+    now = [0.0]
+    monkeypatch.setattr(_follow, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    manifest = tmp_path / "driver.jsonl"
+    manifest.write_text('{"event":"process"}\n')
+    here = Here("elsewhere", "another boot", "pid:[1]", 1, "1")
+    return _follow.Pulse(rlprof.Leader(here, str(manifest))), manifest, now
+
+
+def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(far):
+    """Counted here: what its file system says of the time is off by a quarter of a year."""
+    pulse, manifest, now = far
+    os.utime(manifest, (1, 1))
+
+    silences = [pulse.silence_s()]
+    now[0] = 50
+    silences.append(pulse.silence_s())
+    manifest.write_text('{"event":"process"}\n{"event":"clock"}\n')
+    os.utime(manifest, (1, 1))
+    silences.append(pulse.silence_s())
+    now[0] = 80
+    silences.append(pulse.silence_s())
+
+    assert silences == [0, 50, 0, 30]
+
+
+def test_a_leader_elsewhere_that_asks_or_ends_is_heard(far):
+    """An ask is a sign of life, also while the run folder takes nothing; its end is for ever."""
+    pulse, manifest, now = far
+
+    pulse.silence_s()
+    now[0] = 50
+    pulse.heard()
+    now[0] = 60
+    silences = [pulse.silence_s()]
+    manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
+    silences.append(pulse.silence_s())
+    manifest.unlink()
+    silences.append(pulse.silence_s())
+
+    assert silences == [10, float("inf"), float("inf")]
+
+
+def test_nothing_is_said_of_a_leader_whose_manifest_is_not_shared(far):
+    """A member that cannot see it goes on."""
+    pulse, manifest, now = far
+    manifest.unlink()
+
+    now[0] = 1e6
+
+    assert pulse.silence_s() == 0
 
 
 @pytest.mark.parametrize("limits", [{"window_s": 0.5}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
@@ -57,6 +58,8 @@ def main() -> None:
                     for actor in actors[1::2]:
                         _wait_until_gone(actor)
                 totals.append(ray.get(refs if len(refs) == 2 else refs[::2]))
+        began = time.monotonic()
+    out["closed_s"] = time.monotonic() - began
     out["totals"] = totals
     print("OUT", json.dumps(out))
     ray.shutdown()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import time
 
 import pytest
@@ -20,20 +22,23 @@ class Astray(Trainer):
 
     def __init__(self, ahead_s):
         super().__init__()
-        real = time.time_ns
-        time.time_ns = lambda: real() + int(ahead_s * 1e9)
+        real, real_ns = time.time, time.time_ns
+        time.time = lambda: real() + ahead_s
+        time.time_ns = lambda: real_ns() + int(ahead_s * 1e9)
 
 
 @pytest.mark.parametrize("ahead_s", [3, -3, QUARTER_S, -QUARTER_S])
-def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, ahead_s):
-    """The member's spans lie in the driver's phase, within the bound of a round trip."""
+def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path, ahead_s):
+    """Spans and traces of the member lie in the driver's phase, in what is read and drawn."""
     actors = [spawn(Trainer), spawn(Astray, ahead_s)]
 
     with rlprof_ray.Fleet(config(steps=[2])) as fleet:
         fleet.attach(actor=actors)
         for step in fleet.steps((1, 2)):
             with fleet.phase("update"):
-                ray.get([actor.update.remote(step, 0.1) for actor in actors])
+                out = ray.get([actor.update.remote(step, 0.1) for actor in actors])
+
+    from rlprof_timeline import Timeline
 
     run = rlprof.read(fleet.run_dir)
     offsets = {p.target.rank: p.offset_ns / 1e9 for p in run.processes if p.target.role == "actor"}
@@ -44,6 +49,19 @@ def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, ahead_s):
     outer = spans["driver0"]
     for name in ("actor0", "actor1"):
         assert outer.start_ns - 5e8 < spans[name].start_ns < spans[name].end_ns < outer.end_ns + 5e8
+    bare = [Trainer(), Trainer()]
+    assert out == [[one.update(step, 0) for one in bare] for step in (1, 2)][-1]
+    assert [one.state for one in run.captures] == ["whole", "whole"]
+    (made,) = Timeline().export(run, tmp_path)
+    with gzip.open(made, "rt") as file:
+        events = json.load(file)["traceEvents"]
+    drawn = [one for one in events if one["name"] == "update" and one["ph"] == "X"]
+    (first, *inner) = [one for one in drawn if one.get("args", {}).get("step") != 1]
+    assert [one["cat"] for one in drawn].count("stacks") == 2
+    assert len(inner) == 4  # of each member its span and the range in its trace
+    for one in inner:
+        assert first["ts"] - 5e5 < one["ts"]
+        assert one["ts"] + one["dur"] < first["ts"] + first["dur"] + 5e5
 
 
 def test_one_machine_has_one_clock(ray, spawn, config):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import read_regular
-from rlprof.session.export_process import LOG, RAW, RESULT, export
+from rlprof.session.export_process import LOG, RAW, RESULT, export, is_finished
 from rlprof.session.interpreter import command, environment
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Exports:
         if result["error"]:
             lines.append(_failed(job, result["error"]))
         lines.append({"event": "exported", **job.key, "seconds": result["seconds"]})
-        if not (job.folder / RAW).exists():
+        if is_finished(result) or not (job.folder / RAW).exists():
             self._discard(job.folder)
         return lines
 

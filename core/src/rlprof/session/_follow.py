@@ -6,8 +6,11 @@ comes over whatever the fleet talks with.
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +21,21 @@ from rlprof.rundir import Here, is_alive
 from rlprof.session._off import Off
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlprof.session._scope import Scope
     from rlprof.session._session import Session
     from rlprof.types import Window
 
 _SILENT_S = 60
-"""A leader on another host that has not written for so long is taken for dead; it writes a clock
-every ten seconds."""
+"""A leader on another host that has not written for so long has its window closed for it; it writes
+a clock every ten seconds."""
+_GONE_S = 600
+"""After so long it is taken for dead. A disk that is full for a while must not end a session."""
+_LOOK_S = 5.0
+"""How often a follower looks after its leader while no window is open; else every second."""
+_TAIL = 4096
+"""The last line of a manifest is shorter."""
 
 
 @attrs.frozen
@@ -37,16 +46,53 @@ class Leader:
     manifest: str
     """The file it writes to, which tells on other hosts whether it lives."""
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether nobody is left to close a window."""
-        alive = is_alive(self.here)
-        if alive is not None:
-            return not alive
+
+class Pulse:
+    """Whether a leader is still there, by what a process of any host can see of it.
+
+    How long it has been silent is counted here, by the clock that never steps: the times of files
+    are another machine's.
+    """
+
+    def __init__(self, leader: Leader) -> None:
+        self._leader = leader
+        self._file = Path(leader.manifest)
+        self._size = -1
+        self._heard = time.monotonic()
+        self._has_ended = False
+
+    def heard(self) -> None:
+        """Know that it has just asked for something."""
+        self._heard = time.monotonic()
+
+    def silence_s(self) -> float:
+        """Say for how long it has given no sign of life; for ever if it has ended."""
+        alive = is_alive(self._leader.here)
+        if alive is False or self._has_ended:
+            return float("inf")
         try:
-            return time.time() - Path(self.manifest).stat().st_mtime > _SILENT_S
+            size = self._file.stat().st_size
+            if size != self._size:
+                self._size = size
+                self.heard()
+                self._has_ended = _is_last(self._file, "ended")
         except OSError:  # not shared with this host: nothing can be said
-            return False
+            self.heard()
+        if self._has_ended:  # its process may go on, and train
+            return float("inf")
+        return 0.0 if alive else time.monotonic() - self._heard
+
+
+def _is_last(file: Path, event: str) -> bool:
+    """Whether the last line of the manifest *file* is an *event*."""
+    with file.open("rb") as lines:
+        lines.seek(0, os.SEEK_END)
+        lines.seek(max(0, lines.tell() - _TAIL))
+        last = lines.read().splitlines()[-1:]
+    try:
+        return bool(last) and bool(json.loads(last[0])["event"] == event)
+    except (ValueError, KeyError, TypeError):  # it is being written
+        return False
 
 
 class Follower:
@@ -54,7 +100,10 @@ class Follower:
 
     def __init__(self, session: Session | Off, leader: Leader | None) -> None:
         self.session = session
-        self._leader = leader
+        self.orphaned: Callable[[], object] = self.close
+        """Called on a thread of its own once the leader is gone; it must close the session."""
+        self._pulse = None if leader is None else Pulse(leader)
+        self._next_look = 0.0
         self._scopes: list[Scope] = []
         self._window: Window | None = None
         self._edge = threading.RLock()
@@ -76,16 +125,18 @@ class Follower:
         session = self.session
         if isinstance(session, Off):
             return "rlprof is off in this process; its log says why"
+        if self._pulse is not None:
+            self._pulse.heard()
         with self._edge:
             if self._window is not None:
                 self.end(self._window, "the next window began")
             uses = None if config is None else _uses(session, config)
             session.current_step = window.start_step
+            self._window = window  # first: if strict lets a tool raise, others may record
             why = session.record(window, uses, request)
             if why:
-                session.current_step = None
+                self._window = session.current_step = None
                 return why
-            self._window = window
             for name in phases:
                 self.push(name)
             return ""
@@ -96,11 +147,12 @@ class Follower:
         with self._edge:
             if isinstance(session, Off) or self._window != window:
                 return f"{window.id} is not open"
-            while self._scopes:
-                self.pop()
-            self._window = None
-            session.current_step = None
-            session.release(reason)
+            scopes, self._scopes, self._window = self._scopes, [], None
+            with ExitStack() as stack:  # last in, first out, and all of it even if strict raises
+                stack.callback(session.release, reason)
+                stack.callback(setattr, session, "current_step", None)
+                for scope in scopes:
+                    stack.callback(scope.__exit__, None, None, None)
             return ""
 
     def push(self, name: str) -> None:
@@ -119,10 +171,20 @@ class Follower:
         self.session.close()
 
     def _watch(self) -> None:
-        """Close a window whose leader has ended; called by the helper thread."""
-        window, leader = self._window, self._leader
-        if window is not None and leader is not None and leader.has_ended:
+        """Close the window of a leader that is silent, and the session of one that is gone.
+
+        Called by the helper thread, which cannot close a session: that waits for this very thread.
+        """
+        now, window, pulse = time.monotonic(), self._window, self._pulse
+        if pulse is None or (window is None and now < self._next_look):
+            return
+        self._next_look = now + _LOOK_S
+        silence_s = pulse.silence_s()
+        if window is not None and silence_s > _SILENT_S:
             self.end(window, "its driver has ended")
+        if silence_s > _GONE_S:
+            self._pulse = None
+            threading.Thread(target=self.orphaned, name="rlprof-orphan", daemon=True).start()
 
 
 def _uses(session: Session, config: Mapping[str, Any]) -> Any:

@@ -230,6 +230,7 @@ class Session:
         """Open *window* on all targets of this process; say why not, or nothing."""
         if self._is_closed:
             return "its session is closed"
+        self._occurrences = {} if window.phase is None else {window.phase: window.occurrence}
         told: list[str] = []
         for track in self._tracks:
             record = partial(track.record, window, uses, request)

@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from inspect import getattr_static
 from pathlib import Path
 from types import NoneType
@@ -94,11 +94,17 @@ def export(folder: Path, out: Path, root: Path) -> None:
         "seconds": round(time.monotonic() - began, 6),
         "error": error,
     }
-    if not error and all(artifact.status == "whole" for artifact in artifacts):
-        shutil.rmtree(folder / RAW, ignore_errors=True)
     draft = folder / f"{RESULT}.tmp"
     draft.write_text(json.dumps(result))
     draft.rename(folder / RESULT)
+    if is_finished(result):  # last: who is killed in between has lost nothing
+        shutil.rmtree(folder / RAW, ignore_errors=True)
+
+
+def is_finished(result: Mapping[str, Any]) -> bool:
+    """Whether nobody needs the raw data any more that *result* came of."""
+    whole = all(artifact["status"] == "whole" for artifact in result["artifacts"])
+    return whole and not result["error"]
 
 
 def read_capture(folder: Path) -> Capture:

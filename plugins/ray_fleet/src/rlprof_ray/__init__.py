@@ -11,7 +11,8 @@
 
 `_fleet` what a driver calls · `_crew` the members of a role · `_window` a window that is open on
 them · `_member` one actor, seen from the driver · `_inside` what is called in it · `_replica` a
-rollout engine and the way to it.
+rollout engine and the way to it · `_clocks` whose is how far ahead · `_tie` whether Ray is still
+there · `_rest` what it left when it was not.
 """
 
 from __future__ import annotations

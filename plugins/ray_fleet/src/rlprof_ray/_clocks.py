@@ -42,7 +42,7 @@ class Reading:
 
 def measure(members: Iterable[Member], own_boot_id: str) -> list[dict[str, Any]]:
     """Return the lines that say whose clock is how far ahead."""
-    first = _ask([member for member in members if not member.gone])
+    first = _ask([one for one in members if not (one.gone or one.unanswered)])
     hosts: dict[str, Reading] = {}
     for reading in first:
         if reading.boot_id not in hosts and reading.boot_id != own_boot_id:

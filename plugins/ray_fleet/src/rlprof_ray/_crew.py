@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.errors import CaptureError
+from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Crew:
         self._asks: list[Ask] = []
         self._requests: dict[str, str] = {}
         """By window: the request it is due to."""
+        self._missed: list[str] = []
         self._turn = threading.Lock()  # the helper thread takes answers, too
 
     def __len__(self) -> int:
@@ -102,17 +105,24 @@ class Crew:
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""
         self.settle(self._asks, within_s=_NOW)
+        if not threading.current_thread().name.startswith("rlprof-"):
+            self._raise_missed()
 
     def end(self) -> None:
         """Wait for what was asked, then have the members close their sessions."""
         limits = self.means.limits
-        self.settle(self._asks, within_s=limits.stop_timeout_s)
+        late = [ask for ask in self._asks if ask.is_late]
+        self.settle([ask for ask in self._asks if ask not in late], within_s=limits.stop_timeout_s)
         within_s = limits.export_timeout_s + limits.stop_timeout_s
         members = {post.member.id: post.member for post in self.posts}.values()
-        self.ask([
+        asks = [
             member.leave(within_s) for member in members if member.has_entered and not member.gone
-        ])  # fmt: skip
-        self.settle(self._asks, within_s=within_s)
+        ]
+        self.ask(asks)
+        self.settle([ask for ask in asks if not ask.member.unanswered], within_s=within_s)
+        # Who is in doubt has nothing to export yet, and perhaps never will.
+        self.settle(self._asks, within_s=limits.stop_timeout_s)
+        self._raise_missed()
 
     # What windows and the fleet call
 
@@ -148,7 +158,7 @@ class Crew:
         import ray
 
         until = time.monotonic() + within_s
-        waited = list(self._asks if asks is None else asks)
+        waited = self._reachable(self._asks if asks is None else asks)
         while waited:
             left = max(0.0, until - time.monotonic())
             refs = [ask.ref for ask in waited]
@@ -175,6 +185,14 @@ class Crew:
             self._asks = [other for other in self._asks if other is not ask]
         return mine
 
+    def _reachable(self, asks: Sequence[Ask]) -> list[Ask]:
+        """Return those of *asks* that Ray can still be asked about; name the others."""
+        cut = [ask for ask in asks if ask.member.gone == CUT]
+        for ask in cut:
+            if self._is_mine_to_take(ask):
+                self.miss(ask.member, ask.window, ask.what, f"was not answered: {CUT}")
+        return [ask for ask in asks if ask not in cut]
+
     def miss(
         self, member: Member, window: Window | None, hook: str, error: str,
         tools: Sequence[str] | None = None,
@@ -192,6 +210,14 @@ class Crew:
         if not self.tools and not tools:  # it has spans only, so no capture can say it
             self.means.scribe.tell("problem", reason=f"{member.name}: {hook}: {error}")
         self.means.boundary.tell(f"{member.name}.{hook}", error)
+        if self.means.boundary.strict:
+            self._missed.append(f"{member.name}: {hook}: {error}")
+
+    def _raise_missed(self) -> None:
+        """Raise, in the driver and once, what members have failed at; only strict keeps that."""
+        missed, self._missed = self._missed, []
+        if missed:
+            raise CaptureError("; ".join(missed))
 
     def _take(self, ask: Ask) -> None:
         import ray

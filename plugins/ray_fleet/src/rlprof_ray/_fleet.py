@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -14,14 +15,16 @@ from rlprof.errors import ConfigError
 from rlprof.fleets import DRIVER, Track, leader
 from rlprof.schedule import Agenda, Schedule
 from rlprof.types import Launch, Target
+from rlprof_ray import _rest
 from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member, is_ordered
+from rlprof_ray._tie import CUT, hold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from rlprof.config import Config
@@ -45,6 +48,7 @@ class Fleet:
         self._known: dict[str, Member] = {}
         self._is_closed = False
         self._is_home: set[Place] = set()
+        self._let_go: Callable[[], None] | None = None
         if given is None:
             self._config = None
             self.session: rlprof.Session | rlprof.Off = rlprof.Off()
@@ -123,6 +127,7 @@ class Fleet:
         self, role: str, given: Sequence[Given], session: rlprof.Session, config: Config
     ) -> None:
         """Have actors follow, all at once; each has the time a tool has to warm up."""
+        self._let_go = self._let_go or hold(self.close)
         if role not in self._crews:
             self._add_track(role, given, session, config)
         crew, track = self._crews[role]
@@ -140,6 +145,7 @@ class Fleet:
         crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=session.means.limits.configure_timeout_s)
         self._read_clocks()
+        crew.watch()
 
     def _add_track(
         self, role: str, given: Sequence[Given], session: rlprof.Session, config: Config
@@ -199,16 +205,34 @@ class Fleet:
         return self.session.trajectory(id, attributes)
 
     def close(self) -> None:
-        """End step and window, have the members end, wait for their exports, bring them home."""
-        session = self.session
-        if self._is_closed or not isinstance(session, rlprof.Session) or self._config is None:
+        """End step and window, have the members end, wait for their exports, bring them home.
+
+        What members could not export, since Ray was shut down before, is salvaged here.
+        """
+        session, was_closed, self._is_closed = self.session, self._is_closed, True
+        try:
+            if isinstance(session, rlprof.Session) and self._config is not None and not was_closed:
+                self._end(session, self._config)
             session.close()
+        finally:  # also if strict has raised
+            if self._let_go is not None:
+                self._let_go()
+
+    def _end(self, session: rlprof.Session, config: Config) -> None:
+        if any(member.gone == CUT for member in self._known.values()):
+            _rest.tell(session)
+            try:
+                session.close()
+            finally:
+                rest = partial(_rest.rescue, session.run_dir, session.means.limits.export_timeout_s)
+                session.boundary.call("salvage", rest, lambda _: None)
             return
-        self._is_closed = True
         session.boundary.call("clocks", self._read_clocks, lambda _: None)
-        session.close()
-        bring = self._config.fleet.collect
-        session.boundary.call("collect", lambda: self._collect(bring=bring), lambda _: None)
+        try:
+            session.close()
+        finally:
+            bring = config.fleet.collect
+            session.boundary.call("collect", lambda: self._collect(bring=bring), lambda _: None)
 
     def collect(self) -> bool:
         """Bring home what members have left on their nodes; say whether all of it is.

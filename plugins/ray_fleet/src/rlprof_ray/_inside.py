@@ -5,7 +5,9 @@ An actor that was restarted has none of what was set up in it; it says so, and i
 
 from __future__ import annotations
 
+import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,8 +20,16 @@ if TYPE_CHECKING:
     from rlprof.rundir import Place
     from rlprof.types import Target, Window
 
+log = logging.getLogger("rlprof")
+
 _followers: dict[str, Follower] = {}
 """By run folder: what follows in this process."""
+
+_refused: dict[str, str] = {}
+"""By run folder: why this process does not follow."""
+
+_COME_BY_S = 60.0
+"""How long the thread that works is waited for, to stop what must be stopped there."""
 
 
 @attrs.frozen
@@ -82,16 +92,26 @@ def enter(actor: Any, hello: Hello) -> Answer:
     began = time.monotonic()
     target = hello.target
     if hello.run not in _followers:
-        _followers[hello.run] = rlprof.follow(
-            hello.config,
-            run=_folder(hello),
-            role=target.role,
-            rank=target.rank,
-            world_size=target.world_size,
-            coordinates=target.coordinates,
-            leader=hello.leader,
-            any_thread=hello.any_thread,
-        )
+        others = [run for run, other in _followers.items() if other.session.run_dir is not None]
+        if others:
+            _refused[hello.run] = f"it is recorded by another fleet: {others[0]}"
+            return _answer(began, _refused[hello.run])
+        try:
+            _followers[hello.run] = rlprof.follow(
+                hello.config,
+                run=_folder(hello),
+                role=target.role,
+                rank=target.rank,
+                world_size=target.world_size,
+                coordinates=target.coordinates,
+                leader=hello.leader,
+                any_thread=hello.any_thread,
+            )
+        except Exception as exc:
+            _refused[hello.run] = f"it does not follow: {exc}"
+            raise
+        _refused.pop(hello.run, None)
+        _followers[hello.run].orphaned = partial(_close_alone, hello.run)
     follower = _followers[hello.run]
     if hello.attribute is not None:
         engine: Any = actor
@@ -156,7 +176,7 @@ def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ra
     began = time.monotonic()
     follower = _followers.get(run)
     if follower is None:
-        return attrs.evolve(_answer(began, "its process is a new one"), is_new=True)
+        return attrs.evolve(_answer(began, _why_none(run)), is_new=True)
     why = follower.begin(
         wanted.window, phases=wanted.phases, config=wanted.config, request=wanted.request
     )
@@ -167,8 +187,7 @@ def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: A
     """Close it."""
     began = time.monotonic()
     follower = _followers.get(run)
-    return _answer(began, "its process is a new one" if follower is None
-                   else follower.end(window, reason))  # fmt: skip
+    return _answer(began, _why_none(run) if follower is None else follower.end(window, reason))
 
 
 def phase(actor: Any, run: str, name: str | None) -> None:  # noqa: ARG001
@@ -197,6 +216,32 @@ def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
     if follower is not None:
         follower.close()
     return _answer(began, "")
+
+
+def stop_here(actor: Any, run: str) -> None:  # noqa: ARG001
+    """Stop, on the thread that works, what waits for it; called by the actor itself."""
+    follower = _followers.get(run)
+    if follower is not None:
+        follower.session.release("its driver has ended")  # type: ignore[union-attr]
+
+
+def _close_alone(run: str) -> None:
+    """Close a session whose driver is gone, on a thread of its own."""
+    follower = _followers[run]
+    try:
+        if follower.session.is_recording:  # its tool must be stopped on the thread that works
+            import ray
+
+            me = ray.get_runtime_context().current_actor
+            ray.wait([me.__ray_call__.remote(stop_here, run)], timeout=_COME_BY_S)
+    except Exception as exc:  # Ray is going, too
+        log.debug("could not call the thread that works: %s", exc)
+    follower.close()
+    _followers.pop(run, None)
+
+
+def _why_none(run: str) -> str:
+    return _refused.get(run, "its process is a new one")
 
 
 def _answer(began: float, why_not: str) -> Answer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_ray import _inside
+from rlprof_ray._tie import CUT, tie
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +50,8 @@ class Member:
     def __init__(self, actor: Any, hello: Hello) -> None:
         self.actor = actor
         self.hello = hello
-        self.gone = ""
-        """Why it cannot be asked any more."""
+        self._gone = ""
+        self._tie = tie()
         self.unanswered = ""
         """What it was asked and has not answered within its time."""
         self.window: Window | None = None
@@ -62,6 +63,15 @@ class Member:
         self.offset_ns = 0
         """How far its wall clock is ahead of the driver's."""
         self.is_ordered = is_ordered(actor)
+
+    @property
+    def gone(self) -> str:
+        """Why it cannot be asked any more."""
+        return self._gone or (CUT if tie() != self._tie else "")
+
+    @gone.setter
+    def gone(self, why: str) -> None:
+        self._gone = why
 
     @property
     def id(self) -> str:
@@ -91,7 +101,8 @@ class Member:
 
     def phase(self, name: str | None) -> None:
         """Have it enter a phase, or leave the last one; nobody waits for that."""
-        self._call(_inside.phase, self.hello.run, name)
+        if not self.gone:
+            self._call(_inside.phase, self.hello.run, name)
 
     def aside(self, function: Callable[..., Any]) -> Any:
         """Call *function* beside its work, whatever that is; return the reference."""

@@ -1,0 +1,84 @@
+"""A driver that ends in some way, or meets another: run by tests, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import nullcontext
+
+os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
+
+import ray
+from ray import shutdown
+
+import rlprof_ray
+from tests.ray_fleet.actors import Trainer
+
+LOCAL = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": 80 << 20}
+NAMESPACE = "faults"
+
+
+def say(**what) -> None:
+    """Tell the test; at once, for the end may be sudden."""
+    print("OUT", json.dumps(what), flush=True)
+
+
+def end(how: str) -> None:
+    """Bring this driver to its end."""
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exits":
+        sys.exit(3)
+    if how == "raises":
+        raise RuntimeError("a step has failed")
+    if how == "shuts Ray down":
+        ray.shutdown()
+    if how == "shuts Ray down by another name":  # nothing of ours is called before
+        shutdown()
+
+
+def actors(spec):
+    """Start two actors, or find those another driver has started."""
+    if spec["find"]:
+        return [ray.get_actor(name) for name in spec["names"]]
+    options = {"lifetime": "detached"} if spec["detached"] else {}
+    make = ray.remote(num_cpus=0, **options)(Trainer)
+    return [make.options(name=name).remote(rank) for rank, name in enumerate(spec["names"])]
+
+
+def main() -> None:
+    """Train three steps as the test wants it, and end."""
+    spec = json.loads(sys.argv[1])
+    how, where = spec["end"], spec["where"]
+    path = os.pathsep.join(filter(None, sys.path))
+    ray.init(
+        address=spec["address"], namespace=NAMESPACE, log_to_driver=False, logging_level="error",
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+        **(LOCAL if spec["address"] == "local" else {}),
+    )  # fmt: skip
+    trained = actors(spec)
+    fleet = rlprof_ray.Fleet(spec["config"])
+    fleet.attach(actor=trained)
+    say(run=str(fleet.run_dir))
+    with fleet if spec["with"] else nullcontext():
+        for step in fleet.steps((1, 2, 3)):
+            with fleet.phase("update"):
+                say(total=ray.get([one.update.remote(step, 0.1) for one in trained]))
+                if (step, where) == (3, "in"):
+                    time.sleep(0.5)
+                    end(how)
+                    break
+        if where == "after":
+            time.sleep(3)  # members write once a second
+            end(how)
+        began = time.monotonic()
+    if spec["with"]:
+        say(closed_s=time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Drivers as processes of their own, beside the test's Ray or with one of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+
+import attrs
+
+from tests.ray_fleet.conftest import ROOT
+
+
+@attrs.frozen
+class Ended:
+    """How a driver ended, and what it has said."""
+
+    code: int
+    run: str
+    totals: list
+    closed_s: float
+    stderr: str
+    names: list
+
+
+def drive(config, *, address, end="", where="", closes=True, detached=False, find=()):
+    """Run a driver to its end; its actors are detached, or another's, whose names are *find*."""
+    names = list(find) or [f"actor-{uuid.uuid4().hex}" for _ in range(2)]
+    spec = {
+        "config": config, "address": address, "end": end, "where": where, "with": closes,
+        "detached": detached, "names": names, "find": bool(find),
+    }  # fmt: skip
+    path = os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.ray_fleet.driver", json.dumps(spec)],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
+    assert said, done.stderr[-3000:]
+    return Ended(
+        done.returncode,
+        said[0]["run"],
+        [one["total"] for one in said if "total" in one],
+        next((one["closed_s"] for one in said if "closed_s" in one), -1.0),
+        done.stderr,
+        names,
+    )

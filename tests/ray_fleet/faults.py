@@ -1,0 +1,97 @@
+"""What tests of faults share: actors and engines that go wrong, a bare run, what a run says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import rlprof
+from tests.ray_fleet.actors import Trainer
+
+LIMITS = {
+    "configure_timeout_s": 20, "start_timeout_s": 2, "stop_timeout_s": 3, "export_timeout_s": 60
+}  # fmt: skip
+SLACK_S = 4
+"""What this machine may take for the rest of a step, busy as it may be."""
+
+
+class Engine:
+    """An engine in the process of its actor; it goes wrong in the way it is told."""
+
+    def __init__(self, fault):
+        self.fault = fault
+        self.calls = []
+        self._is_open = False
+
+    def is_profiling(self):
+        return self._is_open
+
+    def start_profile(self, folder):
+        self._call("start")
+        self._is_open = True
+
+    def stop_profile(self):
+        self._call("stop")
+        self._is_open = False
+
+    def _call(self, hook):
+        self.calls.append(hook)
+        what, _, where = self.fault.partition(" in ")
+        if where != hook:
+            return
+        if what == "hangs":
+            time.sleep(60)
+        elif what == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif what == "raises":
+            raise RuntimeError("the engine is moody")
+
+
+class Server:
+    """An actor that keeps such an engine, and hands on what is asked of it."""
+
+    def __init__(self, fault=""):
+        self.engine = Engine(fault)
+
+    def generate(self):
+        return len("1 + 1 =")
+
+    def is_profiling(self):
+        return self.engine.is_profiling()
+
+    def start_profile(self, folder):
+        self.engine.start_profile(folder)
+
+    def stop_profile(self):
+        self.engine.stop_profile()
+
+    def calls(self):
+        return self.engine.calls
+
+
+def bare(ranks, steps):
+    """Train without Ray and without rlprof; return what comes out of each step."""
+    actors = [Trainer(rank) for rank in ranks]
+    return [[actor.update(step, 0) for actor in actors] for step in steps]
+
+
+def told(path):
+    """Say what became of each capture, with its notes in one text."""
+    return {
+        f"{one.window.id} {one.target}": f"{one.state}: {' '.join(one.notes)}"
+        for one in rlprof.read(path).captures
+    }
+
+
+def states(path):
+    """Say what became of each capture."""
+    return {name: words.partition(":")[0] for name, words in told(path).items()}
+
+
+def wait_until(is_so, within_s=40):
+    """Wait until *is_so* says so; the bound is for a machine that is busy."""
+    until = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.2)

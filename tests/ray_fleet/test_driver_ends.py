@@ -1,0 +1,127 @@
+"""Drivers that end in each way there is: nothing that was recorded is lost, nobody is left."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from rlprof.session.salvage import salvage
+from tests.ray_fleet.driver import NAMESPACE
+from tests.ray_fleet.drivers import drive
+from tests.ray_fleet.faults import LIMITS, bare, states, told, wait_until
+
+pytestmark = pytest.mark.slow
+
+STEPS = (1, 2, 3)
+WINDOWS = [f"{step}/update actor {rank}/2" for step in (2, 3) for rank in (0, 1)]
+CLOSED, OPEN = WINDOWS[:2], WINDOWS[2:]
+"""Of a driver that ends in step 3."""
+
+
+def members(run):
+    """Say in what state the processes of actors are."""
+    return [one.state for one in rlprof.read(run).processes if one.target.role == "actor"]
+
+
+@pytest.mark.parametrize("where", ["in", "after"])
+def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, config, where):
+    """They stop by themselves, export, and train on for whoever comes next."""
+    done = drive(
+        config(limits=LIMITS), address=address(ray), end="killed", where=where, detached=True
+    )
+    wait_until(lambda: members(done.run) == ["ended", "ended"])
+    trained = [ray.get_actor(name, namespace=NAMESPACE) for name in done.names]
+    following = ray.get([one.update.remote(4) for one in trained])
+    for one in trained:
+        ray.kill(one)
+
+    assert done.code == -9
+    assert bare((0, 1), STEPS) == done.totals
+    assert bare((0, 1), (*STEPS, 4))[-1] == following
+    assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
+    early = {name for name, words in told(done.run).items() if "its driver has ended" in words}
+    assert early == (set(OPEN) if where == "in" else set())
+
+
+def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, config):
+    """The actor calls itself: torch cannot write a trace on another thread than it began on."""
+    options = {"torch": {"all_threads": False}}
+    limits = dict.fromkeys(LIMITS, 120)  # torch is imported there
+    given = config(tool="torch", tools=options, steps=[3], limits=limits)
+
+    done = drive(given, address=address(ray), end="killed", where="in", detached=True)
+    wait_until(lambda: members(done.run) == ["ended", "ended"], within_s=90)
+    for name in done.names:
+        ray.kill(ray.get_actor(name, namespace=NAMESPACE))
+
+    assert bare((0, 1), STEPS) == done.totals
+    found = told(done.run)
+    assert set(OPEN) == set(found)
+    for words in found.values():
+        assert words.startswith("whole: closed early: its driver has ended closed late: ")
+
+
+@pytest.mark.parametrize("where", ["in", "after"])
+def test_a_driver_that_is_killed_takes_its_actors_along(ray, config, where):
+    """Ray kills them within seconds; salvage exports what they had not, and nothing is lost."""
+    done = drive(config(limits=LIMITS), address=address(ray), end="killed", where=where)
+    wait_until(lambda: "running" not in members(done.run))
+    list(salvage(rlprof.read(done.run), timeout_s=60))
+
+    found = states(done.run)
+    assert bare((0, 1), STEPS) == done.totals
+    assert dict.fromkeys(CLOSED, "whole").items() <= found.items()
+    assert set(WINDOWS) == set(found)
+    assert {found[name] for name in OPEN} <= {"whole", "partial"}
+
+
+@pytest.mark.parametrize("where", ["in", "after"])
+@pytest.mark.parametrize("is_local", [True, False])
+def test_ray_is_shut_down_before_the_fleet_is_closed(ray, config, where, is_local):
+    """The fleet is closed first; whether Ray ends with it or goes on makes no difference."""
+    place = "local" if is_local else address(ray)
+
+    done = drive(config(limits=LIMITS), address=place, end="shuts Ray down", where=where)
+
+    assert done.code == 0, done.stderr[-2000:]
+    assert bare((0, 1), STEPS) == done.totals
+    assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
+    assert members(done.run) == ["ended", "ended"]
+    assert rlprof.read(done.run).problems == ()
+
+
+@pytest.mark.parametrize("where", ["in", "after"])
+def test_actors_that_ray_has_killed_are_salvaged_at_close(config, where):
+    """Where nothing of ours was called before; the driver's manifest says it, and how to go on."""
+    how = "shuts Ray down by another name"
+
+    done = drive(config(limits=LIMITS), address="local", end=how, where=where)
+
+    found = states(done.run)
+    (problem,) = rlprof.read(done.run).problems
+    assert done.code == 0, done.stderr[-2000:]
+    assert bare((0, 1), STEPS) == done.totals
+    assert dict.fromkeys(CLOSED, "whole").items() <= found.items()
+    assert set(WINDOWS) == set(found)
+    assert {"partial" if where == "in" else "whole"} == {found[name] for name in OPEN}
+    assert "Ray was shut down in the driver before the fleet was closed" in problem
+    assert f"rlprof salvage {done.run}" in problem
+    assert done.closed_s < 30
+
+
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.parametrize("end", ["raises", "exits"])
+def test_a_driver_that_raises_or_exits_loses_nothing(ray, config, end, closes):
+    """In a step, with `with` and without: what was open is whole, the code is the driver's."""
+    done = drive(config(limits=LIMITS), address=address(ray), end=end, where="in", closes=closes)
+
+    assert {"raises": 1, "exits": 3}[end] == done.code
+    assert bare((0, 1), STEPS) == done.totals
+    assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
+    assert members(done.run) == ["ended", "ended"]
+    assert ("RuntimeError: a step has failed" in done.stderr) == (end == "raises")
+
+
+def address(ray):
+    """Say where the test's own Ray is."""
+    return ray.get_runtime_context().gcs_address

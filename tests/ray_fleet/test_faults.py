@@ -1,0 +1,211 @@
+"""Actors and replicas that go wrong in each way: training goes on as it would, all is named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof_ray import Replica
+from tests.ray_fleet.actors import AsyncTrainer, Trainer
+from tests.ray_fleet.faults import LIMITS, SLACK_S, Server, bare, states, told, wait_until
+
+pytestmark = pytest.mark.slow
+
+STEPS = (1, 2, 3)
+ACTOR = {"ranks": "all", "phases": ["update"]}
+BOTH = {"actor": ACTOR, "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]}}
+
+
+def train(ray, fleet, actors, servers=(), *, before=None, inside=None):
+    """Train, calling what comes *before* the phase and *inside*; return results and longest."""
+    out, longest = [], 0.0
+    for step in fleet.steps(STEPS):
+        began = time.monotonic()
+        if before is not None:
+            before(step)
+        with fleet.phase("rollout"):
+            ray.get([server.generate.remote() for server in servers])
+        with fleet.phase("update"):
+            refs = [actor.update.remote(step) for actor in actors]
+            if inside is not None:
+                inside(step)
+            out.append(ray.get(refs))
+        longest = max(longest, time.monotonic() - began)
+    return out, longest
+
+
+def wait_until_dead(ray, actor):
+    """Wait until Ray says so; its word comes later than the death."""
+
+    def is_dead():
+        try:
+            ray.get(actor.__ray_ready__.remote(), timeout=5)
+        except ray.exceptions.RayActorError:
+            return True
+        return False
+
+    wait_until(is_dead)
+
+
+@pytest.mark.parametrize("when", ["before", "inside"])
+def test_an_actor_is_killed(ray, spawn, config, when):
+    """Before a start or in the window: its windows are failed or lost, by name and reason."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1, 2)]
+
+    def kill(step):
+        if step == 2:
+            wait_until(lambda: when == "before" or "2/update actor 2/3" in told(fleet.run_dir))
+            actors[2].die.remote()
+            wait_until_dead(ray, actors[2])
+
+    with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
+        fleet.attach(actor=actors)
+        out, _ = train(ray, fleet, actors[:2], **{when: kill})
+
+    found = told(fleet.run_dir)
+    assert bare((0, 1), STEPS) == out
+    assert {"whole"} == {states(fleet.run_dir)[f"{n}/update actor {rank}/3"]
+                         for n in (2, 3) for rank in (0, 1)}  # fmt: skip
+    hook, state = {"before": ("start", "failed"), "inside": ("stop", "lost")}[when]
+    assert found["2/update actor 2/3"].startswith(state)
+    assert f"{hook}: " in found["2/update actor 2/3"]
+    assert "Actor" in found["2/update actor 2/3"]
+    assert found["3/update actor 2/3"].startswith("failed: start: not started: the actor is gone")
+
+
+@pytest.mark.parametrize("fault", ["hangs in start", "hangs in stop", "dies in stop"])
+@pytest.mark.parametrize("via", ["actor:engine", "methods"])
+def test_a_replica_goes_wrong(ray, spawn, config, via, fault):
+    """No step waits beyond its deadlines, and the other replica has answered all the same."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    servers = [spawn(Server), spawn(Server, fault)]
+
+    with rlprof_ray.Fleet(config(roles=BOTH, limits=LIMITS)) as fleet:
+        fleet.attach(actor=actors, rollout=[Replica(one, via=via) for one in servers])
+        out, longest = train(ray, fleet, actors, servers[:1])
+        ended = time.monotonic()
+    took = time.monotonic() - ended
+
+    found = told(fleet.run_dir)
+    assert bare((0, 1), STEPS) == out
+    assert longest < LIMITS["start_timeout_s"] + LIMITS["stop_timeout_s"] + SLACK_S
+    assert took < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    assert ray.get([servers[0].calls.remote()]) == [["start", "stop"] * 2]
+    assert {"whole"} == {states(fleet.run_dir)[f"{n}/update actor {rank}/2"]
+                         for n in (2, 3) for rank in (0, 1)}  # fmt: skip
+    for step in (2, 3):
+        assert found[f"{step}/rollout rollout replica 1"].partition(":")[0] in ("failed", "lost")
+    hook = fault.rpartition(" ")[2]
+    assert f"{hook}: " in found["2/rollout rollout replica 1"]
+
+
+@pytest.mark.parametrize("kind", ["ordered", "threaded", "async"])
+def test_an_actor_hangs(ray, spawn, config, kind):
+    """It is suspended before a window: waited for once at most, and by itself ended in the end."""
+    cls = AsyncTrainer if kind == "async" else Trainer
+    options = {"max_concurrency": 2} if kind == "threaded" else {}
+    actors = [spawn(cls, rank, **options) for rank in (0, 1)]
+    pid = ray.get(actors[1].__ray_call__.remote(_pid))
+
+    def suspend(step):
+        if step == 2:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
+            fleet.attach(actor=actors)
+            out, longest = train(ray, fleet, actors[:1], before=suspend)
+            ended = time.monotonic()
+        took = time.monotonic() - ended
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: {"ended"} == {one.state for one in rlprof.read(fleet.run_dir).processes})
+
+    found = told(fleet.run_dir)
+    assert bare((0,), STEPS) == out
+    assert longest < LIMITS["start_timeout_s"] + SLACK_S
+    assert took < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    assert "not answered within" in found["2/update actor 1/2"]
+    assert found["2/update actor 0/2"] == found["3/update actor 0/2"] == "whole: "
+    assert "3/update actor 1/2" in found
+
+
+def _pid(actor):
+    return os.getpid()
+
+
+def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
+    """Attaching ends at its deadline, closing does not wait again, and its windows say why."""
+    actors = [spawn(Trainer), spawn(Trainer, 1, resources={"nowhere": 1})]
+    limits = LIMITS | {"configure_timeout_s": 3}
+    ray.get(actors[0].pid.remote())
+
+    with rlprof_ray.Fleet(config(limits=limits)) as fleet:
+        began = time.monotonic()
+        fleet.attach(actor=actors)
+        attached = time.monotonic()
+        out, longest = train(ray, fleet, actors[:1])
+        ended = time.monotonic()
+    closed = time.monotonic()
+
+    assert bare((0,), STEPS) == out
+    assert attached - began < 3 + 2 * SLACK_S
+    assert longest < SLACK_S
+    assert closed - ended < LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    found = told(fleet.run_dir)
+    assert found["2/update actor 0/2"].startswith("whole")
+    assert "not started: its configure was not answered yet" in found["3/update actor 1/2"]
+    assert any("actor 1/2" in one for one in rlprof.read(fleet.run_dir).problems)
+
+
+class Slow(Trainer):
+    """Takes its time to be born, and to be born again."""
+
+    def __init__(self, rank=0):
+        super().__init__(rank)
+        time.sleep(3)
+
+
+def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
+    """While it is unavailable its window fails; when it is back it is recorded, in a new pid."""
+    actors = [spawn(Trainer), spawn(Slow, 1, max_restarts=1)]
+    pids = []
+
+    def kill(step):
+        if step == 2:
+            pids.append(ray.get(actors[1].pid.remote()))
+            actors[1].die.remote()
+
+    with rlprof_ray.Fleet(config(steps="1-9", limits=LIMITS)) as fleet:
+        fleet.attach(actor=actors)
+        out, longest = train(ray, fleet, actors[:1], before=kill)
+        for step in range(4, 10):
+            fleet.step(step)
+            wait_until(lambda: _is_up(ray, actors[1]))
+            with fleet.phase("update"):
+                again = ray.get(actors[1].update.remote(step))
+            wait_until(lambda step=step: f"{step}/update actor 1/2" in told(fleet.run_dir))
+            if told(fleet.run_dir)[f"{step}/update actor 1/2"].partition(":")[0] != "failed":
+                break
+            time.sleep(1)  # it opens its session
+        pids.append(ray.get(actors[1].pid.remote()))
+
+    assert bare((0,), STEPS) == out
+    assert again == bare((1,), range(4, step + 1))[-1][0]
+    assert longest < LIMITS["start_timeout_s"] + SLACK_S
+    assert pids[0] != pids[1]
+    found = told(fleet.run_dir)
+    assert found["2/update actor 1/2"].partition(":")[0] in ("failed", "lost")
+    assert found[f"{step}/update actor 1/2"].startswith("whole")
+
+
+def _is_up(ray, actor):
+    try:
+        return bool(ray.get(actor.pid.remote(), timeout=5))
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+        return False

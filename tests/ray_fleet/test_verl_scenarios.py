@@ -1,0 +1,174 @@
+"""What goes wrong in verl 0.9.1's profiling, as scenarios here: none of it happens.
+
+There a step that fails leaves every profiler open, one dead replica aborts training and one that
+hangs holds it for ever, a stretch of steps records rollouts in the first one only and stops them
+again and again, and what is to be done at the end is not done where a run ends early.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof_ray import Replica
+from tests.ray_fleet import test_replicas
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.faults import LIMITS, Server, bare, states, told
+
+pytestmark = pytest.mark.slow
+
+ROLES = {
+    "actor": {"ranks": "all", "phases": ["update"]},
+    "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]},
+}
+WHOLE_STEPS = {"actor": {"ranks": "all"}, "rollout": {"ranks": "all", "engine": "mini"}}
+
+
+class Counted(test_replicas.Server):
+    """A server with a real engine, which counts what it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+        for name in ("start_profile", "stop_profile"):
+            setattr(self.engine, name, self._counted(name, getattr(self.engine, name)))
+
+    def _counted(self, name, method):
+        def call(*args):
+            self.asked.append(name)
+            return method(*args)
+
+        return call
+
+    def calls(self):
+        return self.asked
+
+
+def train(ray, fleet, actors, servers, steps, *, fails_in=None, goes_on=True):
+    """Train as a fit loop does; the update of one step may fail, and be passed over."""
+    out = []
+    for step in fleet.steps(steps):
+        with fleet.phase("rollout"):
+            ray.get([server.generate.remote(*PROMPT.get(type(servers), ())) for server in servers])
+        try:
+            with fleet.phase("update"):
+                out.append(ray.get([actor.update.remote(step) for actor in actors]))
+                if step == fails_in:
+                    raise ValueError("the loss is nan")
+        except ValueError:
+            if not goes_on:
+                raise
+    return out
+
+
+PROMPT = {list: (["1 + 1 ="],)}
+"""Real engines are asked for something; they come in a list, the others in a tuple."""
+
+
+def attached(spawn, fleet, servers):
+    """Attach two actors and *servers*; return the actors."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    fleet.attach(actor=actors, rollout=[Replica(one, via="actor:engine") for one in servers])
+    return actors
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config, goes_on):
+    """Fact 4: its window ends with the exception; the next step is recorded if there is one."""
+    servers = [spawn(Counted)]
+
+    with rlprof_ray.Fleet(config(roles=ROLES, limits=LIMITS)) as fleet:
+        actors = attached(spawn, fleet, servers)
+        if goes_on:
+            out = train(ray, fleet, actors, servers, (1, 2, 3), fails_in=2)
+        else:
+            with pytest.raises(ValueError, match="the loss is nan"):
+                train(ray, fleet, actors, servers, (1, 2, 3), fails_in=2, goes_on=False)
+            out = bare((0, 1), (1, 2, 3))
+        is_open = ray.get(servers[0].is_profiling.remote())
+        assert not fleet.is_recording
+
+    steps = (2, 3) if goes_on else (2,)
+    assert bare((0, 1), (1, 2, 3)) == out
+    assert not is_open
+    assert states(fleet.run_dir) == {
+        f"{step}/{name}": "whole"
+        for step in steps
+        for name in ("update actor 0/2", "update actor 1/2", "rollout rollout replica 0")
+    }
+
+
+@pytest.mark.parametrize("fault", ["dies in start", "hangs in start", "hangs in stop"])
+def test_a_bad_replica_neither_aborts_nor_blocks_training(ray, spawn, config, fault):
+    """Fact 5: all steps are trained with the result they have without, the bad one is named."""
+    servers = spawn(Server), spawn(Server, fault)
+
+    with rlprof_ray.Fleet(config(roles=ROLES, limits=LIMITS)) as fleet:
+        actors = attached(spawn, fleet, servers)
+        out = train(ray, fleet, actors, servers[:1], (1, 2, 3))
+
+    found = told(fleet.run_dir)
+    bad = {name for name, words in found.items() if not words.startswith("whole")}
+    assert bare((0, 1), (1, 2, 3)) == out
+    assert "2/update actor 0/2" in set(found) - bad
+    assert {"2/rollout rollout replica 1", "3/rollout rollout replica 1"} <= bad
+    assert all(found[name].partition(": ")[2] for name in bad), "it does not say why"
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_stretch_of_steps_is_recorded_in_each_of_them(ray, spawn, config, joins):
+    """Fact 6: rollouts are in every step, and every start has one stop, be it one window or not."""
+    servers = [spawn(Counted)]
+    given = config(
+        roles=WHOLE_STEPS, mode="continuous", join_steps=joins, steps="2-4", limits=LIMITS
+    )
+
+    with rlprof_ray.Fleet(given) as fleet:
+        actors = attached(spawn, fleet, servers)
+        out = train(ray, fleet, actors, servers, range(1, 6))
+        calls = ray.get(servers[0].calls.remote())
+
+    run = rlprof.read(fleet.run_dir)
+    count = 1 if joins else 3
+    assert bare((0, 1), range(1, 6)) == out
+    assert calls == ["start_profile", "stop_profile"] * count
+    assert [one.state for one in run.captures] == ["whole"] * 3 * count
+    iterations = [
+        sum(event["name"] == "iteration" for event in events(run, one))
+        for one in run.captures
+        if one.target.role == "rollout"
+    ]
+    assert len(iterations) == count
+    assert min(iterations) >= 3 / count  # each rollout is one iteration at least
+    assert run.problems == ()
+
+
+@pytest.mark.parametrize("how", ["its steps end", "it raises"])
+def test_a_run_that_ends_early_is_finished_all_the_same(ray, spawn, config, how):
+    """Fact 7: exports are made and sessions closed where the last chosen step never comes."""
+    servers = [spawn(Counted)]
+
+    with rlprof_ray.Fleet(config(roles=ROLES, steps=[2, 50], limits=LIMITS)) as fleet:
+        actors = attached(spawn, fleet, servers)
+        if how == "it raises":
+            with pytest.raises(ValueError, match="the loss is nan"):
+                train(ray, fleet, actors, servers, range(1, 9), fails_in=3, goes_on=False)
+        else:
+            train(ray, fleet, actors, servers, (1, 2, 3))
+
+    run = rlprof.read(fleet.run_dir)
+    assert {one.state for one in run.captures} == {"whole"}
+    assert len(run.captures) == 3
+    assert {one.state for one in run.processes} == {"ended"}
+    assert run.problems == run.missing == ()
+
+
+def events(run, capture):
+    """Read the events of a capture's trace."""
+    (artifact,) = capture.artifacts
+    with gzip.open(run.path / artifact.path, "rt") as file:
+        return json.load(file)["traceEvents"]
