@@ -9,10 +9,11 @@
             with fleet.phase("update_actor"):
                 ray.get([actor.update.remote() for actor in actors])
 
-`_fleet` what a driver calls · `_crew` the members of a role · `_window` a window that is open on
-them · `_member` one actor, seen from the driver · `_inside` what is called in it · `_replica` a
-rollout engine and the way to it · `_clocks` whose is how far ahead · `_tie` whether Ray is still
-there · `_rest` what it left when it was not.
+What a driver calls: `_fleet`, `_replica`. Who takes part: `_roll` all roles, `_attach` what was given
+for one, `_crew` its members, `_member` one actor, `_clocks` their clocks. What is asked of them: `_window`
+one that is open on all, `_inside` what is called in the actor. When Ray ends first: `_tie`, `_rest`.
+What lies on other nodes: `_collect` all of them, `_visit` one, `_agent` what runs there, `_landing` where
+files arrive, `_paths` which names they may have, `_command` `rlprof collect`.
 """
 
 from __future__ import annotations

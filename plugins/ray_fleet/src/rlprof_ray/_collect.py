@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -20,6 +21,7 @@ from rlprof_ray._visit import Outcome, Visit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from rlprof import Session
     from rlprof.rundir import Place, RunFolder
 
 _AT_ONCE = 4
@@ -27,6 +29,34 @@ _AT_ONCE = 4
 _TOLD_S = 5.0
 _GRACE_S = 10.0
 """Who is late is waited for so long; a run folder that does not answer, no longer."""
+
+
+def come_home(session: Session, places: set[Place], *, bring: bool) -> set[Place]:
+    """Bring home what a fleet's members have written in *places*; return those that are."""
+    import ray
+
+    if not places:
+        return set()
+    say = session.boundary.say
+    later = f"bring it home with: rlprof collect {session.run_dir}"
+    if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
+        say(f"Ray is shut down and files lie on nodes; {later}", logging.WARNING)
+        return set()
+    outcomes = collect(
+        session.means.run,
+        sorted(places, key=attrs.astuple),
+        of=session.scribe.name,
+        within_s=session.means.limits.export_timeout_s,
+        say=say,
+        bring=bring,
+    )
+    for outcome in outcomes:
+        where = f"{outcome.place.host} in {outcome.place.folder}"
+        if outcome.error:
+            say(f"left on {where}: {outcome.error}; {later}", logging.WARNING)
+        else:
+            say(f"brought home from {where}: {outcome.files} files")
+    return {outcome.place for outcome in outcomes if not outcome.error}
 
 
 def collect(
