@@ -1,0 +1,145 @@
+"""Who is in the fleet: the members of each role, and the tracks they are recorded by."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.errors import ConfigError
+from rlprof.fleets import Track, leader
+from rlprof.schedule import Agenda, Schedule
+from rlprof.types import Target
+from rlprof_ray._attach import faults, listed
+from rlprof_ray._clocks import measure
+from rlprof_ray._crew import Crew, Post
+from rlprof_ray._inside import Hello
+from rlprof_ray._member import Member, is_ordered
+from rlprof_ray._tie import CUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof import Session
+    from rlprof.config import Config, ToolUse
+    from rlprof.rundir import Place
+    from rlprof_ray._attach import Given
+
+log = logging.getLogger("rlprof")
+
+
+class Roll:
+    """Takes what a driver attaches, role by role; an actor under two roles is one member."""
+
+    def __init__(
+        self, session: Session, config: Config, uses: Mapping[str, Sequence[ToolUse]]
+    ) -> None:
+        self.session = session
+        self._config = config
+        self._uses = uses
+        self._crews: dict[str, tuple[Crew, Track]] = {}
+        self._members: dict[str, Member] = {}
+
+    @property
+    def places(self) -> set[Place]:
+        """Where members write, other than to the run folder."""
+        return {place for crew, _ in self._crews.values() for place in crew.places}
+
+    @property
+    def brings(self) -> bool:
+        """Whether what lies there is to be brought home when the fleet closes."""
+        return self._config.fleet.collect
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether members cannot be asked any more, for Ray was shut down."""
+        return any(member.gone == CUT for member in self._members.values())
+
+    def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
+        """Take actors and replicas by role; raise ConfigError for what cannot work."""
+        asked = self._config.roles
+        found = {role: listed(role, given, asked.get(role)) for role, given in roles.items()}
+        told = [
+            fault
+            for role, given in found.items()
+            if role in asked
+            for fault in faults(role, given, asked[role], self._uses[role])
+        ]
+        if told:
+            raise ConfigError(told)
+        for role, given in found.items():
+            if role not in asked:
+                there = ", ".join(asked)
+                message = "role %r is not in the config (there: %s): recorded on request only"
+                log.warning(message, role, there)
+            self._reach(role, [one for one in given if not one.is_member])
+            members = [one for one in given if one.is_member]
+            if members:
+                self._enlist(role, members)
+
+    def read_clocks(self) -> None:
+        """Say in the manifest how far the members' clocks are ahead."""
+        means = self.session.means
+        there = [member for member in self._members.values() if member.has_entered]
+        for line in measure(there, means.here.boot_id):
+            means.scribe.tell("clock_offset", **line)
+
+    def _reach(self, role: str, given: Sequence[Given]) -> None:
+        """Attach engines that the driver reaches by itself."""
+        for one in given:
+            target = one.target
+            self.session.attach(
+                one.handle, role=role, replica=target.replica or 0, ranks=one.ranks,
+                coordinates=target.coordinates,
+            )  # fmt: skip
+
+    def _enlist(self, role: str, given: Sequence[Given]) -> None:
+        """Have actors follow, all at once; each has the time a tool has to warm up."""
+        if role not in self._crews:
+            self._crews[role] = self._new_crew(role, given[0].target.world_size)
+        crew, track = self._crews[role]
+        own = self._config.roles.get(role)
+        for one in given:
+            member = Member(one.handle, self._hello(one))
+            member = self._members.setdefault(member.id, member)
+            target = member.hello.target
+            is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
+            crew.post(Post(target, one.ranks, member, is_chosen))
+            said = {"target": attrs.asdict(target), "ranks": list(one.ranks)}
+            self.session.scribe.tell("attached", role=role, **said)
+        track.ranks = crew.ranks
+        crew.enter([post.member for post in crew.posts if post.is_chosen])
+        crew.settle(within_s=self._config.limits.configure_timeout_s)
+        self.read_clocks()
+        crew.watch()
+
+    def _new_crew(self, role: str, world: int) -> tuple[Crew, Track]:
+        session, is_asked = self.session, role in self._config.roles
+        has_spans_only = is_asked and not self._config.records(role)
+        schedule = self._config.schedule(role)
+        if has_spans_only:  # its members are told of whole steps
+            schedule = Schedule(self._config.steps, "continuous")
+        crew = Crew(role, session.means, self._config.as_data())
+        track = Track(
+            Target(role, 0, world),
+            Agenda(schedule),
+            session.means,
+            crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
+            kinds=("tool", "engine"),
+        )
+        track.needs_tools = not has_spans_only
+        session.add(track)
+        session.watchers.append(lambda: crew.expect(track.waiting))
+        track.adopt(self._uses.get(role, ()))
+        return crew, track
+
+    def _hello(self, one: Given) -> Hello:
+        """Say what a member must know."""
+        run = self.session.means.run
+        part = run.run_id if run.attempt == 1 else f"{run.run_id}/{run.path.name}"
+        return Hello(
+            self._config.as_data(), str(run.path), one.target, leader(),
+            attribute=one.attribute, ranks=one.ranks, any_thread=not is_ordered(one.handle),
+            node_dir=self._config.fleet.node_dir, part=part,
+        )  # fmt: skip
