@@ -18,7 +18,8 @@ FILES = {
     "The fleet": [
         FLEET / f"test_{name}.py"
         for name in (
-            "clocks", "driver_ends", "faults", "meetings", "partial", "strict", "verl_scenarios"
+            "clocks", "driver_ends", "faults", "full_disks", "meetings", "partial", "strict",
+            "verl_scenarios",
         )
     ],
 }  # fmt: skip
