@@ -100,6 +100,25 @@ def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config, kind)
     assert found == [(f"{step}.{number}", step) for step in range(5) for number in range(40)]
 
 
+def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, config):
+    """Members number steps and phases as the driver does, however long the window is."""
+    actor = spawn(Trainer)
+
+    roles = {"actor": {"ranks": "all"}}
+    given = config(steps=[2, 3], roles=roles, mode="continuous", join_steps=True)
+    with rlprof_ray.Fleet(given) as fleet:
+        fleet.attach(actor=[actor])
+        train(ray, fleet, [actor])
+
+    spans = [span for span in rlprof.read(fleet.run_dir).spans() if span.kind == "phase"]
+    told = {
+        role: [(one.step, one.occurrence) for one in spans if one.target.role == role]
+        for role in ("driver", "actor")
+    }
+    assert rows(fleet) == ["2-3 actor 0/1 whole"]
+    assert told == {"driver": [(1, 0), (2, 0), (3, 0), (4, 0)], "actor": [(2, 0), (3, 0)]}
+
+
 def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
     """They are not wrapped at launch, and no session is opened in them."""
     actors = [spawn(Trainer, rank) for rank in range(3)]

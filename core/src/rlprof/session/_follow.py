@@ -155,8 +155,10 @@ class Follower:
                     stack.callback(scope.__exit__, None, None, None)
             return ""
 
-    def push(self, name: str) -> None:
-        """Enter a phase of the leader's."""
+    def push(self, name: str, step: int | None = None) -> None:
+        """Enter a phase of the leader's; *step* is the one it is in, of a window of several."""
+        if step is not None and self._window is not None:
+            self.session.go_to(step)  # type: ignore[union-attr]  # who is off has no window
         scope: Any = self.session.phase(name)
         scope.__enter__()
         self._scopes.append(scope)

@@ -237,6 +237,12 @@ class Session:
             told.append(self.boundary.call("record", record, told.append) or "")
         return "; ".join(filter(None, told))
 
+    def go_to(self, step: int) -> None:
+        """Take over the number of a step that begins while a window is open."""
+        if step != self.current_step:
+            self.current_step = step
+            self._occurrences = {}
+
     def release(self, reason: str) -> None:
         """Close it."""
         for track in self._tracks:

@@ -190,15 +190,15 @@ def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: A
     return _answer(began, _why_none(run) if follower is None else follower.end(window, reason))
 
 
-def phase(actor: Any, run: str, name: str | None) -> None:  # noqa: ARG001
-    """Enter the phase *name*, or leave the one entered last."""
+def phase(actor: Any, run: str, name: str | None, step: int | None) -> None:  # noqa: ARG001
+    """Enter the phase *name* of *step*, or leave the one entered last."""
     follower = _followers.get(run)
     if follower is None:
         return
     if name is None:
         follower.pop()
     else:
-        follower.push(name)
+        follower.push(name, step)
 
 
 def clock(actor: Any, run: str) -> tuple[int, str, str]:  # noqa: ARG001

@@ -99,10 +99,10 @@ class Member:
         self.window = None
         return self._ask("stop", within_s, window, _inside.end, self.hello.run, window, reason)
 
-    def phase(self, name: str | None) -> None:
-        """Have it enter a phase, or leave the last one; nobody waits for that."""
+    def phase(self, name: str | None, step: int | None = None) -> None:
+        """Have it enter a phase of *step*, or leave the last one; nobody waits for that."""
         if not self.gone:
-            self._call(_inside.phase, self.hello.run, name)
+            self._call(_inside.phase, self.hello.run, name, step)
 
     def aside(self, function: Callable[..., Any]) -> Any:
         """Call *function* beside its work, whatever that is; return the reference."""

@@ -88,7 +88,7 @@ class FarWindow:
         """Have the members enter a phase; the window's own they have entered with it."""
         if scope is not self.owner:
             for member in self._members:
-                member.phase(scope.name)
+                member.phase(scope.name, scope.step)
 
     def pop(self, scope: Any) -> None:
         """Have them leave it."""
