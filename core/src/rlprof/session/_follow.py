@@ -33,7 +33,9 @@ a clock every ten seconds."""
 _GONE_S = 600
 """After so long it is taken for dead. A disk that is full for a while must not end a session."""
 _LOOK_S = 5.0
-"""How often a follower looks after its leader while no window is open; else every second."""
+"""How often a follower looks after its leader while no window is open."""
+_LOOK_OPEN_S = 1.0
+"""And while one is; the helper thread comes by more often at its edges."""
 _TAIL = 4096
 """The last line of a manifest is shorter."""
 
@@ -133,6 +135,7 @@ class Follower:
             uses = None if config is None else _uses(session, config)
             session.current_step = window.start_step
             self._window = window  # first: if strict lets a tool raise, others may record
+            self._next_look = min(self._next_look, time.monotonic() + _LOOK_OPEN_S)
             why = session.record(window, uses, request)
             if why:
                 self._window = session.current_step = None
@@ -178,9 +181,9 @@ class Follower:
         Called by the helper thread, which cannot close a session: that waits for this very thread.
         """
         now, window, pulse = time.monotonic(), self._window, self._pulse
-        if pulse is None or (window is None and now < self._next_look):
+        if pulse is None or now < self._next_look:
             return
-        self._next_look = now + _LOOK_S
+        self._next_look = now + (_LOOK_S if window is None else _LOOK_OPEN_S)
         silence_s = pulse.silence_s()
         if window is not None and silence_s > _SILENT_S:
             self.end(window, "its driver has ended")

@@ -6,6 +6,7 @@ it could not, is named in the driver's manifest; the others go on, and so does t
 
 from __future__ import annotations
 
+import pickle
 import re
 import threading
 import time
@@ -41,6 +42,16 @@ def in_short(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
 
 
+def _all_of(asks: Sequence[Ask]) -> dict[Ask, bytes]:
+    """Get the answers at once, which is cheaper; none, if one of them is an error."""
+    import ray
+
+    try:
+        return dict(zip(asks, ray.get([ask.ref for ask in asks]), strict=True))
+    except Exception:  # which it is, and whose, is found out one by one
+        return {}
+
+
 @attrs.frozen
 class Post:
     """A member as one role has it; an actor may stand in several."""
@@ -70,7 +81,8 @@ class Crew:
         """Where members write, other than to the run folder."""
         self.means = means
         self._config = config
-        self._asks: list[Ask] = []
+        self._asks: dict[Ask, None] = {}
+        """What was asked and not answered yet, in its order."""
         self._requests: dict[str, str] = {}
         """By window: the request it is due to."""
         self._missed: list[str] = []
@@ -104,15 +116,16 @@ class Crew:
 
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""
-        self.settle(self._asks, within_s=_NOW)
+        self.settle(within_s=_NOW)
         if not threading.current_thread().name.startswith("rlprof-"):
             self._raise_missed()
 
     def end(self) -> None:
         """Wait for what was asked, then have the members close their sessions."""
         limits = self.means.limits
-        late = [ask for ask in self._asks if ask.is_late]
-        self.settle([ask for ask in self._asks if ask not in late], within_s=limits.stop_timeout_s)
+        self.settle(
+            [ask for ask in list(self._asks) if ask not in late], within_s=limits.stop_timeout_s
+        )
         within_s = limits.export_timeout_s + limits.stop_timeout_s
         members = {post.member.id: post.member for post in self.posts}.values()
         asks = [
@@ -121,7 +134,7 @@ class Crew:
         self.ask(asks)
         self.settle([ask for ask in asks if not ask.member.unanswered], within_s=within_s)
         # Who is in doubt has nothing to export yet, and perhaps never will.
-        self.settle(self._asks, within_s=limits.stop_timeout_s)
+        self.settle(within_s=limits.stop_timeout_s)
         self._raise_missed()
 
     # What windows and the fleet call
@@ -151,14 +164,14 @@ class Crew:
     def ask(self, asks: Sequence[Ask]) -> None:
         """Remember questions that are on their way."""
         with self._turn:
-            self._asks += asks
+            self._asks.update(dict.fromkeys(asks))
 
     def settle(self, asks: Sequence[Ask] | None = None, *, within_s: float) -> None:
         """Take answers for up to *within_s*; who has not answered by its deadline is named once."""
         import ray
 
         until = time.monotonic() + within_s
-        waited = self._reachable(self._asks if asks is None else asks)
+        waited = self._reachable(list(self._asks) if asks is None else asks)
         while waited:
             left = max(0.0, until - time.monotonic())
             refs = [ask.ref for ask in waited]
@@ -166,9 +179,10 @@ class Crew:
             there = set(done)
             answered = [ask for ask in waited if ask.ref in there]
             waited = [ask for ask in waited if ask.ref not in there]
+            answers = _all_of(answered)
             for ask in answered:
                 if self._is_mine_to_take(ask):
-                    self._take(ask)
+                    self._take(ask, answers.get(ask))
             if left <= 0:
                 break
         now = time.monotonic()
@@ -181,9 +195,7 @@ class Crew:
 
     def _is_mine_to_take(self, ask: Ask) -> bool:
         with self._turn:
-            mine = any(other is ask for other in self._asks)
-            self._asks = [other for other in self._asks if other is not ask]
-        return mine
+            return self._asks.pop(ask, self) is not self
 
     def _reachable(self, asks: Sequence[Ask]) -> list[Ask]:
         """Return those of *asks* that Ray can still be asked about; name the others."""
@@ -219,14 +231,15 @@ class Crew:
         if missed:
             raise CaptureError("; ".join(missed))
 
-    def _take(self, ask: Ask) -> None:
+    def _take(self, ask: Ask, told: bytes | None) -> None:
         import ray
 
         member = ask.member
         if member.unanswered == ask.what:
             member.unanswered = ""
         try:
-            answer: Answer = ray.get(ask.ref)
+            told = ray.get(ask.ref) if told is None else told
+            answer: Answer = pickle.loads(told)  # noqa: S301 -- as Ray's own answers come
         except ray.exceptions.RayActorError as exc:
             words = in_short(exc)
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):

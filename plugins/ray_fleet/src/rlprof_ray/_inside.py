@@ -6,6 +6,7 @@ An actor that was restarted has none of what was set up in it; it says so, and i
 from __future__ import annotations
 
 import logging
+import pickle
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rlprof import Follower, Leader
@@ -80,9 +81,10 @@ class Wanted:
     request: str = ""
 
 
-def after(actor: Any, _: Any, function: Callable[..., Any], *args: Any) -> Any:
-    """Call *function*; the argument before it is what Ray has waited for."""
-    return function(actor, *args)
+def do(actor: Any, how: bytes, after: bytes | None = None) -> bytes:  # noqa: ARG001 -- see below
+    """Do what the driver has written down; *after* is what Ray has waited for before it."""
+    function, args = pickle.loads(how)  # noqa: S301 -- it comes as Ray's own calls do
+    return pickle.dumps(function(actor, *args))
 
 
 def enter(actor: Any, hello: Hello) -> Answer:

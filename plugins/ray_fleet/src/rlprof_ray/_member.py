@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlprof.types import Window
-    from rlprof_ray._inside import Hello, Wanted
+    from rlprof_ray._inside import Hello
 
 _SYSTEM = "_ray_system"
 """A concurrency group every actor has: what is called in it waits for no other call."""
@@ -23,6 +23,13 @@ _SYSTEM = "_ray_system"
 def is_ordered(actor: Any) -> bool:
     """Whether its calls come one by one, in the order they were made."""
     return not getattr(actor, "_ray_allow_out_of_order_execution", False)
+
+
+def order(function: Callable[..., Any], *args: Any) -> bytes:
+    """Write down a call once, for many members: bytes are what Ray passes on at the least cost."""
+    import ray
+
+    return bytes(ray.cloudpickle.dumps((function, args)))
 
 
 @attrs.define(eq=False)
@@ -86,23 +93,22 @@ class Member:
     def enter(self, within_s: float) -> Ask:
         """Have it open its session."""
         self.has_entered = True
-        return self._ask("configure", within_s, None, _inside.enter, self.hello)
+        return self._ask("configure", within_s, None, order(_inside.enter, self.hello))
 
-    def begin(self, wanted: Wanted, within_s: float) -> Ask:
-        """Have it open a window."""
-        self.window = wanted.window
-        run = self.hello.run
-        return self._ask("start", within_s, wanted.window, _inside.begin, run, wanted)
+    def begin(self, window: Window, how: bytes, within_s: float) -> Ask:
+        """Have it open *window*."""
+        self.window = window
+        return self._ask("start", within_s, window, how)
 
-    def end(self, window: Window, reason: str, within_s: float) -> Ask:
+    def end(self, window: Window, how: bytes, within_s: float) -> Ask:
         """Have it close *window*."""
         self.window = None
-        return self._ask("stop", within_s, window, _inside.end, self.hello.run, window, reason)
+        return self._ask("stop", within_s, window, how)
 
-    def phase(self, name: str | None, step: int | None = None) -> None:
-        """Have it enter a phase of *step*, or leave the last one; nobody waits for that."""
+    def tell(self, what: bytes) -> None:
+        """Have it do something that nobody waits for."""
         if not self.gone:
-            self._call(_inside.phase, self.hello.run, name, step)
+            self._call(what)
 
     def aside(self, function: Callable[..., Any]) -> Any:
         """Call *function* beside its work, whatever that is; return the reference."""
@@ -111,21 +117,19 @@ class Member:
 
     def leave(self, within_s: float) -> Ask:
         """Have it close its session."""
-        return self._ask("close", within_s, None, _inside.leave, self.hello.run)
+        return self._ask("close", within_s, None, order(_inside.leave, self.hello.run))
 
-    def _ask(
-        self, what: str, within_s: float, window: Window | None, function: Any, *args: Any
-    ) -> Ask:
+    def _ask(self, what: str, within_s: float, window: Window | None, how: bytes) -> Ask:
         sent_ns = time.time_ns()
-        ref = self._call(function, *args)
+        ref = self._call(how)
         return Ask(self, what, ref, time.monotonic() + within_s, window, sent_ns)
 
-    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _call(self, how: bytes) -> Any:
         call = self.actor.__ray_call__
         if self.is_ordered:
-            return call.remote(function, *args)
+            return call.remote(_inside.do, how)
         call = call.options(concurrency_group=_SYSTEM)
-        self._last = call.remote(_inside.after, self._unfinished(), function, *args)
+        self._last = call.remote(_inside.do, how, self._unfinished())
         return self._last
 
     def _unfinished(self) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from rlprof_ray import _inside
 from rlprof_ray._inside import Wanted
+from rlprof_ray._member import order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +37,7 @@ class FarWindow:
         self.owner: Any = None
         self.is_recording = False
         self._crew = crew
+        self._run = str(crew.means.run.path)
         self._posts = posts
         self._tools = tools
         self._config = config
@@ -49,6 +52,7 @@ class FarWindow:
         self._began = time.monotonic()
         phases = () if self.owner is None else (self.owner.name,)
         wanted = Wanted(self.window, phases, self._config, self._request)
+        how = order(_inside.begin, self._run, wanted)
         asks: list[Ask] = []
         self._crew.enter([post.member for post in self._posts])
         for member in [post.member for post in self._posts]:
@@ -59,7 +63,7 @@ class FarWindow:
             if member.window is not None:  # known under another role, and recorded there
                 continue
             self._members.append(member)
-            asks.append(member.begin(wanted, limits.start_timeout_s))
+            asks.append(member.begin(self.window, how, limits.start_timeout_s))
         self._crew.ask(asks)
         unordered = [ask for ask in asks if not ask.member.is_ordered]
         self._crew.settle(unordered, within_s=limits.start_timeout_s)
@@ -70,8 +74,9 @@ class FarWindow:
             return
         self.is_recording = False
         limits = self._crew.means.limits
+        how = order(_inside.end, self._run, self.window, reason)
         asks = [
-            member.end(self.window, reason, limits.stop_timeout_s)
+            member.end(self.window, how, limits.stop_timeout_s)
             for member in self._members
             if not member.gone
         ]
@@ -86,15 +91,17 @@ class FarWindow:
 
     def push(self, scope: Any) -> None:
         """Have the members enter a phase; the window's own they have entered with it."""
-        if scope is not self.owner:
-            for member in self._members:
-                member.phase(scope.name, scope.step)
+        self._tell_phase(scope, scope.name)
 
     def pop(self, scope: Any) -> None:
         """Have them leave it."""
+        self._tell_phase(scope, None)
+
+    def _tell_phase(self, scope: Any, name: str | None) -> None:
         if scope is not self.owner:
+            what = order(_inside.phase, self._run, name, scope.step)
             for member in self._members:
-                member.phase(None)
+                member.tell(what)
 
     def minibatch(self) -> None:
         """Mini-batches are the members' own: they know when one has ended."""
