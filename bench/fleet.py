@@ -3,9 +3,10 @@
 `.envs/test/bin/python bench/fleet.py [MEMBERS] [threaded]`
 
 Members are actors with a tool that records nothing. A window asks each of them twice, to start and
-to stop; beside it, in turn, the same actors get two empty calls each. CPU is that of the driver, of
-Ray's own processes and of the actors together, read from /proc. Exports are left out: they are a
-helper process' work at lowest priority, with or without a fleet.
+to stop; beside it, in turn, the same actors get two empty calls each, made in the same way
+(`__ray_call__`). CPU is that of the driver, of Ray's own processes and of the actors together, read
+from /proc. Exports are left out: they are a helper process' work at lowest priority, with or
+without a fleet.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _ROUNDS = 10
 _WINDOWS = 5
+_BLOCK_S = 5.0
 
 
 class Nothing:
@@ -64,6 +66,10 @@ class Light:
         Exports.submit = lambda exports, job: exports._discard(job.folder)  # type: ignore[method-assign,assignment]
 
     def empty(self) -> None: ...
+
+
+def _empty(actor: object) -> None:
+    """Be the call beside which the fleet's own are measured: made in the same way."""
 
 
 def cpu_s(pids: list[int]) -> float:
@@ -173,13 +179,16 @@ def _windows(fleet: rlprof_ray.Fleet, actors: list[Any], pids: list[int]) -> Cos
 
     def calls() -> None:
         for _ in range(_WINDOWS):
-            for _ in range(3):
-                ray.get([actor.empty.remote() for actor in actors])
+            for _ in range(2):
+                ray.get([actor.__ray_call__.remote(_empty) for actor in actors])
+            ray.get([actor.empty.remote() for actor in actors])
 
     def cost(work: Callable[[], None]) -> tuple[float, float]:
-        before = cpu_s(pids), time.process_time()
+        before, began = (cpu_s(pids), time.process_time()), time.monotonic()
         work()
-        time.sleep(2.5)  # what the helper threads write comes within two seconds
+        # What the helper threads write comes within two seconds; and Ray's own threads cost CPU by
+        # the second, so both take equally long.
+        time.sleep(max(2.5, began + _BLOCK_S - time.monotonic()))
         return cpu_s(pids) - before[0], time.process_time() - before[1]
 
     both = [(cost(windows), cost(calls)) for _ in range(_ROUNDS)][1:]

@@ -123,9 +123,8 @@ class Crew:
     def end(self) -> None:
         """Wait for what was asked, then have the members close their sessions."""
         limits = self.means.limits
-        self.settle(
-            [ask for ask in list(self._asks) if ask not in late], within_s=limits.stop_timeout_s
-        )
+        soon = [ask for ask in list(self._asks) if not ask.is_late]
+        self.settle(soon, within_s=limits.stop_timeout_s)
         within_s = limits.export_timeout_s + limits.stop_timeout_s
         members = {post.member.id: post.member for post in self.posts}.values()
         asks = [
