@@ -8,4 +8,5 @@ failed=0
 ../.envs/test/bin/python idle.py || failed=1
 ../.envs/test/bin/python recording.py || failed=1
 ../.envs/test/bin/python collect.py || failed=1
+../.envs/test/bin/python fleet.py 2> >(grep -v raylet >&2) || failed=1
 exit $failed

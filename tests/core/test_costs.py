@@ -138,7 +138,7 @@ def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
     with rlprof.open(given) as prof:
         for step in range(3):
             train(prof, [step])
-            while prof.scribe.spent < 30 * (step + 1):  # each leaves some 30 bytes
+            while prof.scribe.budget.spent < 30 * (step + 1):  # each leaves some 30 bytes
                 prof.scribe._wake.set()
                 time.sleep(0.01)
 

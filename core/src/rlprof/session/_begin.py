@@ -21,6 +21,7 @@ from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
+from rlprof.session._budget import Budget
 from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link
 from rlprof.session._means import Means
@@ -170,7 +171,10 @@ def _open(
 
     def means(tick: Callable[[], None]) -> Means:
         quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
-        scribe = Scribe(run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick)
+        budget = Budget(run.path, own=followed is not None)
+        scribe = Scribe(
+            run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick, budget=budget
+        )
         any_thread = followed is not None and followed.any_thread
         return Means(target, here, run, scratch, limits, boundary, scribe, any_thread)
 

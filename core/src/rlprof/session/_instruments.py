@@ -74,7 +74,7 @@ class Instruments:
         """Let the recorder of *use* make ready, with lighter options if the last were too much."""
         recorder = self._recorders[use.name]
         said: dict[str, Any] = {}
-        left = self._means.limits.bytes - self._means.scribe.spent
+        left = self._means.limits.bytes - self._means.scribe.budget.known
         recorder.take(use)
         found = lighter(recorder, use, left=left, limits=self._means.limits)
         if found is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import Journal, as_line, read_clock, read_lines, span_record
+from rlprof.rundir import Journal, as_line, read_clock, span_record
 from rlprof.session import calibration
 from rlprof.session._exports import Exports
 from rlprof.session.export_process import RAW
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rlprof.config import Limits, ToolUse
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
+    from rlprof.session._budget import Budget
     from rlprof.session.calibration import Calibration
 
 _TICK_S = 1.0
@@ -59,9 +60,9 @@ class Scribe:
         limits: Limits,
         boundary: Boundary,
         tick: Callable[[], None],
+        budget: Budget,
     ) -> None:
-        self.spent = 0
-        """Bytes of all artifacts of the run, when this process added one last."""
+        self.budget = budget
         self.dropped = 0
         self.name = name
         """What its files are called."""
@@ -91,7 +92,7 @@ class Scribe:
     @property
     def over_budget(self) -> bool:
         """Whether the run may take no further window."""
-        return self.spent >= self._limits.bytes
+        return self.budget.known >= self._limits.bytes
 
     def tell(self, event: str, **fields: Any) -> None:
         """Leave a line for the manifest."""
@@ -194,8 +195,7 @@ class Scribe:
                 ticket.set()
         self._tidy()
         self._measure()
-        if any(line["event"] == "artifact" for line in lines):
-            self.spent = self._add_up()
+        self.budget.look(line["artifact"] for line in lines if line["event"] == "artifact")
 
     def _measure(self) -> None:
         """Measure one tool after the other, and keep what is known."""
@@ -269,12 +269,3 @@ class Scribe:
     def _write_spans(self) -> None:
         count = 0 if len(self._spans) else len(self._raw)  # they wait where counted
         self._spans.write(as_line(span_record(self._raw.popleft())) for _ in range(count))
-
-    def _add_up(self) -> int:
-        """Add up the artifacts of the whole run."""
-        return sum(
-            int(line["artifact"]["size"])
-            for file in self._folder.glob("manifest/*.jsonl")
-            for line in read_lines(file, [])
-            if line.get("event") == "artifact"
-        )

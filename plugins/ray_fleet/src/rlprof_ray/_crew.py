@@ -258,6 +258,10 @@ class Crew:
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
             self.enter([member])
+        if answer.spent is not None:
+            more = answer.spent - member.spent
+            self.means.scribe.budget.hear(more if more > 0 else answer.spent)
+            member.spent = answer.spent
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
         elif ask.window is not None:

@@ -47,6 +47,8 @@ class Answer:
     """The process knows nothing of the run: it was restarted."""
     place: Place | None = None
     """Where it writes, if that is not the driver's run folder."""
+    spent: int | None = None
+    """Bytes of the artifacts that its process has written; None: it was not asked for that."""
 
 
 @attrs.frozen
@@ -182,7 +184,12 @@ def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ra
     why = follower.begin(
         wanted.window, phases=wanted.phases, config=wanted.config, request=wanted.request
     )
-    return _answer(began, why)
+    return attrs.evolve(_answer(began, why), spent=_spent(follower))
+
+
+def _spent(follower: Follower) -> int:
+    means = getattr(follower.session, "means", None)  # none, if rlprof is off there
+    return 0 if means is None else int(means.scribe.budget.spent)
 
 
 def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: ARG001

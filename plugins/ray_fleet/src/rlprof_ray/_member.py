@@ -67,6 +67,8 @@ class Member:
         """What it was asked last, if it has no order of its own."""
         self.has_entered = False
         """Whether it was asked to open its session."""
+        self.spent = 0
+        """Bytes of its process' artifacts, as told last."""
         self.offset_ns = 0
         """How far its wall clock is ahead of the driver's."""
         self.is_ordered = is_ordered(actor)

@@ -77,6 +77,7 @@ class Roll:
             members = [one for one in given if one.is_member]
             if members:
                 self._enlist(role, members)
+        self.read_clocks()
 
     def read_clocks(self) -> None:
         """Say in the manifest how far the members' clocks are ahead."""
@@ -111,7 +112,6 @@ class Roll:
         track.ranks = crew.ranks
         crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=self._config.limits.configure_timeout_s)
-        self.read_clocks()
         crew.watch()
 
     def _new_crew(self, role: str, world: int) -> tuple[Crew, Track]:
