@@ -16,6 +16,7 @@ from ray.cluster_utils import Cluster
 import rlprof_ray
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.test_agents import Agent
 from tests.ray_fleet.test_replicas import Server
 
 
@@ -39,17 +40,21 @@ def main() -> None:
 
     actors = [on(rank % 2, Trainer, rank) for rank in range(4)]
     servers = [on(number, Server) for number in (0, 1)]
+    agent = on(0, Agent)
     where = [actor.__ray_call__.remote(_node) for actor in actors]
     out["nodes"] = len(set(ray.get(where)))
     totals = []
     with rlprof_ray.Fleet(config) as fleet:
         fleet.attach(
-            actor=actors, rollout=[Replica(server, via="actor:engine") for server in servers]
+            actor=actors,
+            rollout=[Replica(server, via="actor:engine") for server in servers],
+            agent=[agent],
         )
         out["run"] = str(fleet.run_dir)
         for step in fleet.steps((1, 2, 3)):
             with fleet.phase("rollout"):
                 ray.get([server.generate.remote(["1 + 1 ="]) for server in servers[:1]])
+                squares = ray.get(agent.rollout.remote(step, 20))
             with fleet.phase("update"):
                 refs = [actor.update.remote(step, 0.1) for actor in actors]
                 if loses_a_node and step == 2:
@@ -57,7 +62,7 @@ def main() -> None:
                     refs = refs[::2]
                     for actor in actors[1::2]:
                         _wait_until_gone(actor)
-                totals.append(ray.get(refs if len(refs) == 2 else refs[::2]))
+                totals.append([squares, *ray.get(refs if len(refs) == 2 else refs[::2])])
         began = time.monotonic()
     out["closed_s"] = time.monotonic() - began
     out["totals"] = totals

@@ -19,10 +19,12 @@ pytestmark = pytest.mark.slow
 ROLES = {
     "actor": {"ranks": "all"},
     "rollout": {"ranks": "all", "engine": "mini"},
+    "agent": {"ranks": "all", "tool": []},
 }
 DISCRETE = {
     "actor": ROLES["actor"] | {"phases": ["update"]},
     "rollout": ROLES["rollout"] | {"phases": ["rollout"]},
+    "agent": ROLES["agent"],
 }
 
 
@@ -44,7 +46,7 @@ def run_it(config, *more):
 
 @pytest.mark.parametrize("mode", ["discrete", "continuous"])
 def test_a_step_on_three_raylets_is_one_run(config, mode, tmp_path):
-    """All of four trainers and two replicas is whole, and on one timeline."""
+    """All of four trainers, two replicas and an agent is whole, and on one timeline."""
     roles = DISCRETE if mode == "discrete" else ROLES
     from rlprof_timeline import Timeline
 
@@ -57,9 +59,18 @@ def test_a_step_on_three_raylets_is_one_run(config, mode, tmp_path):
     assert out["nodes"] == 2
     assert run.problems == run.missing == ()
     assert all(not one.unsupported for one in run.captures)
+    of_agent = [span for span in run.spans() if span.target.role == "agent" and span.step == 2]
+    loops = {span.attributes["trajectory"] for span in of_agent if span.name == "trajectory"}
+    assert loops == {f"2/{number}" for number in range(20)}
     (made,) = Timeline().export(run, tmp_path)
     with gzip.open(made, "rt") as file:
-        assert json.load(file)["rlprof"]["left_out"] == []
+        timeline = json.load(file)
+    assert timeline["rlprof"]["left_out"] == []
+    targets = {source["target"] for source in timeline["rlprof"]["sources"]}
+    assert targets == {
+        "driver 0/1", "agent 0/1", *(f"actor {rank}/4" for rank in range(4)),
+        *(f"rollout replica {number}" for number in (0, 1)),
+    }  # fmt: skip
 
 
 def test_of_three_raylets_one_goes_and_the_others_go_on(config):

@@ -61,6 +61,8 @@ class Followed:
 
     run: Path
     any_thread: bool
+    replica: int | None = None
+    """The rollout replica that the process holds."""
 
 
 def begin(
@@ -82,6 +84,8 @@ def begin(
         return Off()
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
+    if followed is not None:
+        target = attrs.evolve(target, replica=followed.replica)
     chosen = checked.roles[role].ranks if role in checked.roles else None
     beyond = [number for number in chosen or () if number >= target.world_size]
     if beyond:

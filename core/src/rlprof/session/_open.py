@@ -52,13 +52,14 @@ def follow(
     rank: int,
     world_size: int,
     coordinates: Mapping[str, int] | None = None,
+    replica: int | None = None,
     leader: Leader | None = None,
     any_thread: bool = False,
 ) -> Follower:
     """Open the session of a process whose windows somebody else opens: a fleet's driver.
 
     It joins the run folder *run*, records what the config chooses of *role* and *rank*, and
-    waits to be told. Once *leader*, who tells it, has ended, it closes what is open by itself.
+    waits to be told. *replica* is the rollout replica it holds, if it does. Once *leader*, who tells it, has ended, it closes what is open by itself.
     *any_thread*: it is told on a thread beside those that work, so that a tool which records the
     thread it is started on is refused.
     """
@@ -70,7 +71,7 @@ def follow(
     config = _given(config)
     if config is None:
         return Follower(Off(), leader)
-    followed = Followed(Path(run).absolute(), any_thread)
+    followed = Followed(Path(run).absolute(), any_thread, replica)
     session = begin(config, role, rank, world_size, coordinates, followed=followed)
     return Follower(session, leader)
 

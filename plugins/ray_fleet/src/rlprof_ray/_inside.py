@@ -108,6 +108,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
                 rank=target.rank,
                 world_size=target.world_size,
                 coordinates=target.coordinates,
+                replica=target.replica,
                 leader=hello.leader,
                 any_thread=hello.any_thread,
             )
