@@ -11,8 +11,11 @@ import pytest
 import rlprof
 
 ROOT = Path(__file__).parents[2]
-LENT = {"stacks": ("tools", "rlprof_stacks:Stacks", "third_party_tool"),
-        "mini": ("engines", "rlprof_mini:Mini", "third_party_engine")}  # fmt: skip
+LENT = {
+    "stacks": ("tools", "rlprof_stacks:Stacks", "third_party_tool"),
+    "mini": ("engines", "rlprof_mini:Mini", "third_party_engine"),
+    "awaiting": ("engines", "tests.ray_fleet.awaiting:Awaiting", "third_party_engine"),
+}
 """The examples, as if pip had installed them: what they offer, and where they lie."""
 CONFIG = {
     "tool": "stacks",

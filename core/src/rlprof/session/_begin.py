@@ -250,6 +250,7 @@ def engine_track(
     role: str,
     replica: int,
     ranks: Iterable[int] | None,
+    world_size: int | None,
     loop: Any,
     coordinates: Mapping[str, int] | None,
 ) -> tuple[Track, list[ToolUse]] | None:
@@ -266,9 +267,11 @@ def engine_track(
     held = (replica,) if ranks is None else tuple(ranks)
     if not held or any(type(rank) is not int or rank < 0 for rank in held):
         raise ConfigError([f"attach: ranks: expected the global ranks it holds, got {shown(held)}"])
-    target = Target(
-        role, held[0], max(held) + 1, replica=replica, coordinates=dict(coordinates or {})
-    )
+    target = means.target
+    if (target.role, target.replica) != (role, replica):  # else it is this process' own engine
+        held_by = dict(coordinates or {})
+        world = max(held) + 1 if world_size is None else world_size
+        target = Target(role, held[0], world, replica=replica, coordinates=held_by)
     is_chosen = any(own.includes(rank) for rank in held)
     schedule = config.schedule(role) if is_chosen else Schedule()
     link = Link(handle, loop)

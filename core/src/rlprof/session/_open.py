@@ -59,9 +59,9 @@ def follow(
     """Open the session of a process whose windows somebody else opens: a fleet's driver.
 
     It joins the run folder *run*, records what the config chooses of *role* and *rank*, and
-    waits to be told. *replica* is the rollout replica it holds, if it does. Once *leader*, who tells it, has ended, it closes what is open by itself.
-    *any_thread*: it is told on a thread beside those that work, so that a tool which records the
-    thread it is started on is refused.
+    waits to be told. *replica* is the rollout replica it holds, if it does. Once *leader*, who
+    tells it, has ended, it closes what is open by itself. *any_thread*: it is told on a thread
+    beside those that work, so that a tool which records the thread it is started on is refused.
     """
     from pathlib import Path
 

@@ -163,13 +163,14 @@ class Session:
         role: str = "rollout",
         replica: int = 0,
         ranks: Iterable[int] | None = None,
+        world_size: int | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
         coordinates: Mapping[str, int] | None = None,
     ) -> None:
         """Record a rollout engine from now on, in the windows of *role*.
 
         *handle* is the engine as the plugin wants it: an object, an address. *ranks* are the
-        global ranks it holds, unless it is one rank a replica; *loop* is the event loop its
+        global ranks it holds, unless it is one rank a replica, of *world_size* ranks; *loop* is the event loop its
         asynchronous methods belong to. Attached again (it was restarted), a replica is replaced.
 
         Raise ConfigError where the config names no engine for *role*, or cannot work.
@@ -180,7 +181,8 @@ class Session:
 
         made = engine_track(
             self._config, self.means, self.took_s, handle,
-            role=role, replica=replica, ranks=ranks, loop=loop, coordinates=coordinates,
+            role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
+            coordinates=coordinates,
         )  # fmt: skip
         if made is None:
             return

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.errors import ConfigError, shown
 from rlprof.types import Target
 from rlprof_ray._member import is_ordered
-from rlprof_ray._replica import Methods, numbered
+from rlprof_ray._replica import Methods, Replica, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlprof.config import Role, ToolUse
+
+log = logging.getLogger("rlprof")
 
 
 @attrs.frozen(eq=False)
@@ -30,21 +34,60 @@ class Given:
     """The attribute of the actor that is the engine."""
 
 
-def listed(role: str, given: Sequence[Any], own: Role | None) -> list[Given]:
-    """Give everyone its place: actors in their order, replicas by the ranks they hold."""
-    if own is None or own.engine is None:
-        return [
-            Given(actor, Target(role, rank, len(given)), (rank,))
-            for rank, actor in enumerate(given)
-        ]
-    replicas = numbered(given)
+def listed(role: str, given: Any, own: Role | None) -> list[Given]:
+    """Give everyone its place: actors in their order, replicas by the ranks they hold.
+
+    Raise ConfigError for what is neither. A replica of a role that the config does not name is left
+    out, and that is logged: who records trainers alone need not change a line.
+    """
+    everyone = _everyone(role, given)
+    if own is not None and own.engine is not None:
+        return _replicas(role, everyone)
+    replicas = [one for one in everyone if isinstance(one, Replica)]
+    if replicas and own is not None:
+        why = "names no engine, so a Replica cannot be recorded; name one, or attach its actor"
+        raise ConfigError([f"roles.{role}: {why}"])
+    if replicas:
+        log.warning("role %r is not in the config: its replicas are not recorded", role)
+    actors = [one for one in everyone if not isinstance(one, Replica)]
+    for one in actors:
+        if not _is_actor(one):
+            raise ConfigError([f"attach: {role}: expected actors, got {shown(one)}"])
+    return [
+        Given(actor, Target(role, rank, len(actors)), (rank,)) for rank, actor in enumerate(actors)
+    ]
+
+
+def _everyone(role: str, given: Any) -> list[Any]:
+    if isinstance(given, Replica) or _is_actor(given):
+        raise ConfigError([f"attach: {role}: expected a list; write {role}=[...]"])
+    try:
+        return list(given)
+    except TypeError:
+        raise ConfigError([f"attach: {role}: expected a list, got {shown(given)}"]) from None
+
+
+def _is_actor(one: Any) -> bool:
+    import ray
+
+    return isinstance(one, ray.actor.ActorHandle)
+
+
+def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
+    if any(map(_is_actor, everyone)):
+        how = 'Replica(actor, via="actor:ATTRIBUTE") or Replica(actor, via="methods")'
+        raise ConfigError([f"attach: {role}: say how its engine is reached: {how}"])
+    replicas = numbered(everyone)
     world = max((max(one.ranks or (0,)) for one in replicas), default=0) + 1
     found = []
     for number, one in enumerate(replicas):
         ranks = one.ranks or ()
         target = Target(role, ranks[0], world, replica=number, coordinates=one.coordinates)
-        handle = Methods(one.handle) if one.via == "methods" else one.handle
         is_member = one.attribute is not None
+        if (is_member or one.via == "methods") and not _is_actor(one.handle):
+            what = shown(one.handle)
+            raise ConfigError([f"attach: {role}: via {one.via}: expected an actor, got {what}"])
+        handle = Methods(one.handle) if one.via == "methods" else one.handle
         found.append(Given(handle, target, ranks, is_member, one.attribute))
     return found
 

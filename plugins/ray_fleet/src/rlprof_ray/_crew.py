@@ -7,7 +7,6 @@ it could not, is named in the driver's manifest; the others go on, and so does t
 from __future__ import annotations
 
 import pickle
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import CaptureError
+from rlprof_ray._member import in_short
 from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 _NOW = 0.0
 _LATE_S = 0.25
 """Who begins or ends a window later than this is said to be late."""
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def in_short(exc: BaseException) -> str:
-    """Say an error of Ray's in a line: it begins with what happened, and ends with the cause."""
-    lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
-    ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
-    return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
 
 
 def _all_of(asks: Sequence[Ask]) -> dict[Ask, bytes]:

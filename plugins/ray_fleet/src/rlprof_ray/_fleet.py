@@ -39,6 +39,8 @@ class Fleet:
         given = os.environ.get("RLPROF_CONFIG") or None if config is None else config
         self._config: Config | None = None
         self._roll: Roll | None = None
+        self._unknown: set[str] = set()
+        """Roles that were launched and are not in the config."""
         self._is_closed = False
         self._is_home: set[Place] = set()
         self._let_go: Callable[[], None] | None = None
@@ -67,6 +69,10 @@ class Fleet:
         """
         if self._config is None:
             return Launch()
+        if role not in {*self._config.roles, *self._unknown}:
+            self._unknown.add(role)
+            there = ", ".join(self._config.roles)
+            log.warning("launch: role %r is not in the config (there: %s)", role, there)
         found = rlprof.launch(self._config, role=role, rank=rank)
         if not found.env:
             return found

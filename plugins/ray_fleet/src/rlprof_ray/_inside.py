@@ -9,6 +9,7 @@ import logging
 import pickle
 import time
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -95,6 +96,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
 
     began = time.monotonic()
     target = hello.target
+    engine = None if hello.attribute is None else _engine(actor, hello)
     if hello.run not in _followers:
         others = [run for run, other in _followers.items() if other.session.run_dir is not None]
         if others:
@@ -119,19 +121,44 @@ def enter(actor: Any, hello: Hello) -> Answer:
         _followers[hello.run].orphaned = partial(_close_alone, hello.run)
     follower = _followers[hello.run]
     if hello.attribute is not None:
-        engine: Any = actor
-        for name in hello.attribute.split("."):
-            engine = getattr(engine, name)
         follower.session.attach(
             engine,
             role=target.role,
             replica=target.replica or 0,
             ranks=hello.ranks,
+            loop=_own_loop(),
             coordinates=target.coordinates,
         )
     folder = follower.session.run_dir
     off = "" if folder is not None else "rlprof stays off there; see its log"
     return attrs.evolve(_answer(began, off), place=_place(hello, folder))
+
+
+def _engine(actor: Any, hello: Hello) -> Any:
+    """Find the engine in its actor."""
+    found = actor
+    for name in str(hello.attribute).split("."):
+        if not hasattr(found, name):
+            reason = f"{type(found).__name__} has no attribute {name!r}"
+            _refused[hello.run] = f"via actor:{hello.attribute}: {reason}"
+            raise AttributeError(_refused[hello.run])
+        found = getattr(found, name)
+    return found
+
+
+def _own_loop() -> Any:
+    """Return the event loop of an async actor, which its engine belongs to; None: it has none."""
+    import ray
+
+    core = ray._private.worker.global_worker.core_worker  # noqa: SLF001 -- Ray says it nowhere else
+    if not core.current_actor_is_asyncio():
+        return None
+    constructor = SimpleNamespace(function_name="__init__")  # which the default loop has run
+    try:
+        return core.get_event_loop(constructor, "")[0]
+    except Exception as exc:  # another version of Ray: hooks get a loop of their own
+        log.warning("the event loop of this actor was not found: %s", exc)
+        return None
 
 
 def _folder(hello: Hello) -> Path:

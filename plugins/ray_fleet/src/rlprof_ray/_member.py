@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 _SYSTEM = "_ray_system"
 """A concurrency group every actor has: what is called in it waits for no other call."""
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def in_short(exc: BaseException) -> str:
+    """Say an error of Ray's in a line: it begins with what happened, and ends with the cause."""
+    lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
+    ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
+    return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
 
 
 def is_ordered(actor: Any) -> bool:

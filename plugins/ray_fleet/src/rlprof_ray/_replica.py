@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from rlprof.errors import CaptureError
+from rlprof_ray._member import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,21 +63,43 @@ class Replica:
 
 
 class Methods:
-    """An actor's methods, called as if they were an engine's; each call has a deadline."""
+    """An actor's methods, called as if they were an engine's; each call has a deadline.
+
+    What is a coroutine function there is one here, too.
+    """
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
+        self._is_async: dict[str, bool] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name not in self._is_async:
+            call = self._actor.__ray_call__.options(concurrency_group="_ray_system")
+            self._is_async[name] = _answer(call.remote(_is_coroutine_function, name))
+        if self._is_async[name]:
+            return partial(asyncio.to_thread, self._call, name)
+        return partial(self._call, name)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            import ray
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return _answer(getattr(self._actor, name).remote(*args, **kwargs))
 
-            return ray.get(getattr(self._actor, name).remote(*args, **kwargs), timeout=_ANSWER_S)
 
-        return call
+def _is_coroutine_function(actor: Any, name: str) -> bool:
+    return inspect.iscoroutinefunction(getattr(actor, name, None))
+
+
+def _answer(ref: Any) -> Any:
+    """Wait for an answer; raise what was raised there, or what has become of the actor."""
+    import ray
+
+    try:
+        return ray.get(ref, timeout=_ANSWER_S)
+    except ray.exceptions.RayTaskError as exc:
+        raise exc.cause from None
+    except ray.exceptions.RayActorError as exc:
+        raise CaptureError(in_short(exc)) from None
 
 
 def numbered(replicas: Iterable[Any]) -> list[Replica]:

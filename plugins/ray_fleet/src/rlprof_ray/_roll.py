@@ -69,7 +69,7 @@ class Roll:
         if told:
             raise ConfigError(told)
         for role, given in found.items():
-            if role not in asked:
+            if role not in asked and given:
                 there = ", ".join(asked)
                 message = "role %r is not in the config (there: %s): recorded on request only"
                 log.warning(message, role, there)
@@ -92,7 +92,7 @@ class Roll:
             target = one.target
             self.session.attach(
                 one.handle, role=role, replica=target.replica or 0, ranks=one.ranks,
-                coordinates=target.coordinates,
+                world_size=target.world_size, coordinates=target.coordinates,
             )  # fmt: skip
 
     def _enlist(self, role: str, given: Sequence[Given]) -> None:

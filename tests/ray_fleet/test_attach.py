@@ -1,0 +1,146 @@
+"""What `attach` takes, and what it says of the rest: before the run, naming the role."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof.errors import ConfigError
+from rlprof_ray import Replica
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.test_replicas import ROLES, Server
+
+pytestmark = pytest.mark.slow
+
+ACTOR = {"actor": {"ranks": "all", "phases": ["update"]}}
+
+
+class AsyncServer(Server):
+    """An async actor; its engine belongs to its event loop, and refuses another."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("start_profile", "stop_profile"):
+            setattr(self.engine, name, self._on_its_loop(getattr(self.engine, name)))
+        self.loop = asyncio.get_event_loop()
+
+    def _on_its_loop(self, method):
+        async def call(*args):
+            if asyncio.get_running_loop() is not self.loop:
+                raise RuntimeError("called on a foreign loop")
+            return method(*args)
+
+        return call
+
+    async def generate(self, prompts):
+        return self.engine.generate(prompts)
+
+    async def is_profiling(self):
+        return self.engine.is_profiling()
+
+    async def start_profile(self, folder):
+        await self.engine.start_profile(folder)
+
+    async def stop_profile(self):
+        await self.engine.stop_profile()
+
+
+def train(ray, fleet, servers):
+    for _ in fleet.steps((1, 2)):
+        with fleet.phase("rollout"):
+            ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (lambda a: {"actor": a}, "attach: actor: expected a list; write actor=[...]"),
+        (lambda a: {"actor": [a, Trainer]}, "attach: actor: expected actors, got <class"),
+        (lambda _: {"actor": 7}, "attach: actor: expected a list, got 7"),
+        (lambda a: {"rollout": [a]}, "attach: rollout: say how its engine is reached"),
+        (lambda a: {"actor": [Replica(a)]}, "roles.actor: names no engine"),
+        (
+            lambda _: {"rollout": [Replica(7, via="methods")]},
+            "attach: rollout: via methods: expected an actor, got 7",
+        ),
+    ],
+    ids=["one", "a class", "a number", "a bare actor", "a replica", "no actor"],
+)
+def test_what_cannot_be_attached_is_said_before_the_run(ray, spawn, config, given, fault):
+    """The error names the role, what was expected and what to write."""
+    with rlprof_ray.Fleet(config(roles=ROLES)) as fleet, pytest.raises(ConfigError) as told:
+        fleet.attach(**given(spawn(Trainer)))
+
+    assert fault in str(told.value)
+
+
+@pytest.mark.parametrize("via", ["actor:engine", "methods"])
+def test_replicas_of_a_role_that_is_not_asked_for_are_left_out(ray, spawn, config, via, caplog):
+    """A config that records trainers alone runs the same program, and the log says what is not."""
+    actor, server = spawn(Trainer), spawn(Server)
+
+    with caplog.at_level(logging.WARNING, "rlprof"):
+        with rlprof_ray.Fleet(config(steps=[1], roles=ACTOR)) as fleet:
+            fleet.attach(actor=[actor], rollout=[Replica(server, via=via)])
+            for step in fleet.steps((1,)):
+                with fleet.phase("update"):
+                    ray.get(actor.update.remote(step))
+
+    assert rows(fleet) == ["1/update actor 0/1 whole"]
+    assert "role 'rollout' is not in the config: its replicas are not recorded" in caplog.text
+
+
+def test_actors_may_come_one_by_one(ray, spawn, config):
+    """A generator of actors is as good as a list."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps=[1], roles=ACTOR)) as fleet:
+        fleet.attach(actor=(actor for actor in actors))
+        for step in fleet.steps((1,)):
+            with fleet.phase("update"):
+                ray.get([actor.update.remote(step) for actor in actors])
+
+    assert rows(fleet) == ["1/update actor 0/2 whole", "1/update actor 1/2 whole"]
+
+
+def test_an_attribute_that_is_not_there_is_said_at_each_window(ray, spawn, config):
+    """The window of its replica is failed, with the attribute and whose it should be."""
+    server = spawn(Server)
+
+    with rlprof_ray.Fleet(config(steps=[2], roles={"rollout": ROLES["rollout"]})) as fleet:
+        fleet.attach(rollout=[Replica(server, via="actor:enginee")])
+        train(ray, fleet, [server])
+
+    assert rows(fleet) == ["2/rollout rollout replica 0 failed"]
+    (capture,) = rlprof.read(fleet.run_dir).captures
+    assert "Server has no attribute 'enginee'" in " ".join(capture.notes)
+
+
+@pytest.mark.parametrize("via", ["actor:engine", "methods"])
+def test_an_engine_of_an_event_loop_is_asked_on_it(ray, spawn, config, via):
+    """In an async actor the loop is the actor's own; by methods, coroutines stay coroutines."""
+    servers = [spawn(AsyncServer) for _ in (0, 1)]
+
+    given = config(steps=[2], roles={"rollout": ROLES["rollout"] | {"engine": "awaiting"}})
+    with rlprof_ray.Fleet(given) as fleet:
+        fleet.attach(rollout=[Replica(server, via=via) for server in servers])
+        train(ray, fleet, servers)
+
+    run = rlprof.read(fleet.run_dir)
+    assert rows(fleet) == [f"2/rollout rollout replica {number} whole" for number in (0, 1)]
+    assert {(one.target.rank, one.target.world_size) for one in run.captures} == {(0, 2), (1, 2)}
+
+
+def test_a_role_that_is_not_in_the_config_is_named_once_at_launch(config, caplog):
+    """A process of it needs nothing; a misspelt name would go unseen."""
+    with caplog.at_level(logging.WARNING, "rlprof"):
+        with rlprof_ray.Fleet(config(steps=[1], roles=ACTOR)) as fleet:
+            found = [fleet.launch("aktor", rank) for rank in (0, 1)]
+
+    assert found == [rlprof.Launch()] * 2
+    assert caplog.text.count("launch: role 'aktor' is not in the config (there: actor)") == 1
