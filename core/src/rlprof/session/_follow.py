@@ -106,7 +106,8 @@ class Follower:
         """Called on a thread of its own once the leader is gone; it must close the session."""
         self._pulse = None if leader is None else Pulse(leader)
         self._next_look = 0.0
-        self._scopes: list[Scope] = []
+        self._scopes: dict[Any, Scope] = {}
+        """Phases of the leader's that are open, by what it calls each."""
         self._window: Window | None = None
         self._edge = threading.RLock()
         if leader is not None and not isinstance(session, Off):
@@ -150,26 +151,27 @@ class Follower:
         with self._edge:
             if isinstance(session, Off) or self._window != window:
                 return f"{window.id} is not open"
-            scopes, self._scopes, self._window = self._scopes, [], None
+            scopes, self._scopes, self._window = self._scopes, {}, None
             with ExitStack() as stack:  # last in, first out, and all of it even if strict raises
                 stack.callback(session.release, reason)
                 stack.callback(setattr, session, "current_step", None)
-                for scope in scopes:
+                for scope in scopes.values():
                     stack.callback(scope.__exit__, None, None, None)
             return ""
 
-    def push(self, name: str, step: int | None = None) -> None:
-        """Enter a phase of the leader's; *step* is the one it is in, of a window of several."""
+    def push(self, name: str, step: int | None = None, key: Any = None) -> None:
+        """Enter a phase of the leader's, which calls it *key*; *step* is the one it is in."""
         if step is not None and self._window is not None:
             self.session.go_to(step)  # type: ignore[union-attr]  # who is off has no window
         scope: Any = self.session.phase(name)
         scope.__enter__()
-        self._scopes.append(scope)
+        self._scopes[key] = scope
 
-    def pop(self) -> None:
-        """Leave it."""
-        if self._scopes:
-            self._scopes.pop().__exit__(None, None, None)
+    def pop(self, key: Any = None) -> None:
+        """Leave it; phases of threads and tasks end in any order."""
+        scope = self._scopes.pop(key, None)
+        if scope is not None:
+            scope.__exit__(None, None, None)
 
     def close(self) -> None:
         """Close the session."""

@@ -67,6 +67,8 @@ class Session:
         self._occurrences: dict[str, int] = {}
         self._took_ns: dict[str | None, int] = {}
         self._is_closed = self._is_forgotten = False
+        self._unretired: list[Track] = []
+        """Tracks that have still to end, once the session is closed."""
         self._has_misstepped = False
         self._mailbox: Mailbox | None = None
         self.means = means(self._tick)
@@ -170,8 +172,9 @@ class Session:
         """Record a rollout engine from now on, in the windows of *role*.
 
         *handle* is the engine as the plugin wants it: an object, an address. *ranks* are the
-        global ranks it holds, unless it is one rank a replica, of *world_size* ranks; *loop* is the event loop its
-        asynchronous methods belong to. Attached again (it was restarted), a replica is replaced.
+        global ranks it holds, unless it is one rank a replica, of *world_size* ranks; *loop* is the
+        event loop its asynchronous methods belong to. Attached again (it was restarted), a replica
+        is replaced.
 
         Raise ConfigError where the config names no engine for *role*, or cannot work.
         """
@@ -202,18 +205,32 @@ class Session:
         try:
             if not self._is_closed:
                 self._end()
+            self._retire()
         finally:
-            self.scribe.close()  # also if a signal has cut this short before
+            if not self._unretired:  # else a signal has cut this short, and the next call goes on
+                self.scribe.close()
 
     def _end(self) -> None:
         self._is_closed = True
         if _current.session is self:
             _current.session = None
+        self._unretired = list(self._tracks)
         self._end_step()
         self._say_shortfall()
+
+    def _retire(self) -> None:
+        """Let all tracks end, those that a signal has cut once more."""
         with ExitStack() as stack:  # all of them, even if strict lets one raise
-            for track in self._tracks:
-                stack.callback(track.retire)
+            for track in self._unretired:
+                stack.callback(self._let_end, track)
+
+    def _let_end(self, track: Track) -> None:
+        try:
+            track.retire()
+        except Exception:
+            self._unretired.remove(track)
+            raise
+        self._unretired.remove(track)
 
     def __enter__(self) -> Session:
         return self

@@ -68,6 +68,8 @@ class Track:
         """The step that began last."""
         self.reached = False
         """Whether a step of its own schedule has begun."""
+        self._has_told = False
+        """Whether it was said which demands will not be served."""
         self.needs_tools = True
         """False: windows open without a tool, for members that shall know the step."""
 
@@ -266,7 +268,8 @@ class Track:
                 ends_here = self._open.owner is None or self._open.ends
                 self.close_window("end" if ends_here else "the session was closed", now=True)
         finally:  # strict passes on what stop raises, and still loses nothing
-            for demand in self.waiting:
+            waiting, self._has_told = () if self._has_told else self.waiting, True
+            for demand in waiting:
                 self._tell_served(demand, error="the session was closed")
             self._instruments.end()
 
@@ -280,6 +283,8 @@ class Track:
     def _why_nothing(self, phases: Iterable[str]) -> str:
         if self._open is not None:
             return f"the window {self._open.window.id} was still open"
+        if self.last_step is None:
+            return "it was attached after the step had begun"
         if self._rule.mode == "continuous":
             return "its window could not be opened"
         if self._rule.phases is None:

@@ -19,7 +19,7 @@ from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.rundir import Place
@@ -67,6 +67,8 @@ class Crew:
     def __init__(self, role: str, means: Any, config: Mapping[str, Any]) -> None:
         self.role = role
         self.posts: list[Post] = []
+        self.former: list[Member] = []
+        """Members whose ranks others have now."""
         self.tools: tuple[str, ...] = ()
         self.places: dict[Place, None] = {}
         """Where members write, other than to the run folder."""
@@ -77,6 +79,7 @@ class Crew:
         self._requests: dict[str, str] = {}
         """By window: the request it is due to."""
         self._missed: list[str] = []
+        self._windows = 0
         self._turn = threading.Lock()  # the helper thread takes answers, too
 
     def __len__(self) -> int:
@@ -102,6 +105,7 @@ class Crew:
         tools = tuple(use.name for use in uses)
         posts = [post for post in self.posts if post.includes(demand)]
         config = None if demand is None else self._with_options(uses)
+        self._windows += 1
         request = self._requests[window.id] = "" if demand is None else demand.id
         return FarWindow(self, posts, window, tools, config=config, request=request)
 
@@ -116,13 +120,11 @@ class Crew:
         limits = self.means.limits
         soon = [ask for ask in list(self._asks) if not ask.is_late]
         self.settle(soon, within_s=limits.stop_timeout_s)
-        within_s = limits.export_timeout_s + limits.stop_timeout_s
-        members = {post.member.id: post.member for post in self.posts}.values()
-        asks = [
-            member.leave(within_s) for member in members if member.has_entered and not member.gone
-        ]
-        self.ask(asks)
-        self.settle([ask for ask in asks if not ask.member.unanswered], within_s=within_s)
+        exports_s = limits.export_timeout_s * max(1, self._windows)  # each has its own time
+        within_s = exports_s + limits.stop_timeout_s
+        self.dismiss([*self.former, *(post.member for post in self.posts)], within_s)
+        leaving = [ask for ask in list(self._asks) if ask.what == "close"]
+        self.settle([ask for ask in leaving if not ask.member.unanswered], within_s=within_s)
         # Who is in doubt has nothing to export yet, and perhaps never will.
         self.settle(within_s=limits.stop_timeout_s)
         self._raise_missed()
@@ -136,8 +138,14 @@ class Crew:
 
     def post(self, post: Post) -> None:
         """Take a member, in the place of one that had its ranks before."""
-        self.posts = [other for other in self.posts if other.ranks != post.ranks]
-        self.posts.append(post)
+        stay = [other for other in self.posts if other.ranks != post.ranks]
+        self.former += [other.member for other in self.posts if other not in stay]
+        self.posts = [*stay, post]
+
+    def dismiss(self, members: Iterable[Member], within_s: float) -> None:
+        """Have those close their sessions that have one, and were not asked to before."""
+        once = {member.id: member for member in members if member.has_entered and not member.gone}
+        self.ask([member.leave(within_s) for member in once.values() if not member.is_leaving])
 
     def enter(self, members: Sequence[Member]) -> None:
         """Have those follow that do not yet; each has the time a tool has to warm up."""
@@ -209,7 +217,7 @@ class Crew:
                 self.means.scribe.tell("missed", **key, hook=hook, error=error, **said)
             elif hook == "configure":
                 self.means.scribe.tell("configured", target=target, tool=tool, error=error)
-        if not self.tools and not tools:  # it has spans only, so no capture can say it
+        if hook == "close" or not (self.tools or tools):  # so no capture can say it
             self.means.scribe.tell("problem", reason=f"{member.name}: {hook}: {error}")
         self.means.boundary.tell(f"{member.name}.{hook}", error)
         if self.means.boundary.strict:

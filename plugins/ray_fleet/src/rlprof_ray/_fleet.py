@@ -43,7 +43,10 @@ class Fleet:
         """Roles that were launched and are not in the config."""
         self._is_closed = False
         self._is_home: set[Place] = set()
-        self._let_go: Callable[[], None] | None = None
+        self._is_held = False
+        self._let_go: Callable[[], None] = _nothing
+        """Gives `ray.shutdown` back."""
+        self._pid = os.getpid()
         self.session: rlprof.Session | rlprof.Off = rlprof.Off()
         if given is None:
             return
@@ -85,15 +88,20 @@ class Fleet:
         """What makes a process part of this run that is no actor, such as one of torchrun."""
         return {} if self.run_dir is None else {"RLPROF_RUN": str(self.run_dir)}
 
-    def attach(self, **roles: Sequence[Any]) -> None:
+    def attach(self, /, **roles: Sequence[Any]) -> None:
         """Take live actors and replicas, by role: `attach(actor=actors, rollout=[Replica(e)])`.
 
         Their classes need no change. An actor that is given under two roles is one process, and is
         captured once. Raise ConfigError for what cannot work.
         """
-        if self._roll is not None:
-            self._let_go = self._let_go or hold(self.close)
-            self._roll.attach(roles)
+        if self._roll is None:
+            return
+        if self._is_closed:
+            log.warning("attach: the fleet is closed; nothing is recorded any more")
+            return
+        if not self._is_held:
+            self._is_held, self._let_go = True, hold(self.close)
+        self._roll.attach(roles)
 
     # The words of a single process
 
@@ -122,14 +130,20 @@ class Fleet:
 
         What members could not export, since Ray was shut down before, is salvaged here.
         """
-        roll, was_closed, self._is_closed = self._roll, self._is_closed, True
+        if os.getpid() != self._pid:  # a forked child: its parent's fleet goes on
+            return
         try:
-            if roll is not None and not was_closed:
-                self._end(roll)
+            if self._roll is not None and not self._is_closed:
+                self._end(self._roll)
             self.session.close()
-        finally:  # also if strict has raised
-            if self._let_go is not None:
-                self._let_go()
+        except Exception:  # what strict has raised
+            self._has_ended()
+            raise
+        self._has_ended()  # not if a signal has cut this: the next call goes on
+
+    def _has_ended(self) -> None:
+        self._is_closed = True
+        self._let_go()
 
     def _end(self, roll: Roll) -> None:
         session = roll.session
@@ -177,3 +191,7 @@ class Fleet:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _nothing() -> None:
+    """Give nothing back: nothing was taken."""

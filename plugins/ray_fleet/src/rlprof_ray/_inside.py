@@ -227,31 +227,39 @@ def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: A
     return _answer(began, _why_none(run) if follower is None else follower.end(window, reason))
 
 
-def phase(actor: Any, run: str, name: str | None, step: int | None) -> None:  # noqa: ARG001
-    """Enter the phase *name* of *step*, or leave the one entered last."""
+def push(actor: Any, run: str, name: str, step: int | None, key: int) -> None:  # noqa: ARG001
+    """Enter the phase *name* of *step*."""
     follower = _followers.get(run)
-    if follower is None:
-        return
-    if name is None:
-        follower.pop()
-    else:
-        follower.push(name, step)
+    if follower is not None:
+        follower.push(name, step, key)
 
 
-def clock(actor: Any, run: str) -> tuple[int, str, str]:  # noqa: ARG001
+def pop(actor: Any, run: str, key: int) -> None:  # noqa: ARG001
+    """Leave it."""
+    follower = _followers.get(run)
+    if follower is not None:
+        follower.pop(key)
+
+
+def clock(actor: Any, run: str) -> tuple[int, str, str] | None:  # noqa: ARG001
     """Read the wall clock; say whose it is, and what this process is called in the run."""
-    follower = _followers[run]
     now = time.time_ns()
-    means = follower.session.means  # type: ignore[union-attr]
+    follower = _followers.get(run)
+    means = None if follower is None else getattr(follower.session, "means", None)
+    if means is None:
+        return None
     return now, means.here.boot_id, means.scribe.name
 
 
 def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
     """Close the session, which waits for its exports."""
     began = time.monotonic()
-    follower = _followers.pop(run, None)
+    follower = _followers.get(run)
     if follower is not None:
-        follower.close()
+        try:
+            follower.close()
+        finally:
+            _followers.pop(run, None)
     return _answer(began, "")
 
 

@@ -31,6 +31,11 @@ def in_short(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
 
 
+def id_of(actor: Any) -> str:
+    """Return the actor's id."""
+    return str(actor._actor_id.hex())  # noqa: SLF001 -- Ray has no other name for it
+
+
 def is_ordered(actor: Any) -> bool:
     """Whether its calls come one by one, in the order they were made."""
     return not getattr(actor, "_ray_allow_out_of_order_execution", False)
@@ -78,6 +83,8 @@ class Member:
         """What it was asked last, if it has no order of its own."""
         self.has_entered = False
         """Whether it was asked to open its session."""
+        self.is_leaving = False
+        """Whether it was asked to close it."""
         self.spent = 0
         """Bytes of its process' artifacts, as told last."""
         self.offset_ns = 0
@@ -96,7 +103,12 @@ class Member:
     @property
     def id(self) -> str:
         """The actor's id; one actor may be known under several roles."""
-        return str(self.actor._actor_id.hex())  # noqa: SLF001 -- Ray has no other name for it
+        return id_of(self.actor)
+
+    @property
+    def role(self) -> str:
+        """The role it is captured as."""
+        return self.hello.target.role
 
     @property
     def name(self) -> str:
@@ -123,6 +135,10 @@ class Member:
         if not self.gone:
             self._call(what)
 
+    def comes_after(self, other: Member) -> None:
+        """Be asked after what the same actor was asked as *other*."""
+        self._last = other._last
+
     def aside(self, function: Callable[..., Any]) -> Any:
         """Call *function* beside its work, whatever that is; return the reference."""
         call = self.actor.__ray_call__.options(concurrency_group=_SYSTEM)
@@ -130,6 +146,7 @@ class Member:
 
     def leave(self, within_s: float) -> Ask:
         """Have it close its session."""
+        self.is_leaving = True
         return self._ask("close", within_s, None, order(_inside.leave, self.hello.run))
 
     def _ask(self, what: str, within_s: float, window: Window | None, how: bytes) -> Ask:

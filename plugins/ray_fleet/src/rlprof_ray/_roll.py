@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import ConfigError
-from rlprof.fleets import Track, leader
+from rlprof.fleets import DRIVER, Track, leader
 from rlprof.schedule import Agenda, Schedule
 from rlprof.types import Target
 from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
 from rlprof_ray._inside import Hello
-from rlprof_ray._member import Member, is_ordered
+from rlprof_ray._member import Member, id_of, is_ordered
 from rlprof_ray._tie import CUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof import Session
     from rlprof.config import Config, ToolUse
@@ -66,6 +66,11 @@ class Roll:
             if role in asked
             for fault in faults(role, given, asked[role], self._uses[role])
         ]
+        if DRIVER in found:
+            told.append(
+                f"attach: {DRIVER}: is the driver's own role; call that of the actors another"
+            )
+        told += self._torn(found)
         if told:
             raise ConfigError(told)
         for role, given in found.items():
@@ -78,6 +83,23 @@ class Roll:
             if members:
                 self._enlist(role, members)
         self.read_clocks()
+
+    def _torn(self, found: Mapping[str, Sequence[Given]]) -> Iterator[str]:
+        """Name actors that two roles would record with different tools: they have one session."""
+        first: dict[str, str] = {member.id: member.role for member in self._members.values()}
+        for role in found:
+            for one in found[role] if role in self._config.roles else ():
+                other = first.setdefault(id_of(one.handle), role) if one.is_member else role
+                if other not in self._config.roles:
+                    continue
+                here, there = self._config.tools_of(role), self._config.tools_of(other)
+                if here != there:
+                    yield (
+                        f"roles.{role}.tool: {one.target} is an actor of {other}, too, and has one "
+                        f"session; name the same tools for both: {', '.join(here) or 'none'} here, "
+                        f"{', '.join(there) or 'none'} there"
+                    )
+                    break
 
     def read_clocks(self) -> None:
         """Say in the manifest how far the members' clocks are ahead."""
@@ -102,8 +124,7 @@ class Roll:
         crew, track = self._crews[role]
         own = self._config.roles.get(role)
         for one in given:
-            member = Member(one.handle, self._hello(one))
-            member = self._members.setdefault(member.id, member)
+            member = self._member(crew, role, one)
             target = member.hello.target
             is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
             crew.post(Post(target, one.ranks, member, is_chosen))
@@ -113,6 +134,19 @@ class Roll:
         crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=self._config.limits.configure_timeout_s)
         crew.watch()
+
+    def _member(self, crew: Crew, role: str, one: Given) -> Member:
+        """Return who *one* is: perhaps known under another role, or a rank that it has no more."""
+        member = Member(one.handle, self._hello(one))
+        known = self._members.get(member.id)
+        if known is None or (known.hello.target != one.target and known.hello.target.role == role):
+            if known is not None:  # it moves up: its session is that of a rank
+                limits = self._config.limits
+                crew.dismiss([known], limits.export_timeout_s + limits.stop_timeout_s)
+                crew.posts = [post for post in crew.posts if post.member is not known]
+                member.comes_after(known)
+            self._members[member.id] = known = member
+        return known
 
     def _new_crew(self, role: str, world: int) -> tuple[Crew, Track]:
         session, is_asked = self.session, role in self._config.roles

@@ -43,6 +43,8 @@ class FarWindow:
         self._config = config
         self._request = request
         self._members: list[Member] = []
+        self._entered: set[int] = set()
+        """Phases that members were told to enter, and not yet to leave."""
         self._began = 0.0
 
     def start(self) -> None:
@@ -91,17 +93,19 @@ class FarWindow:
 
     def push(self, scope: Any) -> None:
         """Have the members enter a phase; the window's own they have entered with it."""
-        self._tell_phase(scope, scope.name)
+        if scope is not self.owner:
+            self._entered.add(scope.id)
+            self._tell(order(_inside.push, self._run, scope.name, scope.step, scope.id))
 
     def pop(self, scope: Any) -> None:
-        """Have them leave it."""
-        self._tell_phase(scope, None)
+        """Have them leave it, if they have entered it."""
+        if scope.id in self._entered:
+            self._entered.discard(scope.id)
+            self._tell(order(_inside.pop, self._run, scope.id))
 
-    def _tell_phase(self, scope: Any, name: str | None) -> None:
-        if scope is not self.owner:
-            what = order(_inside.phase, self._run, name, scope.step)
-            for member in self._members:
-                member.tell(what)
+    def _tell(self, what: bytes) -> None:
+        for member in self._members:
+            member.tell(what)
 
     def minibatch(self) -> None:
         """Mini-batches are the members' own: they know when one has ended."""

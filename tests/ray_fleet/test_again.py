@@ -1,0 +1,176 @@
+"""Attached again, closed again, entered out of turn: what a driver does twice."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof.errors import ConfigError
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import rows
+
+pytestmark = pytest.mark.slow
+
+
+def train(ray, fleet, actors, steps):
+    for step in fleet.steps(steps):
+        with fleet.phase("update"):
+            ray.get([actor.update.remote(step) for actor in actors])
+
+
+def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
+    """After rank 0 has gone, the actor that is rank 0 now is recorded as that."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps=[1, 2], roles={"actor": {"phases": ["update"]}})) as fleet:
+        fleet.attach(actor=actors)
+        train(ray, fleet, actors, (1,))
+        while rows(fleet) != ["1/update actor 0/2 whole"]:
+            time.sleep(0.1)
+        actors[0].die.remote()
+        fleet.attach(actor=actors[1:])
+        train(ray, fleet, actors[1:], (2,))
+
+    assert rows(fleet) == ["1/update actor 0/2 whole", "2/update actor 0/1 whole"]
+
+
+def test_actors_in_another_order_have_other_ranks(ray, spawn, config):
+    """Ranks are places in the list that was given last."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
+        fleet.attach(actor=actors)
+        fleet.attach(actor=actors[::-1])
+        pids = ray.get([actor.pid.remote() for actor in actors])
+        train(ray, fleet, actors, (1,))
+
+    run = rlprof.read(fleet.run_dir)
+    recorded = {run.by_name[one.process].here.pid: one.target.rank for one in run.captures}
+    assert rows(fleet) == ["1/update actor 0/2 whole", "1/update actor 1/2 whole"]
+    assert recorded == {pids[0]: 1, pids[1]: 0}
+
+
+def test_an_actor_whose_rank_another_has_now_is_closed_too(ray, spawn, config):
+    """It lives on, without a session: every process of the run has ended."""
+    first, second = spawn(Trainer), spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[1, 2])) as fleet:
+        fleet.attach(actor=[first])
+        train(ray, fleet, [first], (1,))
+        fleet.attach(actor=[second])
+        train(ray, fleet, [second], (2,))
+
+    assert rows(fleet) == ["1/update actor 0/1 whole", "2/update actor 0/1 whole"]
+    assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
+
+
+def test_nothing_is_attached_to_a_fleet_that_is_closed(ray, spawn, config):
+    """The actor stays free for the next fleet."""
+    actor = spawn(Trainer)
+    with rlprof_ray.Fleet(config(steps=[1])) as closed:
+        pass
+
+    closed.attach(actor=[actor])
+    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
+        fleet.attach(actor=[actor])
+        train(ray, fleet, [actor], (1,))
+
+    assert rows(closed) == []
+    assert rows(fleet) == ["1/update actor 0/1 whole"]
+
+
+def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, spawn, config, monkeypatch):
+    """Ctrl-C in it passes; the next call waits for what is left, and nothing is lost."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    fleet = rlprof_ray.Fleet(config(steps=[1]))
+    fleet.attach(actor=actors)
+    train(ray, fleet, actors, (1,))
+    for actor in actors:
+        actor.update.remote(1, 3)  # it leaves after that
+    timer = threading.Timer(0.7, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        fleet.close()
+    fleet.close()
+
+    assert rows(fleet) == ["1/update actor 0/2 whole", "1/update actor 1/2 whole"]
+    assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
+
+
+def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
+    """Members leave the phase that the driver has left, not the one they entered last."""
+    actor = spawn(Trainer)
+
+    given = config(steps=[1], mode="continuous", roles={"actor": {"ranks": "all"}})
+    with rlprof_ray.Fleet(given) as fleet:
+        fleet.attach(actor=[actor])
+        fleet.step(1)
+        alpha, beta = fleet.phase("alpha"), fleet.phase("beta")
+        for phase, leave in ((alpha, False), (beta, False), (alpha, True), (beta, True)):
+            if leave:
+                phase.__exit__(None, None, None)
+            else:
+                phase.__enter__()
+            ray.get(actor.update.remote(1, 0.3))
+
+    run = rlprof.read(fleet.run_dir)
+    spans = [span for span in run.spans() if span.kind == "phase"]
+    took = {(span.target.role, span.name): span.seconds for span in spans}
+    for name in ("alpha", "beta"):
+        assert took["actor", name] == pytest.approx(took["driver", name], abs=0.2)
+
+
+def test_a_phase_from_before_the_window_ends_no_other(ray, spawn, config):
+    """What members have not entered they do not leave."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
+        fleet.attach(actor=[actor])
+        fleet.step(1)
+        outer = fleet.phase("rollout")
+        outer.__enter__()
+        with fleet.phase("update"):
+            ray.get(actor.update.remote(1, 0.1))
+            outer.__exit__(None, None, None)
+            ray.get(actor.update.remote(1, 0.5))
+
+    spans = [one for one in rlprof.read(fleet.run_dir).spans() if one.target.role == "actor"]
+    (update,) = (span for span in spans if span.kind == "phase")
+    assert update.name == "update"
+    assert update.seconds > 0.5
+
+
+def test_an_actor_of_two_roles_has_the_tools_of_both(spawn, config):
+    """It has one session; different tools are a fault, and so is the driver's own role."""
+    actor = spawn(Trainer)
+    roles = {"actor": {"phases": ["update"]}, "ref": {"tool": []}}
+
+    with rlprof_ray.Fleet(config(roles=roles)) as fleet:
+        with pytest.raises(ConfigError) as told:
+            fleet.attach(actor=[actor], ref=[actor], driver=[actor])
+
+    assert "attach: driver: is the driver's own role" in str(told.value)
+    assert "roles.ref.tool: ref 0/1 is an actor of actor, too" in str(told.value)
+    assert "none here, stacks there" in str(told.value)
+
+
+def test_a_step_that_had_begun_before_says_so(ray, spawn, config):
+    """Attached in the middle of a chosen step, its members are recorded from the next one on."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[1, 2])) as fleet:
+        fleet.step(1)
+        fleet.attach(actor=[actor])
+        with fleet.phase("update"):
+            ray.get(actor.update.remote(1))
+        train(ray, fleet, [actor], (2,))
+
+    (skipped,) = rlprof.read(fleet.run_dir).skipped
+    assert (skipped.step, skipped.reason) == (1, "it was attached after the step had begun")
+    assert rows(fleet) == ["2/update actor 0/1 whole"]
