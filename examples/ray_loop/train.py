@@ -19,7 +19,7 @@ class Actor:
         """Train on one batch, and return the loss."""
         loss = self.policy(torch.randn(256, 64)).square().mean()
         loss.backward()
-        return float(loss)
+        return float(loss.item())
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class Trainer:
             dist.all_reduce(parameter.grad)
             parameter.grad /= dist.get_world_size()
         self.optimizer.step()
-        return float(loss)
+        return float(loss.item())
 
     def weights(self) -> dict[str, torch.Tensor]:
         """Return what the replicas need."""

@@ -333,7 +333,7 @@ def test_plan_shows_a_line_per_step_and_role(rlprof, file):
            3  actor   0, 7   torch  3/rollout, 3/update
            3  critic  all    torch  one per outermost phase
 
-        written to outputs/profile/<run id>/step_<step>/<phase>/<role>_<rank>_of_<world>/
+        written to outputs/profile/<run id>/step_000002/<phase>/<role>_<rank>_of_<world>/
     """)
 
 
@@ -354,6 +354,27 @@ def test_plan_shows_windows_of_steps(rlprof, file, join, steps, windows):
     assert code == 0
     rows = out.partition("WINDOWS\n")[2].partition("\n\n")[0].splitlines()
     assert windows == [row.split()[-1] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("config", "folders"),
+    [
+        ("tool: torch\nsteps: [7]\nmode: continuous\nroles: {a: {}}",
+         "step_000007/step/<role>_<rank>_of_<world>/"),
+        ("steps: [7]\nroles: {r: {engine: mini}}", "step_000007/<phase>/<role>_replica_<n>/"),
+        ("tool: torch\nsteps: [7]\nroles: {a: {}, r: {engine: mini}}",
+         "step_000007/<phase>/<role>_<rank>_of_<world>/ or <role>_replica_<n>/"),
+    ],
+    ids=["whole steps", "an engine", "both"],
+)  # fmt: skip
+def test_plan_names_the_folders_as_they_will_be(rlprof, file, config, folders):
+    """The first step as its folder is called; ranks and replicas where there are such."""
+    file.write_text(config)
+
+    code, out, _ = rlprof("plan", file, "--no-estimate")
+
+    assert code == 0
+    assert f"written to outputs/profile/<run id>/{folders}" == out.splitlines()[-1]
 
 
 def test_plan_leaves_out_who_has_spans_only(rlprof, tmp_path):

@@ -176,6 +176,7 @@ class Artifact:
     note: str = ""
     """Why it is partial, or what a reader should know of it."""
     events: int | None = None
+    """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
     size: int = 0
     sha256: str = ""
 

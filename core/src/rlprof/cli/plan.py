@@ -71,13 +71,23 @@ def run(args: argparse.Namespace) -> int:
         print("nothing is recorded in these steps")
         return 0
     print(table(("STEP", "ROLE", "RANKS", "TOOLS", "WINDOWS"), rows, right=("STEP",)))
-    print(
-        "\nwritten to " + config.run_dir + "/<run id>/step_<step>/<phase>/<role>_<rank>_of_<world>/"
-    )
+    print(f"\nwritten to {config.run_dir}/<run id>/{_folders(config, rows)}")
     if not args.no_estimate:
         sys.stdout.flush()  # measuring takes seconds; who reads both streams has them in order
         print(f"\n{estimates(config, earlier, args.window_s)}")
     return 0
+
+
+def _folders(config: Config, rows: list[tuple[str, ...]]) -> str:
+    """Name the folders of the first step in *rows*, of processes and of engines."""
+    part = "<phase>" if config.mode == "discrete" else "step"
+    names = {name for _, name, *_ in rows if name}
+    kinds = []
+    if any(config.tools_of(name) for name in names):
+        kinds.append("<role>_<rank>_of_<world>/")
+    if any(config.roles[name].engine for name in names):
+        kinds.append("<role>_replica_<n>/")
+    return f"step_{int(rows[0][0]):06d}/{part}/" + " or ".join(kinds)
 
 
 def _range(text: str) -> range:

@@ -93,10 +93,14 @@ def _call(method: Any, *args: Any) -> Any:
 
 
 def _events(found: dict[str, Any], *, with_batches: bool) -> list[dict[str, Any]]:
-    """Make a slice of each iteration, and a counter of its batch."""
-    events: list[dict[str, Any]] = []
+    """Make a slice of each iteration, and a counter of its batch; their tracks have names."""
+    track = {"pid": found["pid"], "tid": 1}
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "args": {"name": "mini_engine"}} | track,
+        {"ph": "M", "name": "thread_name", "args": {"name": "loop"}} | track,
+    ]
     for began, took, requests in found["iterations"]:
-        place = {"pid": found["pid"], "tid": 1, "ts": began / 1000}
+        place = track | {"ts": began / 1000}
         args = {"requests": requests}
         event = {"ph": "X", "cat": "engine", "name": "iteration", "dur": took / 1000, "args": args}
         events.append(event | place)

@@ -98,7 +98,8 @@ def faults(role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse]
     told = []
     beyond = [rank for rank in own.ranks or () if rank >= world]
     if beyond:
-        told.append(f"roles.{role}.ranks: rank {beyond[0]} does not exist among {world} ranks")
+        among = f"{world} rank{'s' if world != 1 else ''}"
+        told.append(f"roles.{role}.ranks: rank {beyond[0]} does not exist among {among}")
     bound = [use.name for use in uses if getattr_static(use.plugin, "runs_on", "") == "thread"]
     for one in found if bound else ():
         chosen = any(own.includes(rank) for rank in one.ranks)
