@@ -9,6 +9,7 @@ import time
 import pytest
 
 import rlprof
+from rlprof import control
 from rlprof.cli import main
 from rlprof.errors import ConfigError
 from tests.core.test_on_demand import ask
@@ -242,6 +243,87 @@ def test_an_engine_can_be_asked_for_on_demand(given):
     assert (capture.window.id, str(capture.target)) == ("0/rollout", "rollout replica 0")
     assert dict(capture.asked) == {"speed": 9}
     assert (answer.state, str(answer.target)) == ("served", "rollout replica 0")
+
+
+def test_a_tool_that_is_asked_of_an_engine_is_refused(given):
+    """Its engine records it; a process of its role beside it answers with the tool."""
+    with rlprof.open(given(steps="none"), role="rollout") as prof:
+        prof.attach({"name": "e"})
+        ask(prof, role="rollout", tool=("fake",))
+        train(prof)
+
+    run = rlprof.read(prof.run_dir)
+    assert {str(one.target): (one.state, one.error) for one in run.answers} == {
+        "rollout 0/1": ("served", ""),
+        "rollout replica 0": ("refused", "rollout is recorded by its engine; leave --tool out"),
+    }
+    assert found(prof) == [("0/rollout", "rollout 0/1", "fake", "whole")]
+
+
+def test_a_process_without_its_engine_refuses(given):
+    """It has no tool, and nothing here would record it; where the engine is, that answers alone."""
+    with rlprof.open(given(steps="none"), role="rollout") as prof:
+        before = ask(prof, role="rollout")
+        prof.attach({"name": "e"})
+        ask(prof, role="rollout")
+        train(prof)
+
+    run = rlprof.read(prof.run_dir)
+    assert "recorded by its engine, which is not attached to this process" in before.error
+    assert [(str(one.target), one.state) for one in run.answers] == [
+        ("rollout 0/1", "refused"),
+        ("rollout replica 0", "served"),
+    ]
+
+
+def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):
+    """A process without tools leaves the answer to its engine, and is not waited for."""
+    codes = []
+    with rlprof.open(given(steps="none"), role="rollout") as prof:
+        prof.attach({"name": "e"})
+        prof.scribe.flush()
+        argv = ["capture", str(prof.run_dir), "--role", "rollout", "--timeout", "60"]
+        asking = threading.Thread(target=lambda: codes.append(main(argv)))
+        asking.start()
+        for _ in prof.steps(range(100_000)):
+            with prof.phase("rollout"):
+                time.sleep(0.01)
+            if not asking.is_alive():
+                break
+        asking.join()
+
+    assert codes == [0], capsys.readouterr()
+
+
+def test_all_tracks_take_a_request_with_the_same_step(given):
+    """A step may begin while they hear of it; then none of them takes that step."""
+    with rlprof.open(given(steps="none"), role="actor") as prof:
+        for replica in range(3):
+            prof.attach({"name": f"e{replica}"}, replica=replica)
+        last = prof._tracks[-1]
+        asked = last.ask
+
+        def ask_between(*args):
+            train(prof, [0])  # the others know of it already
+            asked(*args)
+
+        last.ask = ask_between
+        prof._mailbox.take([control.Request("r", "rollout", ranks=None)], prof.means)
+        waiting = [track.waiting[0].id for track in prof._tracks[1:]]
+        train(prof, [1])
+
+    assert waiting == ["r"] * 3
+    assert [one.steps for one in rlprof.read(prof.run_dir).answers] == [(1,)] * 3
+
+
+def test_what_all_tracks_know_and_no_step_took_is_told(given):
+    """The session is closed before the next step begins."""
+    with rlprof.open(given(steps="none"), role="actor") as prof:
+        prof.attach({"name": "e"})
+        ask(prof, role="rollout")
+
+    (answer,) = rlprof.read(prof.run_dir).answers
+    assert (answer.state, answer.error) == ("unserved", "the session was closed")
 
 
 def test_the_tables_show_engines(given, capsys):

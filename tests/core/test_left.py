@@ -112,6 +112,26 @@ def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, capsys)
     assert f"on node-b; there: rlprof salvage {FOLDER}\n" in capsys.readouterr().out
 
 
+def attached(role, target_role, rank, world):
+    target = {"role": target_role, "rank": rank, "world_size": world}
+    return event("attached", role=role, target=target, ranks=[rank])
+
+
+def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, capsys):
+    """The driver knows how many there are, and who of them has come; also under a second role."""
+    header = json.loads((tmp_path / "run.json").read_text())
+    header["expected"] = {"actor": "all", "ref": "all"}
+    (tmp_path / "run.json").write_text(json.dumps(header))
+    posts = [attached("actor", "actor", rank, 3) for rank in range(3)]
+    posts += [attached("ref", "actor", rank, 3) for rank in (1, 2)]
+
+    run = write(*beginning(target=rlprof.Target("driver", 0, 1)), *posts, WRITES, ENDED)
+    main(["ls", str(tmp_path)])
+
+    assert [str(one) for one in run.missing] == ["actor 0/3", "actor 2/3", "ref 0/3", "ref 2/3"]
+    assert "actor 1/" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("line", [{}, {"node": 1}, {**PLACE, "realtime_ns": "x"}])
 def test_lines_that_do_not_fit_are_passed_over(write, line):
     """Nobody is stopped by what somebody else wrote."""

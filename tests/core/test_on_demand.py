@@ -260,6 +260,21 @@ def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, want
     assert windows(prof) == []
 
 
+@pytest.mark.parametrize("ranks", [(0,), None])
+def test_a_request_to_a_role_that_records_nothing_is_refused(config, ranks):
+    """Nobody waits for what no tool would record; with a tool named, it is recorded."""
+    with rlprof.open(config(steps="none", roles={"actor": {"tool": []}})) as prof:
+        answer = ask(prof, ranks=ranks)
+        named = ask(prof, ranks=ranks, tool=("fake",), phases=("update",))
+        train(prof, range(2))
+
+    assert (answer.state, answer.error) == (
+        "refused", "actor has no tool; name one: --tool torch"
+    )  # fmt: skip
+    assert named.state == "waiting"
+    assert windows(prof) == ["0/update"]
+
+
 def test_a_config_that_records_every_step_leaves_none(config):
     """Rather than wait for ever, such a request is refused."""
     with rlprof.open(config(steps={"every": 1, "first": 5})) as prof:
@@ -452,10 +467,22 @@ def test_the_command_says_what_cannot_be_asked(live, capsys):
     out, err = capsys.readouterr()
     assert (refused, nobody, wrong, beyond, usage.value.code) == (1, 1, 1, 1, 2)
     assert "unknown key; did you mean 'level'?" in out
-    assert "nobody to ask for critic, rank 0 (going on: actor 0/1)" in err
+    assert "nobody to ask for critic, rank 0 (going on: actor 0/1)\n" in err
     assert "rlprof capture: 3 faults" in err
     assert "--at: expected 0 to 999999999999999999, got 9999" in err
     assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in err
+
+
+def test_the_command_says_that_a_role_of_the_config_may_yet_come(config, capsys):
+    """It is known by name, and nobody of it is there."""
+    roles = {"actor": {}, "critic": {}}
+    with rlprof.open(config(steps="none", roles=roles), role="actor") as prof:
+        prof.scribe.flush()
+        code = main(["capture", str(prof.run_dir), "--role", "critic"])
+
+    told = "(going on: actor 0/1); it may not have been started or attached yet\n"
+    assert code == 1
+    assert told in capsys.readouterr().err
 
 
 def test_the_command_needs_a_run_that_goes_on(config, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rlprof
+from rlprof.cli import main
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
 from rlprof.session._slow import SlowSteps
@@ -19,7 +20,7 @@ def watched(config, seconds, **rule):
     return [request.by for request in slow.requests(checked)]
 
 
-def test_a_slow_step_has_the_next_one_recorded(config):
+def test_a_slow_step_has_the_next_one_recorded(config, capsys):
     """It is asked for like any request, and says in the manifest what it is due to."""
     given = config(steps="none", slow_step={"times": 50.0}, roles={"actor": {"ranks": "all"}})
     with rlprof.open(given) as prof:
@@ -37,6 +38,9 @@ def test_a_slow_step_has_the_next_one_recorded(config):
     assert answer.asked["by"].startswith("rlprof: step 7 took 1")
     assert {answer.id} == {capture.request for capture in run.captures}
     assert answer.steps[0] in (8, 9)
+    assert main(["ls", str(prof.run_dir)]) == 0
+    served = f"{answer.id}, actor 0/1: served step {answer.steps[0]} (step 7 took 1"
+    assert served in capsys.readouterr().out
 
 
 def test_what_is_slow_is_measured_by_the_median(config):

@@ -103,6 +103,7 @@ def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, cap
     assert (len(there) - 1, sum(there.values()) - there["run.json"]) == (left.files, left.bytes)
     assert f"on {socket.gethostname()} in {left.folder}: {left.files} files" in listed
     assert ": fleet.collect is false\n" in listed
+    assert "missing" not in listed
     assert codes == [0, 0]
     assert f"{left.files} files" in capsys.readouterr().out
     assert rows(fleet) == ["2/update actor 0/1 whole"]

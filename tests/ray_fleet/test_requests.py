@@ -122,6 +122,52 @@ def test_the_command_follows_a_fleet(ray, spawn, config, capsys):
     assert "actor 1/2: served step" in out
 
 
+def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, config, capsys):
+    """What driver and members know of one replica is one target; a tool records its actor."""
+    servers = [spawn(Server) for _ in (0, 1)]
+    codes = []
+
+    def generate(step):
+        for _ in fleet.steps((step,)):
+            with fleet.phase("rollout"):
+                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
+
+    with rlprof_ray.Fleet(config(steps=[1], roles={"rollout": ROLES["rollout"]})) as fleet:
+        fleet.attach(rollout=[Replica(one, via="actor:engine") for one in servers])
+        generate(1)
+        fleet.session.scribe.flush()
+        argv = ["capture", str(fleet.run_dir), "--role", "rollout", "--tool", "stacks"]
+        asking = threading.Thread(target=lambda: codes.append(main([*argv, "--timeout", "60"])))
+        asking.start()
+        step = 1
+        while asking.is_alive():
+            generate(step := step + 1)
+        asking.join()
+
+    out, err = capsys.readouterr()
+    asked = [one for one in rlprof.read(fleet.run_dir).captures if one.request]
+    assert codes == [0], out + err
+    assert sorted((one.tool, one.target.replica) for one in asked) == [
+        ("mini", 0),
+        ("mini", 1),
+        ("stacks", 0),
+        ("stacks", 1),
+    ]
+
+
+def test_a_tool_that_is_asked_of_an_engine_of_the_driver_is_refused(ray, config):
+    """The driver reaches it by itself: there is no process of the role to record."""
+    from mini_engine import Engine
+
+    roles = {"rollout": ROLES["rollout"]}
+    with Engine(profiler=True) as engine, rlprof_ray.Fleet(config(roles=roles)) as fleet:
+        fleet.attach(rollout=[engine])
+        (answer,) = ask(fleet, role="rollout", tool=("stacks",))
+
+    said = "rollout is recorded by its engine; leave --tool out"
+    assert ("refused", said) == (answer.state, answer.error)
+
+
 def test_a_role_that_is_not_in_the_config_can_be_asked(ray, spawn, config):
     """It is attached, left alone, and recorded on request with the run's tool."""
     actor, critic = spawn(Trainer), spawn(Trainer)

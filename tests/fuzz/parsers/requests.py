@@ -46,14 +46,18 @@ class _Track:
     """Notes what it is asked."""
 
     def __init__(self, rank: int) -> None:
-        self.target, self.ranks, self.link = Target("actor", rank, 2), (rank,), None
+        self.target, self.ranks, self.kinds = Target("actor", rank, 2), (rank,), ("tool",)
         self.asked: list[tuple[Demand, Any]] = []
 
     def too_late(self, at: int) -> str:
         """Refuse one step, as if it was over."""
         return "step 3 is over" if at == 3 else ""
 
-    def ask(self, demand: Demand, uses: Any) -> None:
+    def keys(self, _: Demand) -> list[dict[str, Any]]:
+        """Say whom lines are about."""
+        return [{}]
+
+    def ask(self, demand: Demand, uses: Any, _: Any) -> None:
         """Take a demand."""
         self.asked.append((demand, uses))
 

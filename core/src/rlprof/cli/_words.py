@@ -74,8 +74,14 @@ def answers(run: Run) -> list[str]:
     """Say what became of each request."""
     told = []
     for name, found in groupby(run.answers, key=lambda one: one.id):
-        told += _once((f"{name}, {one.target}", answer(one, run)) for one in found)
+        told += _once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
     return told
+
+
+def _why(one: Answer) -> str:
+    """Say why rlprof itself has asked, where nobody else did."""
+    who, _, why = str(one.asked.get("by", "")).partition(": ")
+    return f" ({why})" if who == "rlprof" and why else ""
 
 
 def answer(one: Answer, run: Run) -> str:

@@ -101,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(recorded.config)  # which `run.json` keeps
     request = _request(args, recorded, config)
     control.check(request, config)
-    meant = _meant(recorded, request)
+    meant = _meant(recorded, request, config)
     if not meant:
-        raise RunError(f"{recorded.path}: {_nobody(recorded, request)}")
+        raise RunError(f"{recorded.path}: {_nobody(recorded, request, config)}")
     control.write(recorded.path, request)
     what = "1 step" if request.next == 1 else f"{request.next} steps"
     print(f"request {request.id}: the next {what} of {request.role}")
@@ -194,26 +194,37 @@ def _options(pairs: list[str], names: list[str], faults: list[str]) -> dict[str,
     return options
 
 
-def _meant(recorded: Run, request: control.Request) -> set[Target]:
-    """Say who is asked: processes, and what was attached to one."""
+def _meant(recorded: Run, request: control.Request, config: Config) -> set[_Who]:
+    """Say who is asked: processes, and what was attached to one; each once, whoever tells of it."""
     live = {process.name for process in recorded.processes if process.state == "running"}
-    found = {
-        one.target
+    found = [
+        one
         for one in recorded.attached
         if one.process in live
         and one.role == request.role
         and any(map(request.includes, one.ranks))
-    }
-    return found | {
-        one.target
+    ]
+    own = config.roles.get(request.role)
+    has_tools = own is None or bool(request.tool or config.tools_of(request.role))
+    held_by = {one.process for one in found} if not has_tools else set()
+    return {_who(one.target) for one in found} | {
+        _who(one.target)
         for one in recorded.processes
-        if one.name in live
+        if one.name in live - held_by  # whose engine answers
         and one.target.role == request.role
         and request.includes(one.target.rank)
     }
 
 
-def _nobody(recorded: Run, request: control.Request) -> str:
+_Who = tuple[str, int, int | None]
+"""A target without what its driver and its own process may know differently."""
+
+
+def _who(target: Target) -> _Who:
+    return target.role, target.rank, target.replica
+
+
+def _nobody(recorded: Run, request: control.Request, config: Config) -> str:
     running = [process for process in recorded.processes if process.state == "running"]
     names = {process.name for process in running}
     live = sorted({
@@ -222,7 +233,10 @@ def _nobody(recorded: Run, request: control.Request) -> str:
     })  # fmt: skip
     shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
     ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
-    return f"nobody to ask for {request.role}, {ranks} (going on: {shown or 'none'})"
+    told = f"nobody to ask for {request.role}, {ranks} (going on: {shown or 'none'})"
+    if request.role in config.roles:
+        told += "; it may not have been started or attached yet"
+    return told
 
 
 def _follow(path: Path, request: control.Request, expected: int, timeout_s: float) -> int:

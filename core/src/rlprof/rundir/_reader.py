@@ -131,7 +131,10 @@ def read(path: str | Path) -> Run:
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
         attached=tuple(one for story in stories.values() for one in story.attached.values()),
         left=left_of(stories.values(), [p.name for p in processes if p.state == "running"]),
-        missing=(*_missing(expected, processes), *_unattached(config, stories.values())),
+        missing=(
+            *_missing(expected, processes, stories.values()),
+            *_unattached(config, stories.values()),
+        ),
         problems=tuple(problems),
     )
 
@@ -180,13 +183,24 @@ def _unattached(config: Mapping[str, Any], stories: Iterable[Story]) -> Iterator
             yield Target(role, replica=0)
 
 
-def _missing(expected: Mapping[str, Any], processes: list[Process]) -> Iterator[Target]:
-    """Compare the ranks each role should have with those that wrote something."""
-    seen = {(p.target.role, p.target.rank) for p in processes}
-    worlds: dict[str, int] = {}
-    for process in processes:
-        size = process.target.world_size
-        worlds[process.target.role] = max(size, worlds.get(process.target.role, 0))
+def _missing(
+    expected: Mapping[str, Any], processes: list[Process], stories: Iterable[Story]
+) -> Iterator[Target]:
+    """Compare the ranks each role should have with those that wrote something, here or elsewhere.
+
+    An actor of a fleet may stand in several roles, and writes as the first of them.
+    """
+    told, worlds = list(stories), dict[str, int]()
+    wrote = [process.target for process in processes]
+    wrote += [target for story in told for target in story.wrote_elsewhere]
+    seen = {(target.role, target.rank) for target in wrote}
+    posts = [post for story in told for post in story.attached.values()]
+    for target in (*wrote, *(post.target for post in posts)):
+        worlds[target.role] = max(target.world_size, worlds.get(target.role, 0))
+    for post in posts:
+        worlds[post.role] = max(worlds.get(post.role, 0), *(rank + 1 for rank in post.ranks), 1)
+        if (post.target.role, post.target.rank) in seen:
+            seen |= {(post.role, rank) for rank in post.ranks}
     for role, ranks in expected.items():
         world = worlds.get(role, 1)
         for rank in range(world) if ranks == "all" else ranks:

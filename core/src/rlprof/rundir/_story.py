@@ -86,6 +86,7 @@ class Story:
         self.missed: list[Missed] = []
         self.offsets: list[Offset] = []
         self.elsewhere: list[Place] = []
+        self.wrote_elsewhere: list[Target] = []
         self.collected: list[Collected] = []
         self.ended = False
         self.dropped = 0
@@ -275,6 +276,9 @@ class Story:
 
     def _on_elsewhere(self, line: dict[str, Any]) -> None:
         self.elsewhere.append(Place.of_line(line))
+        target = _target(line)
+        if target is not None:
+            self.wrote_elsewhere.append(target)
 
     def _on_collected(self, line: dict[str, Any]) -> None:
         self.collected.append(Collected.of_line(line))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from typing import TYPE_CHECKING
 
 from rlprof import control
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Demand
+from rlprof.session._batch import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from rlprof.config import Config
+    from rlprof.config import Config, ToolUse
     from rlprof.session._means import Means
     from rlprof.session._track import Track
 
@@ -28,6 +30,8 @@ class Mailbox:
         self._config = config
         self._tracks = tracks
         self._seen: set[str] = set()
+        self.came: deque[Batch] = deque()
+        """What all its tracks know of, until the next step begins."""
         list(control.waiting(run, self._seen))  # those of before were not meant for this process
 
     def look(self, means: Means) -> None:
@@ -38,44 +42,85 @@ class Mailbox:
             except ConfigError as exc:
                 means.boundary.tell("request", "; ".join(exc.faults))
                 continue
-            self.take(request, means)
+            self.take([request], means)
 
-    def take(self, request: control.Request, means: Means) -> None:
-        """Hand one request to the tracks that are meant."""
-        for track in self._tracks():
-            if track.target.role == request.role and self._is_meant(request, track):
-                self._answer(request, track, means)
+    def take(self, requests: Iterable[control.Request], means: Means) -> None:
+        """Hand requests to the tracks that are meant; all of them begin with the same step."""
+        batch, given = Batch(), list(requests)
+        for request in given:
+            tracks = [track for track in self._tracks() if _is_meant(request, track)]
+            if tracks:
+                self._answer(request, tracks, batch, means)
+        if given:
+            self.came.append(batch)
 
-    def _is_meant(self, request: control.Request, track: Track) -> bool:
-        return any(request.includes(rank) for rank in track.ranks)
-
-    def _answer(self, request: control.Request, track: Track, means: Means) -> None:
-        asked = request.as_data()
-        everyone = track.keys(Demand(request.id, request.next, ranks=request.ranks))
+    def _answer(
+        self, request: control.Request, tracks: Sequence[Track], batch: Batch, means: Means
+    ) -> None:
         try:
             control.check(request, self._config)
             data = control.as_config(request, self._config)
             checked, tools = check_config(data, roles=[request.role])
-            uses = [use for use in tools[request.role] if use.kind in track.kinds]
         except ConfigError as exc:
-            for key in everyone:
-                means.scribe.tell("request", request=asked, **key, error="; ".join(exc.faults))
-            means.boundary.tell(f"request {request.id}", "; ".join(exc.faults))
+            self._tell(request, tracks, "; ".join(exc.faults), means)
             return
-        if not uses:  # the role is recorded through its engines, or by its processes' tools, alone
-            return
+        uses, role = tools[request.role], checked.roles[request.role]
+        demand = Demand(
+            request.id, request.next, checked.mode, role.phases, request.at, request.ranks
+        )
+        chosen = {track: _uses(request, uses, track) for track in tracks}
+        is_served = any(chosen.values())
+        for track, own in chosen.items():
+            if own:
+                self._ask(request, track, demand, own, batch=batch, means=means)
+            elif not is_served or _is_beside(request, track):
+                self._tell(request, [track], _why_not(request, uses, track), means)
+
+    def _ask(
+        self, request: control.Request, track: Track, demand: Demand, uses: Sequence[ToolUse],
+        *, batch: Batch, means: Means,
+    ) -> None:  # fmt: skip
         late = track.too_late(request.at)
-        for key in everyone:
-            means.scribe.tell("request", request=asked, **key, error=late)
         if late:
-            means.boundary.say(f"request {request.id}: {late}", logging.WARNING)
+            self._tell(request, [track], late, means)
             return
-        role = checked.roles[request.role]
+        for key in track.keys(demand):
+            means.scribe.tell("request", request=request.as_data(), **key, error="")
         if not means.scratch.exists():
             means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        track.ask(
-            Demand(request.id, request.next, checked.mode, role.phases, request.at, request.ranks),
-            uses,
-        )
+        track.ask(demand, uses, batch)
         steps = f"the next {request.next} step(s)"
         means.boundary.say(f"request {request.id} of {request.by or os.getuid()}: {steps}")
+
+    @staticmethod
+    def _tell(request: control.Request, tracks: Iterable[Track], error: str, means: Means) -> None:
+        """Refuse, by the name of everyone who was meant."""
+        demand = Demand(request.id, request.next, ranks=request.ranks)
+        for key in [key for track in tracks for key in track.keys(demand)]:
+            means.scribe.tell("request", request=request.as_data(), **key, error=error)
+        means.boundary.say(f"request {request.id}: {error}", logging.WARNING)
+
+
+def _is_meant(request: control.Request, track: Track) -> bool:
+    return track.target.role == request.role and any(map(request.includes, track.ranks))
+
+
+def _is_beside(request: control.Request, track: Track) -> bool:
+    """Whether tools are named for what its engine alone records."""
+    return request.tool is not None and track.kinds == ("engine",)
+
+
+def _uses(request: control.Request, uses: Sequence[ToolUse], track: Track) -> list[ToolUse]:
+    return [] if _is_beside(request, track) else [use for use in uses if use.kind in track.kinds]
+
+
+def _why_not(request: control.Request, uses: Sequence[ToolUse], track: Track) -> str:
+    """Say why nothing would record *track*."""
+    if _is_beside(request, track):
+        return f"{request.role} is recorded by its engine; leave --tool out"
+    if uses:
+        return (
+            f"{request.role} is recorded by its engine, which is not attached to this process; "
+            "for the process itself, name a tool: --tool torch"
+        )
+    return f"{request.role} has no tool; name one: --tool torch"

@@ -10,6 +10,7 @@ import itertools
 import logging
 import threading
 import time
+from collections import deque
 from contextlib import ExitStack
 from functools import partial
 from operator import index
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config, ToolUse
+    from rlprof.session._batch import Batch
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._scribe import Scribe
@@ -71,12 +73,14 @@ class Session:
         """Tracks that have still to end, once the session is closed."""
         self._has_misstepped = False
         self._mailbox: Mailbox | None = None
+        self._came: deque[Batch] = deque()
         self.means = means(self._tick)
         self._slow: SlowSteps | None = None
         if listens and config.slow_step is not None:
             self._slow = SlowSteps(config.slow_step)
         if listens:
             self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
+            self._came = self._mailbox.came
 
     @property
     def scribe(self) -> Scribe:
@@ -128,6 +132,8 @@ class Session:
         self.step_id = next(self.ids)  # first: who reads the step on another thread reads it, too
         self.current_step = step
         self._occurrences = {}
+        while self._came:  # before the first track: what comes now is for the next step
+            self._came.popleft().is_out = True
         for track in self._tracks:
             track.begin_step(step)
         self._step_ns = time.monotonic_ns()
@@ -334,8 +340,7 @@ class Session:
             watch()
         if self._mailbox is not None and not self._is_closed:
             if self._slow is not None:
-                for request in self._slow.requests(self._config):
-                    self._mailbox.take(request, self.means)
+                self._mailbox.take(self._slow.requests(self._config), self.means)
             self._mailbox.look(self.means)
 
     # How it is made, and unmade in a forked child

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.schedule import Demand
+from rlprof.session._batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from rlprof.session._scope import Scope
     from rlprof.session._window import OpenWindow
     from rlprof.types import Target, Window
+
+_OUT = Batch(is_out=True)
+"""Of a demand that no other track has."""
 
 
 class Track:
@@ -61,7 +65,7 @@ class Track:
         self._served: dict[str, list[int]] = {}
         self._used: set[str] = set()
         self._captured_step: int | None = None
-        self._came: deque[Demand] = deque()
+        self._came: deque[tuple[Demand, Batch]] = deque()
         """Demands from another thread, until the next step begins."""
         self.first_step: int | None = None
         self.last_step: int | None = None
@@ -78,10 +82,10 @@ class Track:
         self._uses = uses
         self._instruments.take(uses)
 
-    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
-        """Take a demand, from whatever thread; its first step is one that begins after this."""
+    def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch = _OUT) -> None:
+        """Take a demand, from whatever thread; its first step begins after this, and its batch."""
         self._asked[demand.id] = uses
-        self._came.append(demand)
+        self._came.append((demand, batch))
 
     def too_late(self, first: int) -> str:
         """Say why nothing can begin with step *first* (0: any) any more; empty if it can."""
@@ -95,7 +99,7 @@ class Track:
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that have steps to get."""
-        return (*self.agenda.waiting, *self._came)
+        return (*self.agenda.waiting, *(demand for demand, _ in tuple(self._came)))
 
     @property
     def is_recording(self) -> bool:
@@ -144,8 +148,8 @@ class Track:
 
     def _take_demands(self) -> None:
         """Take what has come in; what it begins with may have begun before: other ranks have it."""
-        while self._came:
-            demand = self._came.popleft()
+        while self._came and self._came[0][1].is_out:
+            demand, _ = self._came.popleft()
             late = self.too_late(demand.first)
             if late:
                 self._tell_served(demand, error=late)
