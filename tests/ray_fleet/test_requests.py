@@ -108,7 +108,7 @@ def test_the_command_follows_a_fleet(ray, spawn, config, capsys):
     with rlprof_ray.Fleet(config(steps="none")) as fleet:
         fleet.attach(actor=actors)
         fleet.session.scribe.flush()
-        argv = ["capture", str(fleet.run_dir), "--role", "actor", "--timeout", "60"]
+        argv = ["capture", str(fleet.run_dir), "--timeout", "60"]  # it has one role
         asking = threading.Thread(target=lambda: codes.append(main(argv)))
         asking.start()
         step = 0

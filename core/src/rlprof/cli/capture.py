@@ -15,6 +15,7 @@ from rlprof.cli._live import the_live_run
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
 from rlprof.errors import ConfigError, RunError, shown
+from rlprof.fleets import DRIVER
 from rlprof.rundir import read
 from rlprof.schedule import LAST_STEP
 
@@ -153,7 +154,12 @@ def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control
 
 
 def _only_role(recorded: Run) -> str:
-    roles = sorted({p.target.role for p in recorded.processes if p.state == "running"})
+    live = {p.name for p in recorded.processes if p.state == "running"}
+    found = {p.target.role for p in recorded.processes if p.name in live}
+    found |= {one.role for one in recorded.attached if one.process in live}
+    if DRIVER not in recorded.config.get("roles", ()):  # it opens the windows of others
+        found -= {DRIVER}
+    roles = sorted(found)
     if len(roles) != 1:
         there = ", ".join(roles) or "none"
         raise RunError(f"{recorded.path}: say which role to record with --role (there: {there})")

@@ -35,6 +35,9 @@ SALVAGED = "+"
 """Begins the name of a manifest file that tells of other processes; no role's name does."""
 
 
+_MOST_RANKS = 100_000
+"""No run has more of a role; a line of a manifest may say anything."""
+
 _NO_TIME_NS = 10**19
 """From here on, the year 2286, no clock is meant."""
 
@@ -202,7 +205,7 @@ def _missing(
         if (post.target.role, post.target.rank) in seen:
             seen |= {(post.role, rank) for rank in post.ranks}
     for role, ranks in expected.items():
-        world = worlds.get(role, 1)
+        world = min(worlds.get(role, 1), _MOST_RANKS)
         for rank in range(world) if ranks == "all" else ranks:
             if (role, rank) not in seen:
                 yield Target(role, rank, max(world, rank + 1))

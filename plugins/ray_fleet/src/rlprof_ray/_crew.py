@@ -248,6 +248,8 @@ class Crew:
         except Exception as exc:  # what came of it there, or on the way; the others go on
             cause = getattr(exc, "cause", None) or exc
             words = " ".join(f"{type(cause).__name__}: {cause}".split())
+            if isinstance(cause, ray.exceptions.RayError):
+                words = in_short(cause)
             self.miss(member, ask.window, ask.what, words[:500])
             return
         if answer.place is not None:
@@ -259,7 +261,7 @@ class Crew:
             self.enter([member])
         if answer.spent is not None:
             more = answer.spent - member.spent
-            self.means.scribe.budget.hear(more if more > 0 else answer.spent)
+            self.means.scribe.budget.hear(more if more >= 0 else answer.spent)  # else it is new
             member.spent = answer.spent
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
