@@ -270,10 +270,10 @@ def test_a_process_without_its_engine_refuses(given):
 
     run = rlprof.read(prof.run_dir)
     assert "recorded by its engine, which is not attached to this process" in before.error
-    assert [(str(one.target), one.state) for one in run.answers] == [
+    assert {(str(one.target), one.state) for one in run.answers} == {
         ("rollout 0/1", "refused"),
         ("rollout replica 0", "served"),
-    ]
+    }
 
 
 def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):

@@ -11,6 +11,7 @@ import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
 from rlprof_ray import Replica
+from tests.fakes import engines
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.test_replicas import ROLES, Server
@@ -134,6 +135,22 @@ def test_an_engine_of_an_event_loop_is_asked_on_it(ray, spawn, config, via):
     run = rlprof.read(fleet.run_dir)
     assert rows(fleet) == [f"2/rollout rollout replica {number} whole" for number in (0, 1)]
     assert {(one.target.rank, one.target.world_size) for one in run.captures} == {(0, 2), (1, 2)}
+
+
+def test_an_engine_is_reached_at_its_address(ray, config):
+    """Its plugin is given the address as it is, and called in the driver."""
+    engines.register()
+    roles = {"rollout": {"ranks": "all", "engine": "motor", "phases": ["rollout"]}}
+    address = {"name": "http://127.0.0.1:8000"}
+
+    with rlprof_ray.Fleet(config(steps=[2], roles=roles)) as fleet:
+        fleet.attach(rollout=[Replica(address, via="url", coordinates={"tp": 2})])
+        train(ray, fleet, [])
+
+    (capture,) = rlprof.read(fleet.run_dir).captures
+    (artifact,) = capture.artifacts
+    assert (str(capture.target), capture.target.world_size) == ("rollout replica 0", 2)
+    assert (fleet.run_dir / artifact.path).read_text() == f"{address['name']} 2/rollout"
 
 
 def test_a_role_that_is_not_in_the_config_is_named_once_at_launch(config, caplog):
