@@ -13,14 +13,17 @@ pytestmark = pytest.mark.slow
 
 CONFIG = "run_dir: {home}/runs\ntool: {tool}\nsteps: [1]\nroles: {{actor: {{}}}}\n"
 FOLDERS = sorted(file.parent.name for file in ROOT.glob("plugins/*/pyproject.toml"))
+GROUPS = [f'entry-points."rlprof.{group}"' for group in ("tools", "engines", "exporters")]
 OFFERING = [
     folder
     for folder in FOLDERS
-    if "entry-points" in (ROOT / "plugins" / folder / "pyproject.toml").read_text()
+    if any(group in (ROOT / "plugins" / folder / "pyproject.toml").read_text() for group in GROUPS)
 ]
 """Those that a config names; a fleet is what a driver imports."""
-LONG = "not hundreds_of_windows and not bit_equal and not exit_codes and not raylets"
+LONG = "not hundreds_of_windows and not bit_equal and not exit_codes"
 """Minutes of windows and programs, which the suite runs anyway; packaging changes nothing there."""
+ENOUGH = {"ray_fleet": ("test_fleet.py", "test_replicas.py")}
+"""Of the tests that take minutes altogether: all modules of the plugin are imported by these."""
 WHERE = """
 from pathlib import Path
 import rlprof
@@ -65,7 +68,7 @@ def test_a_plugin_passes_its_tests_installed_with_core_alone(folder, built, envi
     said = made.run(
         made.python, "-m", "pytest", "-p", "where_rlprof_is", "-p", "no:cacheprovider",
         "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-k", LONG,
-        str(ROOT / "tests" / folder),
+        *(str(ROOT / "tests" / folder / name) for name in ENOUGH.get(folder, ("",))),
     )  # fmt: skip
 
     assert f"rlprof from {made.path}" in said
