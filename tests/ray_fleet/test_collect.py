@@ -255,7 +255,8 @@ def test_an_agent_that_ends_in_the_middle_is_replaced(bring, home, far, monkeypa
     outcome = bring()
 
     asked = [int(line) for line in (far.parent / "asked").read_text().splitlines()]
-    assert (outcome.error, before) == ("", (home / TRACE).read_bytes())
+    assert outcome.error == ""
+    assert before == (home / TRACE).read_bytes()
     assert asked.count(0) == 1
     assert set(range(0, LARGE, PIECE * PIECES)) == set(asked)
 
