@@ -78,7 +78,7 @@ def test_every_chosen_window_is_whole(demo):
     assert (run.skipped, run.missing, run.problems) == ((), (), ())
     assert {str(process.target): process.state for process in run.processes} == {
         "driver 0/1": "ended", "actor 0/2": "ended", "actor 1/2": "ended", "agent 0/1": "ended",
-        "rollout 0/2": "ended", "rollout 1/2": "ended",
+        "rollout replica 0": "ended", "rollout replica 1": "ended",
     }  # fmt: skip
     for capture in run.captures:
         (artifact,) = capture.artifacts
