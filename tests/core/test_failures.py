@@ -6,6 +6,7 @@ import logging
 import signal
 import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -60,6 +61,21 @@ def test_strict_passes_the_failure_on(config, hook):
 
     prof.close()
     assert any("went wrong" in note for c in captures(prof).values() for note in c.notes)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_fails_as_the_last_step_ends_keeps_nothing_open(config, monkeypatch, strict):
+    """A fault of our own there is told, or raised with strict: true; close does all the rest."""
+    prof = rlprof.open(config(mode="continuous", strict=strict))
+    prof.step(1)
+    monkeypatch.setattr(prof, "_say_shortfall", lambda: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError) if strict else nullcontext():
+        prof.close()
+
+    run = rlprof.read(prof.run_dir)
+    assert [c.state for c in run.captures] == ["whole"]
+    assert [p.state for p in run.processes] == ["ended"]
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -208,13 +208,11 @@ class Session:
         """End step and window, wait for exports, write what is left; any number of times."""
         if self._is_forgotten:
             return
-        try:
+        with ExitStack() as stack:  # each of them, whatever strict lets the one before raise
+            stack.callback(self._close_files)
+            stack.callback(self._retire)
             if not self._is_closed:
                 self._end()
-            self._retire()
-        finally:
-            if not self._unretired:  # else a signal has cut this short, and the next call goes on
-                self.scribe.close()
 
     def _end(self) -> None:
         self._is_closed = True
@@ -237,6 +235,10 @@ class Session:
             self._unretired.remove(track)
             raise
         self._unretired.remove(track)
+
+    def _close_files(self) -> None:
+        if not self._unretired:  # else a signal has cut this short, and the next call goes on
+            self.scribe.close()
 
     def __enter__(self) -> Session:
         return self
