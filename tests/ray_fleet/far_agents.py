@@ -16,11 +16,12 @@ class Dying(Agent):
     def read(self, folder, path, offset):
         near = Path(folder).parent
         died, asked = near / "died", near / "asked"
-        if path == TRACE and not died.exists() and offset and len(asked.read_text()) > 3:
-            died.touch()
-            os._exit(1)
         if path == TRACE:
-            with (near / "asked").open("a") as file:
+            with asked.open("a+") as file:  # reads run in threads: any of them may be the first
+                file.seek(0)
+                if offset and not died.exists() and len(file.readlines()) > 1:
+                    died.touch()
+                    os._exit(1)
                 file.write(f"{offset}\n")
         return super().read(folder, path, offset)
 

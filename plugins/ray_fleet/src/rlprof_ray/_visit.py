@@ -24,8 +24,8 @@ _ANSWER_S = 60.0
 """An agent that does not answer for so long is given up."""
 _IN_FLIGHT = 2
 """Reads that are on their way; each is PIECES x PIECE, and that is all that memory holds."""
-_TRIES = 3
-_AGENTS = 4
+_TRIES = 2
+_AGENTS = 3
 """How often an agent is made on one node."""
 
 
