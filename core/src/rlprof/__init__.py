@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rlprof.session._follow import Follower, Leader
     from rlprof.session._off import Off
     from rlprof.session._open import follow, launch, open  # noqa: A004 -- rlprof.open, as one says it
+    from rlprof.session._orders import Order
     from rlprof.session._session import Session
     from rlprof.session._spans import span, trajectory
     from rlprof.types import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         Recording,
         Target,
         Window,
+        Workers,
         safe_name,
     )
 
@@ -62,10 +64,12 @@ _HOMES = {
     "session._follow": ("Follower", "Leader"),
     "session._off": ("Off",),
     "session._open": ("follow", "launch", "open"),
+    "session._orders": ("Order",),
     "session._session": ("Session",),
     "session._spans": ("span", "trajectory"),
     "types": (
-        "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "safe_name",
+        "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "Workers",
+        "safe_name",
     ),
 }  # fmt: skip
 
@@ -84,6 +88,7 @@ __all__ = [
     "Launch",
     "Leader",
     "Off",
+    "Order",
     "PluginError",
     "Recording",
     "RlprofError",
@@ -92,6 +97,7 @@ __all__ = [
     "Session",
     "Target",
     "Window",
+    "Workers",
     "annotate",
     "follow",
     "hookimpl",

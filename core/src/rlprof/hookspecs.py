@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof.rundir import Run
-    from rlprof.types import Artifact, Capture, Launch, Place, Recording, Target, Window
+    from rlprof.types import Artifact, Capture, Launch, Place, Recording, Target, Window, Workers
 
 hookspec = pluggy.HookspecMarker("rlprof")
 hookimpl = pluggy.HookimplMarker("rlprof")
@@ -146,13 +146,23 @@ class Engine:
     these are awaited on the loop given to `attach`, or on one of their own. An engine that is gone
     is a `CaptureError`, raised in time: core stops waiting at the limits, and then does not use the
     plugin again.
+
+    Its class may declare, beside its hooks, `Options` and `lighter` as a `Tool` may, and
+
+    `drives`
+        True: the tools of its role record inside the engine's own processes. Core checks their
+        options and merges their Launches into the engine's; the plugin carries orders to those
+        processes, which `workers` writes for it (`rlprof.Order` reads and obeys them there).
     """
 
     @hookspec(firstresult=True)
-    def configure(self, place: Place, target: Target, options: Any, handle: Any) -> Launch | None:
+    def configure(
+        self, place: Place, target: Target, options: Any, handle: Any, workers: Workers
+    ) -> Launch | None:
         """Check *options*; at launch return the engine arguments the engine must be born with.
 
-        In the process see that it was born so: raise `CaptureError` if it has no profiler.
+        In the process see that it was born so: raise `CaptureError` if it has no profiler. At
+        launch *handle* is None, and *workers* has only `tools`.
 
             @hookimpl
             def configure(self, place):
@@ -160,7 +170,9 @@ class Engine:
         """
 
     @hookspec(firstresult=True)
-    def start(self, window: Window, target: Target, folder: Path, handle: Any) -> Recording | None:
+    def start(
+        self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
+    ) -> Recording | None:
         """Ask the engine to begin recording; return when it has answered.
 
         *folder* lies on the host of the caller: an engine elsewhere writes where it can, and
@@ -172,7 +184,7 @@ class Engine:
         """
 
     @hookspec(firstresult=True)
-    def stop(self, window: Window, folder: Path, handle: Any) -> None:
+    def stop(self, window: Window, folder: Path, handle: Any, workers: Workers) -> None:
         """Ask the engine to stop; "not in progress" is success.
 
         What the engine records for somebody else is left alone.

@@ -47,7 +47,10 @@ def _with_checksum(name: str) -> str:
 
 @attrs.frozen
 class Target:
-    """One thing that can be recorded: a process (role and rank) or an engine (role and replica)."""
+    """One thing that can be recorded.
+
+    A process (role and rank), an engine (role and replica), or a worker of an engine.
+    """
 
     role: str
     rank: int = 0
@@ -55,10 +58,13 @@ class Target:
     replica: int | None = None
     coordinates: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     """Where the rank stands in the parallel layout, as far as known: `{"tp": 0, "pp": 1}`."""
+    worker: int | None = None
+    """Which of the replica's own processes, if it is one that records itself."""
 
     def __str__(self) -> str:
         if self.replica is not None:
-            return f"{self.role} replica {self.replica}"
+            worker = "" if self.worker is None else f" worker {self.worker}"
+            return f"{self.role} replica {self.replica}{worker}"
         return f"{self.role} {self.rank}/{self.world_size}"
 
     @property
@@ -156,6 +162,8 @@ class Capture:
         rank = f"rank{target.rank}-of-{target.world_size}"
         if target.replica is not None:
             rank = f"replica{target.replica}"
+        if target.worker is not None:
+            rank += f"_rank{target.rank}-of-{target.world_size}"
         coordinates = [f"{safe_name(key)}{value}" for key, value in target.coordinates.items()]
         steps = f"step{self.window.steps}"
         parts = [safe_name(target.role), rank, *coordinates, steps, self.window.part]
@@ -179,6 +187,42 @@ class Artifact:
     """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
     size: int = 0
     sha256: str = ""
+
+
+@attrs.frozen(eq=False)
+class Workers:
+    """An engine's own processes, for its plugin: what records them, and what to tell them.
+
+    Orders are text for the plugin to carry there; `rlprof.Order` reads them. Before the engine
+    exists there are tools alone.
+    """
+
+    tools: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    """The tools that record them, with the options asked."""
+    ranks: tuple[int, ...] = ()
+    """The global ranks the engine holds, in the order of its workers; none: nobody has said."""
+    chosen: tuple[int, ...] = ()
+    """Those of them that the config chooses."""
+    given: Mapping[str, Any] = attrs.field(factory=dict)
+    """What every order says."""
+
+    def prepare(self) -> str:
+        """Write the order to open their sessions and let the tools warm up."""
+        return self._order("prepare")
+
+    def begin(self, window: Window) -> str:
+        """Write the order to open *window*."""
+        return self._order("begin", window=attrs.asdict(window))
+
+    def end(self, window: Window, reason: str = "end") -> str:
+        """Write the order to close it."""
+        return self._order("end", window=attrs.asdict(window), reason=reason)
+
+    def _order(self, verb: str, **said: Any) -> str:
+        import json
+
+        told = {**self.given, "ranks": self.ranks, "chosen": self.chosen, "verb": verb}
+        return json.dumps(told | said)
 
 
 class Recording(Protocol):

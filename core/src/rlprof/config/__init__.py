@@ -57,27 +57,29 @@ def check_config(
     config: Mapping[str, Any] | str | os.PathLike[str] | Config,
     *,
     roles: Iterable[str] | None = None,
+    rank: int = 0,
 ) -> tuple[Config, dict[str, tuple[ToolUse, ...]]]:
     """Check *config* and the plugins that *roles* use (None: all roles), in one error.
 
-    A process names its own role, for it needs only the plugins of that one.
+    A process names its own role, for it needs only the plugins of that one. *rank* is the one that
+    is to be launched.
     """
     if isinstance(config, Config):
-        return config, choose_tools(config, roles) if config.enabled else {}
+        return config, choose_tools(config, roles, rank) if config.enabled else {}
     source = read_source(config)
     faults = Faults()
     value = _structured(source, faults)
-    tools = {} if value is BAD or not value.enabled else use_tools(value, roles, faults)
+    tools = {} if value is BAD or not value.enabled else use_tools(value, roles, faults, rank)
     raise_faults(faults, source)
     return value, tools
 
 
 def choose_tools(
-    config: Config, roles: Iterable[str] | None = None
+    config: Config, roles: Iterable[str] | None = None, rank: int = 0
 ) -> dict[str, tuple[ToolUse, ...]]:
     """Load and check the plugins of a config that was loaded before."""
     faults = Faults()
-    tools = use_tools(config, roles, faults)
+    tools = use_tools(config, roles, faults, rank)
     raise_faults(faults, Source(None))
     return tools
 
@@ -120,8 +122,16 @@ def _explain_options(data: Mapping[str, Any], config: Config, faults: Faults) ->
                 faults.found[join(here, option)] = [message]
 
 
-def _tools_of(config: Config) -> set[str]:
-    return {name for role in config.roles for name in config.tools_of(role)}
+def _tools_of(config: Config, *roles: str) -> set[str]:
+    """Name the tools that *roles* (none: all) have, or that an engine of theirs may drive."""
+    return {
+        name
+        for role in roles or config.roles
+        for name in (
+            *config.tools_of(role),
+            *(config.tools_inside(role) if config.roles[role].engine else ()),
+        )
+    }
 
 
 def _check(config: Config, faults: Faults) -> None:
@@ -152,7 +162,7 @@ def _check(config: Config, faults: Faults) -> None:
             )
         if tool_is_bad:
             continue
-        used = {*config.tools_of(name), *([role.engine] if role.engine else [])}
+        used = {*_tools_of(config, name), *([role.engine] if role.engine else [])}
         for unused in sorted(role.options.keys() - used):
             there = one_line(", ".join(join("", name) for name in sorted(used))) or "none"
             faults.add(

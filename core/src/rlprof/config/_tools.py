@@ -13,12 +13,15 @@ import attrs
 from rlprof import plugins
 from rlprof.config._structure import BAD, Faults, join, structure
 from rlprof.errors import PluginError, RlprofError, one_line, shown
-from rlprof.types import Launch, Target
+from rlprof.types import Launch, Target, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlprof.config._values import Config, Role
+
+
+_Loaded = tuple[plugins.Kind, str, type[Any]]
 
 
 @attrs.frozen
@@ -40,39 +43,49 @@ class ToolUse:
     claims: Mapping[str, str]
     launch: Launch
     """What a process with this tool must be born with."""
+    inside: tuple[ToolUse, ...] = ()
+    """Of an engine: the tools that record its own processes."""
 
 
 def use_tools(
-    config: Config, roles: Iterable[str] | None, faults: Faults
+    config: Config, roles: Iterable[str] | None, faults: Faults, rank: int = 0
 ) -> dict[str, tuple[ToolUse, ...]]:
-    """Load what *roles* use (None: all) and add all that is wrong to *faults*.
+    """Load what *rank* of *roles* (None: all) uses and add all that is wrong to *faults*.
 
     The tools of a role come in the order of the config, its engine last.
     """
     names = config.roles if roles is None else [role for role in roles if role in config.roles]
     before = Faults(dict(faults.found))
-    return {role: _of_role(config, role, faults, before) for role in names}
+    return {role: _of_role(config, Target(role, rank, rank + 1), faults, before) for role in names}
 
 
-def _of_role(config: Config, role: str, faults: Faults, before: Faults) -> tuple[ToolUse, ...]:
+def _of_role(config: Config, target: Target, faults: Faults, before: Faults) -> tuple[ToolUse, ...]:
+    role = target.role
     here = join("roles", role)
     own = config.roles[role]
-    wanted: list[tuple[plugins.Kind, str]] = [("tool", name) for name in config.tools_of(role)]
-    if own.engine is not None:
-        wanted.append(("engine", own.engine))
-    found = {(kind, name): _load(kind, name, own, here, faults) for kind, name in wanted}
-    loaded = {key: plugin for key, plugin in found.items() if plugin is not None}
-    _compare_claims({name: p for (kind, name), p in loaded.items() if kind == "tool"}, here, faults)
-    uses = []
-    for (kind, name), plugin in loaded.items():
-        use = _use(config, role, (kind, name, plugin), faults, before)
+    engine = None if own.engine is None else _load("engine", own.engine, own, here, faults)
+    drives = bool(getattr(engine, "drives", False))
+    names = config.tools_inside(role) if drives else config.tools_of(role)
+    found = {name: _load("tool", name, own, here, faults) for name in names}
+    loaded = {name: plugin for name, plugin in found.items() if plugin is not None}
+    _compare_claims(loaded, here, faults)
+    wanted: list[_Loaded] = [("tool", name, plugin) for name, plugin in loaded.items()]
+    if own.engine is not None and engine is not None:
+        wanted.append(("engine", own.engine, engine))
+    uses: list[ToolUse] = []
+    for one in wanted:
+        workers = Workers({use.name: use.asked for use in uses} if drives else {})
+        use = _use(config, target, one, faults, before, workers=workers)
         if use is not None:
             uses.append(use)
     try:
-        merge_launches({use.name: use.launch for use in uses})
+        whole = merge_launches({use.name: use.launch for use in uses})
     except ValueError as exc:
         faults.add(here, str(exc))
-    return tuple(uses)
+        return tuple(uses)
+    if drives and uses and uses[-1].kind == "engine":
+        return (attrs.evolve(uses[-1], launch=whole, inside=tuple(uses[:-1])),)
+    return () if drives else tuple(uses)
 
 
 def _load(kind: plugins.Kind, name: str, own: Role, here: str, faults: Faults) -> type[Any] | None:
@@ -106,13 +119,16 @@ def _places(role: str, kind: plugins.Kind) -> tuple[str, str]:
 
 def _use(
     config: Config,
-    role: str,
-    loaded: tuple[plugins.Kind, str, type[Any]],
+    target: Target,
+    loaded: _Loaded,
     faults: Faults,
     before: Faults,
+    *,
+    workers: Workers,
 ) -> ToolUse | None:
     """Structure the options of one plugin for one role, and ask what it needs from birth."""
     kind, name, plugin = loaded
+    role = target.role
     general = (config.tools if kind == "tool" else config.engines).get(name, {})
     special = config.roles[role].options.get(name, {})
     asked = {**general, **special}
@@ -125,7 +141,8 @@ def _use(
     own = Faults()
     options = options_of(plugin, asked, own)
     bad = own or options is BAD
-    launch = Launch() if bad else _launch(kind, plugin, Target(role), options, own)
+    given = {"handle": None, "workers": workers} if kind == "engine" else {}
+    launch = Launch() if bad else _launch(kind, plugin, target, options, own, given=given)
     for path, messages in own.found.items():
         is_special = _is_of(path, special) or (special and not _is_of(path, general))
         base = here if is_special else everywhere
@@ -159,13 +176,18 @@ def _is_of(path: str, options: Mapping[str, Any]) -> bool:
 
 
 def _launch(
-    kind: plugins.Kind, plugin: type[Any], target: Target, options: Any, faults: Faults
+    kind: plugins.Kind,
+    plugin: type[Any],
+    target: Target,
+    options: Any,
+    faults: Faults,
+    *,
+    given: Mapping[str, Any],
 ) -> Launch:
     """Ask the plugin what it needs from birth; what it refuses is a fault of the config."""
-    handle = {"handle": None} if kind == "engine" else {}
     try:
         hook = plugins.hooks(kind, plugin())
-        launch = hook.configure(place="launch", target=target, options=options, **handle)
+        launch = hook.configure(place="launch", target=target, options=options, **given)
     except RlprofError as exc:
         faults.add("", one_line(exc, longest=500))
     except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on

@@ -301,13 +301,13 @@ def _target(line: Mapping[str, Any]) -> Target | None:
     if line.get("target") is None:
         return None
     target = known(Target, line["target"])
-    replica = None if target.replica is None else int(target.replica)
     return attrs.evolve(
         target,
         role=str(target.role),
         rank=int(target.rank),
         world_size=int(target.world_size),
-        replica=replica,
+        replica=None if target.replica is None else int(target.replica),
+        worker=None if target.worker is None else int(target.worker),
     )
 
 

@@ -22,6 +22,7 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._budget import Budget
+from rlprof.session._follow import Leader
 from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link
 from rlprof.session._means import Means
@@ -30,7 +31,7 @@ from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
 from rlprof.session._worker import Overrun, Worker
-from rlprof.types import Target, safe_name
+from rlprof.types import Target, Workers, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -62,7 +63,9 @@ class Followed:
     run: Path
     any_thread: bool
     replica: int | None = None
-    """The rollout replica that the process holds."""
+    """The rollout replica that the process holds, or is a worker of."""
+    worker: int | None = None
+    """Which one; such a session may stand beside another in one process, as the engine does."""
 
 
 def begin(
@@ -85,7 +88,7 @@ def begin(
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
     if followed is not None:
-        target = attrs.evolve(target, replica=followed.replica)
+        target = attrs.evolve(target, replica=followed.replica, worker=followed.worker)
     chosen = checked.roles[role].ranks if role in checked.roles else None
     beyond = [number for number in chosen or () if number >= target.world_size]
     if beyond:
@@ -100,7 +103,7 @@ def begin(
     uses = tools.get(role, ())
     is_mine = _opening.acquire(blocking=False)
     try:
-        if not is_mine or _current.session is not None:
+        if not is_mine or (_current.session is not None and target.worker is None):
             raise RlprofError(
                 "rlprof.open: a session is open in this process; close it first (a process has one)"
             )
@@ -169,6 +172,8 @@ def _open(
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
     run = _joined(config, target, header, None if followed is None else followed.run)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
+    if target.worker is not None:  # whose process may have a session of its own
+        name += f"-worker{target.worker}of{target.replica}"
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
     limits = config.limits
@@ -206,7 +211,8 @@ def _open(
             session.close()
             raise
     _at_exit(session)
-    _current.session = session
+    if _current.session is None:
+        _current.session = session
     boundary.say(f"writes to {run.path}")
     return session
 
@@ -265,6 +271,7 @@ def engine_track(
         raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
     uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
     held = (replica,) if ranks is None else tuple(ranks)
+    given = () if ranks is None else held
     if not held or any(type(rank) is not int or rank < 0 for rank in held):
         raise ConfigError([f"attach: ranks: expected the global ranks it holds, got {shown(held)}"])
     target = means.target
@@ -274,10 +281,33 @@ def engine_track(
         target = Target(role, held[0], world, replica=replica, coordinates=held_by)
     is_chosen = any(own.includes(rank) for rank in held)
     schedule = config.schedule(role) if is_chosen else Schedule()
-    link = Link(handle, loop)
+    link = Link(handle, loop, _workers(config, uses, means, target, given))
     instruments = Instruments(target, means, took_s, link)
     track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
     return track, uses if schedule.steps else []
+
+
+def _workers(
+    config: Config,
+    uses: Iterable[ToolUse],
+    means: Means,
+    target: Target,
+    ranks: tuple[int, ...],
+) -> Workers:
+    """Describe the engine's own processes to its plugin."""
+    role = target.role
+    tools = {use.name: use.asked for engine in uses for use in engine.inside}
+    chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
+    manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
+    given = {
+        "run": str(means.run.path),
+        "config": config.inside(role, tools),
+        "role": role,
+        "replica": target.replica or 0,
+        "world_size": target.world_size,
+        "leader": attrs.asdict(Leader(means.here, str(manifest))),
+    }
+    return Workers(tools, ranks, chosen, given)
 
 
 def _forget() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.errors import CaptureError
+
+if TYPE_CHECKING:
+    from rlprof.types import Workers
 
 
 @attrs.frozen(eq=False)
@@ -18,6 +21,8 @@ class Link:
 
     handle: Any
     loop: asyncio.AbstractEventLoop | None = None
+    workers: Workers | None = None
+    """What its plugin can have the engine's own processes told."""
 
     def check(self) -> None:
         """Refuse to wait, on the thread of the engine's loop, for what that loop should do."""
@@ -36,6 +41,15 @@ class Link:
         if self.loop is None:
             return asyncio.run(_awaited(result))
         return asyncio.run_coroutine_threadsafe(_awaited(result), self.loop).result()
+
+
+def is_on_a_loop() -> bool:
+    """Whether an event loop runs on this thread, and so must not wait for what it should do."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _awaited(promise: Any) -> Any:

@@ -53,15 +53,17 @@ def follow(
     world_size: int,
     coordinates: Mapping[str, int] | None = None,
     replica: int | None = None,
+    worker: int | None = None,
     leader: Leader | None = None,
     any_thread: bool = False,
 ) -> Follower:
     """Open the session of a process whose windows somebody else opens: a fleet's driver.
 
     It joins the run folder *run*, records what the config chooses of *role* and *rank*, and
-    waits to be told. *replica* is the rollout replica it holds, if it does. Once *leader*, who
-    tells it, has ended, it closes what is open by itself. *any_thread*: it is told on a thread
-    beside those that work, so that a tool which records the thread it is started on is refused.
+    waits to be told. *replica* is the rollout replica it holds, if it does, or is the *worker* of,
+    by its number there. Once *leader*, who tells it, has ended, it closes what is open by itself.
+    *any_thread*: it is told on a thread beside those that work, so that a tool which records the
+    thread it is started on is refused.
     """
     from pathlib import Path
 
@@ -71,7 +73,7 @@ def follow(
     config = _given(config)
     if config is None:
         return Follower(Off(), leader)
-    followed = Followed(Path(run).absolute(), any_thread, replica)
+    followed = Followed(Path(run).absolute(), any_thread, replica, worker)
     session = begin(config, role, rank, world_size, coordinates, followed=followed)
     return Follower(session, leader)
 
@@ -88,7 +90,7 @@ def launch(config: Given = None, *, role: str, rank: int = 0) -> Launch:
     config = _given(config)
     if config is None:
         return Launch()
-    checked, uses = check_config(config, roles=[role])
+    checked, uses = check_config(config, roles=[role], rank=rank)
     if not checked.enabled or role not in checked.roles or not checked.roles[role].includes(rank):
         return Launch()
     return merge_launches({use.name: use.launch for use in uses[role]})

@@ -61,7 +61,9 @@ class Recorder:
         self._target = target
         self._means = means
         self._link = link
-        self._given: dict[str, Any] = {} if link is None else {"handle": link.handle}
+        self._given: dict[str, Any] = {}
+        if link is not None:
+            self._given = {"handle": link.handle, "workers": link.workers}
         self._caller = Caller(name, means.limits, means.boundary, link)
         self._instances: list[_Instance] = []
         self._job: Job | None = None

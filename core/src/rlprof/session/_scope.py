@@ -49,6 +49,12 @@ class Scope:
         self.is_open = False
 
     def __enter__(self) -> Self:
+        self._prepare()
+        if self.is_phase:
+            self.session.enter_phase(self)
+        return self._begin()
+
+    def _prepare(self) -> None:
         session = self.session
         self.thread = threading.get_ident()
         above = around.get()
@@ -63,8 +69,8 @@ class Scope:
                 self.common = above.common
         elif self.step is not None:  # now: when it ends, it may be another step's turn
             self.parent = session.step_id
-        if self.is_phase:
-            session.enter_phase(self)
+
+    def _begin(self) -> Self:
         self.is_open = True
         if not self.detached:
             around.set(self)
@@ -72,21 +78,29 @@ class Scope:
         return self
 
     def __exit__(self, kind: object, exc: object, trace: object) -> None:
+        if self._end(kind):
+            self.session.leave(self)
+
+    def _end(self, kind: object) -> bool:
         if not self.is_open:  # left twice, or never entered
-            return
+            return False
         self.end_ns = time.monotonic_ns()
         self.is_open = False
         if around.get() is self:
             around.set(self.above)
         if kind is not None:
             self.note("error", getattr(kind, "__name__", "?"))
-        self.session.leave(self)
+        return True
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        self._prepare()
+        if self.is_phase:
+            await self.session.enter_phase_aside(self)
+        return self._begin()
 
     async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
-        self.__exit__(kind, exc, trace)
+        if self._end(kind):
+            await self.session.leave_aside(self)
 
     def written(self) -> Mapping[str, Any] | None:
         """Return what its line has for attributes; its own ones come first."""

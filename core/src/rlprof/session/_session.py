@@ -6,6 +6,7 @@ raises (`strict: true` opts out).
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import threading
@@ -22,6 +23,7 @@ from rlprof.errors import shown
 from rlprof.schedule import LAST_STEP
 from rlprof.session import _current
 from rlprof.session._boundary import survives
+from rlprof.session._link import is_on_a_loop
 from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope, noted
 from rlprof.session._shortfall import shortfall
@@ -29,7 +31,6 @@ from rlprof.session._slow import SlowSteps
 from rlprof.session._trajectory import Trajectory
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
@@ -201,7 +202,14 @@ class Session:
         for one in before:
             self.boundary.call("attach", one.retire, lambda _: None)
         self._tracks = (*(one for one in self._tracks if one not in before), track)
-        self.boundary.call("attach", lambda: track.adopt(uses), lambda _: None)
+
+        def adopt() -> None:
+            self.boundary.call("attach", lambda: track.adopt(uses), lambda _: None)
+
+        if is_on_a_loop():  # which the engine may live on, and which must not wait for it
+            track.adopt_aside(uses, adopt)
+        else:
+            adopt()
 
     @survives
     def close(self) -> None:
@@ -281,11 +289,50 @@ class Session:
     @survives
     def enter_phase(self, scope: Scope) -> None:
         """Count the phase, open its window if one is due, and open its range."""
-        scope.occurrence = self._occurrences.get(scope.name, 0)
-        self._occurrences[scope.name] = scope.occurrence + 1
+        self._count(scope)
         if not self._is_closed:
             for track in self._tracks:
                 track.enter_phase(scope)
+
+    async def enter_phase_aside(self, scope: Scope) -> None:
+        """Do the same in a coroutine: an engine's start may need the very loop that waits here."""
+        due = [track for track in self._tracks if track.link is not None and track.is_due]
+        if not due or self._is_closed:
+            self.enter_phase(scope)
+            return
+        self._count(scope)
+        await asyncio.gather(*(asyncio.to_thread(self._open_for, track, scope) for track in due))
+        self._enter_opened(scope, due)
+
+    def _count(self, scope: Scope) -> None:
+        scope.occurrence = self._occurrences.get(scope.name, 0)
+        self._occurrences[scope.name] = scope.occurrence + 1
+
+    @survives
+    def _open_for(self, track: Track, scope: Scope) -> None:
+        track.open_for(scope)
+
+    @survives
+    def _enter_opened(self, scope: Scope, opened: Sequence[Track]) -> None:
+        for track in self._tracks:
+            if track in opened:
+                track.push(scope)
+            else:
+                track.enter_phase(scope)
+
+    async def leave_aside(self, scope: Scope) -> None:
+        """Leave in a coroutine: an engine's stop may need the very loop that waits here."""
+        tracks = self._tracks if scope.is_phase else ()
+        mine = [track for track in tracks if track.link is not None and track.is_owned_by(scope)]
+        if mine and not self._is_closed:
+            for track in mine:
+                track.pop(scope)
+            await asyncio.gather(*(asyncio.to_thread(self._close_of, track) for track in mine))
+        self.leave(scope)
+
+    @survives
+    def _close_of(self, track: Track) -> None:
+        track.close_window("end")
 
     @survives
     def leave(self, scope: Scope) -> None:

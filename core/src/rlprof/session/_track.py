@@ -14,9 +14,10 @@ import attrs
 
 from rlprof.schedule import Demand
 from rlprof.session._batch import Batch
+from rlprof.session._link import is_on_a_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Schedule
@@ -59,6 +60,8 @@ class Track:
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
         self._demand: Demand | None = None
+        self._adopting: threading.Thread | None = None
+        """The thread on which an engine is made ready."""
         self._due_step: int | None = None
         """The step that is going on, if it is one to record."""
         self._asked: dict[str, Sequence[ToolUse]] = {}
@@ -81,6 +84,12 @@ class Track:
         """Take what records this target by its own schedule, and let it warm up."""
         self._uses = uses
         self._instruments.take(uses)
+
+    def adopt_aside(self, uses: Sequence[ToolUse], adopt: Callable[[], None]) -> None:
+        """Do so on another thread; windows wait for it."""
+        self._uses = uses
+        self._adopting = threading.Thread(target=adopt, name="rlprof-attach", daemon=True)
+        self._adopting.start()
 
     def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch = _OUT) -> None:
         """Take a demand, from whatever thread; its first step begins after this, and its batch."""
@@ -161,13 +170,26 @@ class Track:
         if self._open is not None and self._open.owner is None:
             self.close_window("end")
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next phase may open a window."""
+        return self._open is None and self._due_step is not None
+
+    def open_for(self, scope: Scope) -> None:
+        """Open the phase's window, if one is due."""
+        window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
+        self._open_window(window, scope, scope.step)
+
     def enter_phase(self, scope: Scope) -> None:
         """Open the phase's window if one is due, and its range if one is open."""
         if self._open is None:
             if self._due_step is None:
                 return  # nearly always
-            window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-            self._open_window(window, scope, scope.step)
+            self.open_for(scope)
+        self.push(scope)
+
+    def push(self, scope: Scope) -> None:
+        """Open the phase's range if a window is open."""
         self.check_time()
         if self._open is not None and self._open.is_recording:
             self._open.push(scope)
@@ -176,10 +198,18 @@ class Track:
         """Close the phase's range, and its window if it has one."""
         if self._open is None:
             return
-        if self._open.is_recording:
-            self._open.pop(scope)
-        if self._open.owner is scope:
+        self.pop(scope)
+        if self.is_owned_by(scope):
             self.close_window("end")
+
+    def pop(self, scope: Scope) -> None:
+        """Close the phase's range."""
+        if self._open is not None and self._open.is_recording:
+            self._open.pop(scope)
+
+    def is_owned_by(self, scope: Scope) -> bool:
+        """Whether the open window is that of the phase."""
+        return self._open is not None and self._open.owner is scope
 
     def minibatch(self) -> None:
         """Tell the recordings of the next mini-batch."""
@@ -214,10 +244,21 @@ class Track:
             self._captured_step = window.start_step
             self._skip(window.start_step, f"limits.bytes {self._means.limits.bytes:,} is reached")
             return
+        if self._adopting is not None and not self._is_ready(self._adopting):
+            self._captured_step = window.start_step
+            self._skip(window.start_step, "its engine was not ready; enter phases by `async with`")
+            return
         while window.id in self._used:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self._captured_step = step
         self._begin(window, uses, self._demand, owner)
+
+    def _is_ready(self, adopting: threading.Thread) -> bool:
+        adopting.join(0 if is_on_a_loop() else self._means.limits.configure_timeout_s)
+        if adopting.is_alive():
+            return False
+        self._adopting = None
+        return True
 
     def _begin(
         self,

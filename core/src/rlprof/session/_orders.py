@@ -1,0 +1,85 @@
+"""Orders: how an engine's own processes are told, by the engine's plugin, to record themselves.
+
+The plugin carries the text of an order, which `Workers` has written, over whatever its engine talks
+with. The process that reads it there gets a session that follows, like any member of a fleet.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from rlprof.rundir import Here
+from rlprof.rundir._fields import known
+from rlprof.session._follow import Follower, Leader
+from rlprof.types import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_followers: dict[tuple[str, str, int, int], Follower] = {}
+"""By run folder, role, replica and worker: who follows in this process."""
+
+
+@attrs.frozen
+class Order:
+    """What a process inside an engine is told."""
+
+    verb: Literal["prepare", "begin", "end"]
+    run: str
+    """The run folder."""
+    config: Mapping[str, Any]
+    role: str
+    replica: int
+    ranks: tuple[int, ...]
+    """The global ranks the engine holds, in the order of its workers; none: nobody has said."""
+    chosen: tuple[int, ...]
+    """Those of them that are recorded."""
+    world_size: int
+    leader: Leader
+    window: Window | None = None
+    """None: to prepare."""
+    reason: str = "end"
+
+    @classmethod
+    def read(cls, text: str) -> Order:
+        """Read it; raise ValueError, KeyError or TypeError if it is none."""
+        said = json.loads(text)
+        leader = Leader(known(Here, said["leader"]["here"]), said["leader"]["manifest"])
+        window = None if said["verb"] == "prepare" else known(Window, said["window"])
+        ranks, chosen = tuple(said["ranks"]), tuple(said["chosen"])
+        changed = {"leader": leader, "window": window, "ranks": ranks, "chosen": chosen}
+        return known(cls, {**said, **changed})
+
+    def chooses(self, worker: int) -> bool:
+        """Whether the engine's process number *worker* is recorded."""
+        return not self.ranks or self.rank(worker) in self.chosen
+
+    def rank(self, worker: int) -> int:
+        """Return the global rank of the engine's process number *worker*."""
+        return self.ranks[worker] if worker < len(self.ranks) else worker
+
+    def follower(self, worker: int, coordinates: Mapping[str, int]) -> Follower:
+        """Return what records the engine's process number *worker*: this one.
+
+        Raise ConfigError if the config cannot work here.
+        """
+        from rlprof.session._open import follow
+
+        key = (self.run, self.role, self.replica, worker)
+        if key not in _followers:
+            rank = self.rank(worker)
+            _followers[key] = follow(
+                self.config,
+                run=self.run,
+                role=self.role,
+                rank=rank,
+                world_size=max(self.world_size, rank + 1),
+                coordinates=coordinates,
+                replica=self.replica,
+                worker=worker,
+                leader=self.leader,
+            )
+        return _followers[key]

@@ -1,0 +1,273 @@
+"""How an engine is reached, and what is known of it without asking it anything.
+
+Asking can hurt: a call that fails in the workers leaves answers unread, and every later call of
+the engine gets the answer of the one before. So what can be seen from outside is looked at first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+
+from rlprof import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+_COUNTS = ("delay_iterations", "max_iterations")
+_HTTP_S = 3600
+"""A server answers `/stop_profile` when all is written, which takes minutes; core's own limit is
+what counts."""
+
+
+class Engine(Protocol):
+    """One engine, whatever it is made of."""
+
+    facts: Facts
+
+    @property
+    def is_errored(self) -> bool:
+        """Whether it is known to be dead."""
+
+    async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the engine."""
+
+
+@attrs.frozen
+class Facts:
+    """What can be seen of an engine from outside."""
+
+    kind: str
+    """What reaches it: `AsyncLLM`, `LLM`, `http`, or the handle's own class."""
+    version: str = ""
+    parameters: tuple[str, ...] = ()
+    """What its `start_profile` takes."""
+    profiler: str | None = None
+    """vLLM's own profiler as the engine was launched: `torch`, `cuda`, `proton`, empty for none;
+    None: that cannot be seen."""
+    directory: str | None = None
+    """Where that one writes."""
+    at_launch: Mapping[str, int] = attrs.field(factory=dict)
+    """How it counts engine steps unless asked otherwise."""
+    records_frontend: bool = False
+    """Whether it records this very process, too."""
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    has_layout: bool = False
+    """Whether the sizes above are known."""
+    device: str = ""
+    is_here: bool = False
+    """Whether its only worker lives in this very process."""
+    can_tell_workers: bool = False
+    """Whether rlprof's code is in its workers."""
+    methods: tuple[str, ...] = ()
+
+    @property
+    def workers(self) -> int:
+        """How many workers it has."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether each session has a prefix of its own: before 0.32 the first one's stayed."""
+        return "profile_prefix" in self.parameters and self.has_iterations
+
+    @property
+    def has_iterations(self) -> bool:
+        """Whether each session counts engine steps of its own: since 0.32."""
+        return "max_iterations" in self.parameters
+
+
+def reach(handle: Any, directory: str) -> Engine:
+    """Find out what *handle* is; raise CaptureError if it is no engine that can be recorded."""
+    if isinstance(handle, str):
+        return _Server(handle, directory)
+    if not any(hasattr(handle, name) for name in ("start_profile", "collective_rpc")):
+        raise CaptureError(
+            f"vllm: {type(handle).__name__} is no engine: it has neither start_profile nor "
+            "collective_rpc; attach an AsyncLLM, an LLM, or the address of a server"
+        )
+    return _Object(handle)
+
+
+class _Object:
+    """An AsyncLLM, an LLM, or anything with methods of their names."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.facts = _facts(handle)
+
+    @property
+    def is_errored(self) -> bool:
+        """Whether it is known to be dead."""
+        return getattr(self._handle, "errored", False) is True
+
+    async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call it on the engine's own loop, if it has one, and never cut it short there."""
+        function = getattr(self._handle, method)
+        loop = _loop_of(self._handle)
+        if not inspect.iscoroutinefunction(function):
+            return function(*args, **kwargs)
+        if loop is None or loop is asyncio.get_running_loop():
+            return await asyncio.shield(function(*args, **kwargs))
+        there = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
+        return await asyncio.shield(asyncio.wrap_future(there))
+
+
+def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:
+    """Return the loop an AsyncLLM lives on; None: it has none, or any will do."""
+    task = getattr(handle, "output_handler", None)
+    return task.get_loop() if isinstance(task, asyncio.Task) else None
+
+
+def _facts(handle: Any) -> Facts:
+    start = getattr(handle, "start_profile", None)
+    inner = getattr(handle, "llm_engine", handle)
+    config = getattr(inner, "vllm_config", None)
+    parallel = getattr(config, "parallel_config", None)
+    methods = ("is_sleeping", "is_paused", "collective_rpc", "start_profile")
+    known = tuple(name for name in methods if hasattr(handle, name))
+    if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
+        return Facts(type(handle).__name__, parameters=_parameters(start), methods=known)
+    profiler = getattr(config, "profiler_config", None)
+    return Facts(
+        type(handle).__name__,
+        version=_version(),
+        parameters=_parameters(start),
+        profiler=_old_profiler() if profiler is None else profiler.profiler or "",
+        directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
+        at_launch={name: getattr(profiler, name, 0) for name in _COUNTS},
+        records_frontend=profiler is not None and not profiler.ignore_frontend,
+        tp=parallel.tensor_parallel_size,
+        pp=parallel.pipeline_parallel_size,
+        dp=parallel.data_parallel_size,
+        has_layout=True,
+        device=str(getattr(getattr(config, "device_config", None), "device_type", "")),
+        is_here=_is_here(inner),
+        can_tell_workers=_has_our_code() and hasattr(handle, "collective_rpc"),
+        methods=known,
+    )  # fmt: skip
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    """Name what *function* takes; a function of any arguments says nothing."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(one.name for one in found if one.kind not in kinds)
+
+
+def _version() -> str:
+    import sys
+
+    return str(getattr(sys.modules.get("vllm"), "__version__", ""))
+
+
+def _old_profiler() -> str:
+    """Before 0.13 the environment switched it on."""
+    return "torch" if _old_directory() else ""
+
+
+def _old_directory() -> str:
+    import os
+
+    return os.environ.get("VLLM_TORCH_PROFILER_DIR", "")
+
+
+def _is_here(inner: Any) -> bool:
+    """Whether the engine runs in this process, its worker with it."""
+    core = getattr(inner, "engine_core", None)
+    return type(core).__name__ == "InprocClient"
+
+
+def _has_our_code() -> bool:
+    """Whether vLLM has loaded our plugin here; it then loads it in the workers, too."""
+    import sys
+
+    inside = sys.modules.get("rlprof_vllm.inside")
+    return inside is not None and bool(inside.installed)
+
+
+class _Server:
+    """vLLM's HTTP server."""
+
+    def __init__(self, address: str, directory: str) -> None:
+        self._address = address.rstrip("/")
+        parameters = ("profile_prefix", "max_iterations") if self._knows_sessions() else ()
+        # What it was launched with cannot be asked; the routes are there only with a profiler.
+        self.facts = Facts(
+            "http",
+            version=self._version(),
+            parameters=parameters,
+            directory=directory,
+            methods=("is_sleeping", "start_profile"),
+        )
+
+    @property
+    def is_errored(self) -> bool:
+        """Never known before it is asked."""
+        return False
+
+    async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Post to the route of that name."""
+        return await asyncio.to_thread(self._post, method, *args, **kwargs)
+
+    def _post(self, method: str, profile_prefix: str | None = None, **body: Any) -> Any:
+        if method == "is_sleeping":
+            return bool(self._ask("GET", "/is_sleeping", missing={}).get("is_sleeping"))
+        if profile_prefix is not None:
+            body["profile_prefix"] = profile_prefix
+        return self._ask("POST", f"/{method}", body)
+
+    def _knows_sessions(self) -> bool:
+        """Whether `/start_profile` takes a body, as its own description of itself says."""
+        api = self._ask("GET", "/openapi.json", missing={})
+        route = api.get("paths", {}).get("/start_profile", {}).get("post", {})
+        return "requestBody" in route
+
+    def _version(self) -> str:
+        return str(self._ask("GET", "/version", missing={}).get("version", ""))
+
+    def _ask(
+        self, verb: str, path: str, body: Mapping[str, Any] | None = None, missing: Any = None
+    ) -> Any:
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(  # noqa: S310 -- the address the user attached
+            self._address + path, data, {"Content-Type": "application/json"}, method=verb
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_HTTP_S) as answer:  # noqa: S310
+                text = answer.read()
+        except urllib.error.HTTPError as exc:
+            if exc.code == 404 and missing is not None:
+                return missing
+            raise _refusal(self._address, path, exc) from None
+        except OSError as exc:
+            raise CaptureError(f"vllm: {self._address} does not answer: {exc}") from None
+        return json.loads(text) if text.strip() else None
+
+
+def _refusal(address: str, path: str, exc: urllib.error.HTTPError) -> CaptureError:
+    if exc.code == 404:
+        return CaptureError(
+            f"vllm: {address} has no {path}: it was launched without a profiler; launch it with "
+            "the arguments that rlprof.launch gives"
+        )
+    if exc.code == 409:
+        return CaptureError(f"vllm: somebody else is profiling {address}")
+    said = exc.read(500).decode("utf-8", "replace")
+    return CaptureError(f"vllm: {address}{path} answered {exc.code}: {said}")
+
+
+async def gathered(*questions: Awaitable[Any]) -> list[Any]:
+    """Wait for all of them, whatever each comes to."""
+    return list(await asyncio.gather(*questions, return_exceptions=True))

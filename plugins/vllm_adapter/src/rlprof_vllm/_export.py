@@ -1,0 +1,177 @@
+"""What becomes of a window's files: traces on the clock of their host, and who answered what."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import Artifact
+from rlprof_torch.kineto import finish
+from rlprof_vllm._native import FILES
+from rlprof_vllm._requests import FILE as REQUESTS
+from rlprof_vllm._requests import trace_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rlprof import Capture, Target
+
+NOTES = "vllm.json"
+"""In the window's folder: the way, what was known of the engine, and what the workers answered."""
+
+_TRACE = (".pt.trace.json", ".pt.trace.json.gz")
+_RANK = re.compile(r"(?:^|_|-)rank-?(\d+)[._-]")
+_STEP = re.compile(rb'"name": "execute_[^"]*generation_')
+_PID = re.compile(rb'"cat": "(?:cpu_op|user_annotation)"[^{}]*?"pid": (\d+)')
+_BLOCK = 4 << 20
+_LONGEST = 300
+"""Bytes of the longest name of an engine step."""
+
+
+def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
+    """Make all of them."""
+    try:
+        notes = json.loads((folder / NOTES).read_bytes())
+    except (OSError, ValueError):  # the process that held the engine has died
+        notes = {}
+    made = []
+    if (folder / REQUESTS).exists():
+        made.append(_requests(capture, folder / REQUESTS, out))
+    found: list[dict[str, Any]] = []
+    raws = sorted((folder / FILES).glob("*"))
+    made += [_native(capture, raw, out, notes, found) for raw in raws]
+    made.append(_summary(capture, notes, found, out))
+    return made
+
+
+def _header(capture: Capture, target: Target) -> dict[str, Any]:
+    return {
+        "run": capture.run_id,
+        "target": attrs.asdict(target),
+        "window": attrs.asdict(capture.window),
+        "tool": capture.tool,
+        "host": capture.host,
+        "pid": capture.pid,
+    }
+
+
+def _requests(capture: Capture, file: Path, out: Path) -> Artifact:
+    name = f"{capture.stem}_requests.trace.json.gz"
+    note, events = "", 0
+    try:
+        made = trace_events(file, capture.pid)
+        first = next(made)
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        shutil.copyfile(file, out / f"{capture.stem}_requests.jsonl")
+        return Artifact(f"{capture.stem}_requests.jsonl", "files", "json-lines", "partial",
+                        f"its lines cannot be read: {exc}")  # fmt: skip
+    header = {**_header(capture, capture.target), "epoch_ns": first["epoch_ns"], "error_ns": None}
+    with gzip.open(out / name, "wt", encoding="utf-8", compresslevel=4) as stream:
+        stream.write(f'{{"rlprof": {json.dumps(header)},\n"traceEvents": [')
+        for event in made:
+            stream.write(("," if events else "") + "\n" + json.dumps(event))
+            events += 1
+        stream.write("\n]}\n")
+    if not first["requests"]:
+        note = "idle: the engine had no request in the window"
+    return Artifact(name, "trace", "chrome-trace", note=note, events=events)
+
+
+def _native(
+    capture: Capture, raw: Path, out: Path, notes: dict[str, Any], found: list[dict[str, Any]]
+) -> Artifact:
+    """Make a trace of one worker's file; what is no trace is kept as it is."""
+    if not raw.name.endswith(_TRACE):
+        name = f"{capture.stem}_{raw.name}"
+        if raw.is_dir():  # torch_npu writes a folder per worker
+            shutil.copytree(raw, out / name)
+            files = [path for path in (out / name).rglob("*") if path.is_file()]
+            inner = max(files, key=lambda path: path.stat().st_size, default=None)
+            if inner is not None:
+                return Artifact(str(inner.relative_to(out)), "files", "ascend", note=f"in {name}")
+        shutil.copyfile(raw, out / name)
+        return Artifact(name, "files", "text")
+    plain = raw
+    if raw.name.endswith(".gz"):
+        plain = raw.with_suffix("")
+        with gzip.open(raw, "rb") as packed, plain.open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked)
+    local = _RANK.search(raw.name)
+    steps, pid = _looked(plain)
+    worker = int(local[1]) if local else 0
+    is_frontend = "async_llm" in raw.name
+    facts = notes.get("facts") or {}
+    coordinates = {} if is_frontend else _coordinates(worker, facts)
+    target = attrs.evolve(capture.target, coordinates=coordinates)
+    told = {"file": raw.name, "worker": worker, "pid": pid, "iterations": steps}
+    found.append({**told, "frontend": is_frontend})
+    what = "frontend" if is_frontend else f"worker{worker}"
+    name = f"{capture.stem}_{what}_enginepid{pid}.pt.trace.json.gz"
+    done = finish(plain, out / name, header=_header(capture, target))
+    note = ""
+    if not steps and not is_frontend:
+        note = "idle: the engine had no step in the window"
+    if done.truncated:
+        note = "the engine's trace was cut: what was whole is kept"
+    status = "partial" if done.truncated or done.dropped else "whole"
+    return Artifact(name, "trace", "chrome-trace", status, note, events=done.events)
+
+
+def _coordinates(worker: int, facts: dict[str, Any]) -> dict[str, int]:
+    if not facts.get("has_layout"):
+        return {"worker": worker}
+    return {"tp": worker % facts["tp"], "pp": worker // facts["tp"] % facts["pp"]}
+
+
+def _looked(file: Path) -> tuple[int, int]:
+    """Count the engine steps in a raw trace, and find whose it is."""
+    steps, pid, rest = 0, 0, b""
+    for block in _blocks(file):
+        text = rest + block
+        steps += sum(step.end() > len(rest) for step in _STEP.finditer(text))
+        if not pid and (mine := _PID.search(text)):
+            pid = int(mine[1])
+        rest = text[-_LONGEST:]
+    return steps, pid
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _summary(
+    capture: Capture, notes: dict[str, Any], found: list[dict[str, Any]], out: Path
+) -> Artifact:
+    """Say who was asked, who answered, and whose trace is not there."""
+    name = f"{capture.stem}_vllm.json"
+    missing = _missing(notes, found)
+    said = {**notes, "traces": found, "missing": missing}
+    (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
+    status = "partial" if missing else "whole"
+    return Artifact(name, "files", "json", status, "; ".join(missing))  # type: ignore[arg-type]
+
+
+def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
+    """Name what should be there and is not."""
+    if not notes:
+        return ["the process that held the engine ended inside the window"]
+    facts, answers = notes.get("facts") or {}, notes.get("answers") or {}
+    if notes["way"] == "worker":
+        bad = {"failed", "refused", "idle"}
+        told = [one for part in answers.values() for one in part if one["state"] in bad]
+        return [f"worker {one.get('worker', '?')}: {one.get('why')}" for one in told]
+    expected = facts["tp"] * facts["pp"] * facts["dp"] if facts.get("has_layout") else 1
+    there = sum(not one["frontend"] for one in found)
+    if there >= expected:
+        return []
+    where = facts.get("directory") or "an unknown folder"
+    what = f"{expected - there} of {expected} workers left no trace in {where}"
+    return [f"{what}; vLLM says why in its log alone"]

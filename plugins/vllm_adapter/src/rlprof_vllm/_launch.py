@@ -1,0 +1,166 @@
+"""What an engine must be born with, so that it can be recorded: arguments, or for old versions env.
+
+The installed vLLM is asked by reading its sources: importing it takes seconds, and it may not be
+here at all.
+"""
+
+from __future__ import annotations
+
+import ast
+import getpass
+import importlib.util
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof import Launch, safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from rlprof import Target
+    from rlprof_vllm._options import VllmOptions
+
+_OLDEST = ("profiler", "torch_profiler_dir", "torch_profiler_with_stack",
+           "torch_profiler_with_flops", "torch_profiler_use_gzip",
+           "torch_profiler_dump_cuda_time_total", "torch_profiler_record_shapes",
+           "torch_profiler_with_memory", "ignore_frontend", "delay_iterations",
+           "max_iterations")  # fmt: skip
+"""Fields of ProfilerConfig since 0.13: taken for granted where no vLLM can be looked at."""
+
+_PLUGIN = "rlprof"
+"""Our name among vLLM's general plugins."""
+
+
+def engine_launch(
+    options: VllmOptions, target: Target, tools: Mapping[str, Mapping[str, Any]]
+) -> Launch:
+    """Return what the engine of *target* must be born with."""
+    arguments: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    if options.requests:
+        arguments["disable_log_stats"] = False  # without its statistics vLLM times no request
+    if options.way != "worker":
+        wanted = _wanted(options, target, tools)
+        sources = _sources()
+        known = _OLDEST if sources is None else _fields(sources)
+        if known:
+            arguments["profiler_config"] = {k: v for k, v in wanted.items() if k in known}
+        elif sources is not None:
+            env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))
+    if options.way != "native":
+        env |= _admitted(os.environ.get("VLLM_PLUGINS"))
+    return Launch(env=env, engine_args=arguments)
+
+
+def server_args(launch: Launch) -> list[str]:
+    """Write the engine arguments of *launch* as the command line of vLLM's server wants them."""
+    found = []
+    for name, value in launch.engine_args.items():
+        flag = "--" + name.replace("_", "-")
+        if value is False and name.startswith("disable_"):
+            continue  # the server's default
+        if value is True:
+            found.append(flag)
+        else:
+            found += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
+    return found
+
+
+def profiler_dir(options: VllmOptions, target: Target) -> str:
+    """Return the folder vLLM's own profiler writes to: known without asking anybody."""
+    if options.profiler_dir is not None:
+        return str(Path(options.profiler_dir).absolute())
+    name = f"{safe_name(target.role)}_{target.rank}"
+    return str(Path(tempfile.gettempdir(), f"rlprof-vllm-{safe_name(getpass.getuser())}", name))
+
+
+def _wanted(
+    options: VllmOptions, target: Target, tools: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Say what vLLM's own profiler should do, in the words of its newest version.
+
+    Light: no table and no compression inside the engine, which stands still for both, and no
+    profiler in the frontend, which crashes with one of the process that holds it.
+    """
+    contents = tools.get("torch", {}).get("contents", ())
+    wanted: dict[str, Any] = {
+        "profiler": "torch",
+        "torch_profiler_dir": profiler_dir(options, target),
+        "torch_profiler_with_stack": "stack" in contents,
+        "torch_profiler_record_shapes": "shapes" in contents,
+        "torch_profiler_with_memory": "memory" in contents,
+        "torch_profiler_with_flops": "flops" in contents,
+        "torch_profiler_use_gzip": False,
+        "torch_profiler_dump_cuda_time_total": False,
+        "ignore_frontend": True,
+    }
+    if options.chosen is not None:
+        wanted |= native_iterations(options.chosen)
+    return wanted
+
+
+def native_iterations(chosen: Any) -> dict[str, int]:
+    """Say *chosen* as vLLM does: with a delay of N it begins with the Nth step, not after it."""
+    delay = chosen.skip + 1 if chosen.skip else 0
+    return {"delay_iterations": delay, "max_iterations": chosen.count}
+
+
+def _sources() -> Path | None:
+    """Find the installed vLLM without importing it."""
+    try:
+        found = importlib.util.find_spec("vllm")
+    except (ImportError, ValueError):
+        return None
+    places = list(found.submodule_search_locations or ()) if found is not None else []
+    return Path(places[0]) if places else None
+
+
+def _fields(sources: Path) -> Collection[str]:
+    """Name the fields of its ProfilerConfig; none before 0.13."""
+    try:
+        tree = ast.parse((sources / "config" / "profiler.py").read_text(encoding="utf-8"))
+    except (OSError, SyntaxError):
+        return ()
+    return {
+        line.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name == "ProfilerConfig"
+        for line in node.body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+    }
+
+
+_VARIABLES = {
+    "torch_profiler_dir": "VLLM_TORCH_PROFILER_DIR",
+    "torch_profiler_with_stack": "VLLM_TORCH_PROFILER_WITH_STACK",
+    "torch_profiler_record_shapes": "VLLM_TORCH_PROFILER_RECORD_SHAPES",
+    "torch_profiler_with_memory": "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY",
+    "torch_profiler_with_flops": "VLLM_TORCH_PROFILER_WITH_FLOPS",
+    "torch_profiler_use_gzip": "VLLM_TORCH_PROFILER_USE_GZIP",
+    "torch_profiler_dump_cuda_time_total": "VLLM_TORCH_PROFILER_DUMP_CUDA_TIME_TOTAL",
+    "ignore_frontend": "VLLM_TORCH_PROFILER_DISABLE_ASYNC_LLM",
+    "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
+    "max_iterations": "VLLM_PROFILER_MAX_ITERS",
+}
+"""What was environment before 0.13."""
+
+
+def _env(wanted: Mapping[str, Any], envs: str) -> dict[str, str]:
+    """Say *wanted* in the variables that the file *envs* of the installed vLLM knows."""
+    known = set(re.findall(r"VLLM_[A-Z_]+", envs))
+    return {
+        variable: value if isinstance(value, str) else str(int(value))
+        for field, variable in _VARIABLES.items()
+        if variable in known and (value := wanted.get(field)) is not None
+    }
+
+
+def _admitted(allowed: str | None) -> dict[str, str]:
+    """Have vLLM load our plugin where VLLM_PLUGINS names those it may."""
+    if allowed is None or _PLUGIN in allowed.split(","):
+        return {}
+    return {"VLLM_PLUGINS": ",".join(filter(None, [*allowed.split(","), _PLUGIN]))}

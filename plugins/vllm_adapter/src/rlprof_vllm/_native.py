@@ -1,0 +1,117 @@
+"""vLLM's own profiler: started and stopped by its own calls, its files fetched from its folder.
+
+It says nothing of success: what it was asked and what came of it are told apart by the files.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof import CaptureError
+from rlprof_vllm._launch import native_iterations
+
+if TYPE_CHECKING:
+    from rlprof import Window
+    from rlprof_vllm._engine import Engine
+    from rlprof_vllm._options import Iterations
+
+FILES = "native"
+"""Where in the window's folder the files of vLLM's profiler are put."""
+
+_BUSY = ("ProfilerAlreadyActiveError",)
+
+
+class Native:
+    """One window, by vLLM's own profiler."""
+
+    def __init__(self, engine: Engine, iterations: Iterations | None) -> None:
+        self._engine = engine
+        self._iterations = iterations
+        self._prefix = ""
+        self._before: frozenset[str] = frozenset()
+        self._may_run = False
+        self.applied: dict[str, Any] = {}
+        self.unsupported: dict[str, str] = {}
+
+    async def start(self, window: Window, run_id: str) -> None:
+        """Start it, in the words its version knows."""
+        facts = self._engine.facts
+        given: dict[str, Any] = {}
+        if facts.has_prefix:
+            given["profile_prefix"] = self._prefix = _prefix(window, run_id)
+        if self._iterations is not None:
+            self._count(given)
+        self._before = frozenset(_names(facts.directory))
+        self._may_run = True
+        try:
+            await self._engine.call("start_profile", **given)
+        except Exception as exc:
+            if type(exc).__name__ in _BUSY:
+                self._may_run = False  # and what runs is not ours to stop
+                raise CaptureError("vllm: somebody else is profiling this engine") from None
+            raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
+
+    def _count(self, given: dict[str, Any]) -> None:
+        facts, chosen = self._engine.facts, self._iterations
+        if facts.has_iterations:
+            given |= native_iterations(chosen)
+        elif facts.profiler is None:
+            self.unsupported["iterations"] = "this engine cannot be asked what it was launched with"
+        elif facts.at_launch == native_iterations(chosen):
+            self.applied["iterations"] = "by the launch, alike for all windows"
+        else:
+            self.unsupported["iterations"] = (
+                "this vLLM counts engine steps only as it was launched to; give it what "
+                "rlprof.launch says"
+            )
+
+    async def stop(self, folder: Path) -> None:
+        """Stop it, if it may run, and fetch what it wrote; nothing in progress is success."""
+        if not self._may_run:
+            return
+        self._may_run = False
+        try:
+            await self._engine.call("stop_profile")
+        except Exception as exc:
+            raise CaptureError(f"vllm: stop_profile: {_said(exc)}") from exc
+        finally:
+            self._fetch(folder / FILES)
+
+    def _fetch(self, into: Path) -> None:
+        """Move what is new: in the engine's folder the next window's files would lie beside it."""
+        directory = self._engine.facts.directory
+        if not directory:
+            return
+        new = [name for name in _names(directory) if self._is_ours(name)]
+        into.mkdir(parents=True, exist_ok=True)
+        for name in new:
+            with suppress(FileNotFoundError):  # somebody tidies up
+                shutil.move(str(Path(directory, name)), str(into / name))
+
+    def _is_ours(self, name: str) -> bool:
+        if self._prefix:
+            return name.startswith(self._prefix)
+        return name not in self._before or name.endswith(".txt")  # tables have the same name again
+
+
+def _prefix(window: Window, run_id: str) -> str:
+    """Name one session among all of an engine's; vLLM allows letters, digits and `._-`."""
+    import secrets
+
+    return f"rlprof_step{window.start_step}_{run_id[-20:]}_{secrets.token_hex(4)}".strip("._-")
+
+
+def _names(directory: str | None) -> list[str]:
+    if not directory:
+        return []
+    try:
+        return sorted(entry.name for entry in Path(directory).iterdir())
+    except OSError:  # not made before the first session, or on another host
+        return []
+
+
+def _said(exc: BaseException) -> str:
+    return f"{type(exc).__name__}: {exc}"[:500]

@@ -1,0 +1,74 @@
+"""What the engine `vllm` can be asked."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+
+def _at_least(least: int) -> Any:
+    def validate(_: Any, __: Any, value: int | None) -> None:
+        if value is not None and value < least:
+            raise ValueError(f"expected at least {least}, got {value}")
+
+    return validate
+
+
+@attrs.frozen
+class Iterations:
+    """Which engine steps of a window to record: the runs of the model, of whatever batch."""
+
+    count: int = attrs.field(validator=_at_least(1))
+    """Recorded in a row."""
+    skip: int = attrs.field(default=0, validator=_at_least(0))
+    """Passed over first."""
+
+
+@attrs.frozen
+class VllmOptions:
+    """Options of `vllm`."""
+
+    way: Literal["auto", "native", "worker"] = "auto"
+    """`native`: vLLM's own profiler; `worker`: rlprof's tools inside vLLM's workers; `auto`: the
+    workers where they can be reached, else vLLM's own."""
+    iterations: Iterations | None = None
+    """Record only some engine steps of a window; none: all of them."""
+    requests: bool = True
+    """Record the life of each request: queued, prefill, decode, finished."""
+    profiler_dir: str | None = None
+    """Where vLLM's own profiler writes, on the engine's host; none: below the system's folder for
+    temporary files."""
+    profile_token_start: int | None = attrs.field(default=None, validator=_at_least(0))
+    """verl's word: taken for `iterations.skip`, for vLLM counts engine steps, not tokens."""
+    profile_token_end: int | None = attrs.field(default=None, validator=_at_least(1))
+    """verl's word: the engine step after the last one recorded."""
+
+    def __attrs_post_init__(self) -> None:
+        start, end = self.profile_token_start, self.profile_token_end
+        if start is not None or end is not None:
+            if self.iterations is not None:
+                raise ValueError(
+                    "profile_token_start and _end are iterations by verl's names; name one"
+                )
+            if end is not None and end <= (start or 0):
+                raise ValueError(
+                    f"profile_token_end: {end} is not after profile_token_start: {start or 0}"
+                )
+
+    @property
+    def chosen(self) -> Iterations | None:
+        """The engine steps to record, in whatever words they were asked for."""
+        start, end = self.profile_token_start or 0, self.profile_token_end
+        return self.iterations if end is None else Iterations(end - start, start)
+
+    @property
+    def foreign(self) -> dict[str, str]:
+        """What was asked in words that mean something else here, and what they were taken for."""
+        if self.profile_token_start is None and self.profile_token_end is None:
+            return {}
+        took = "nothing, without profile_token_end"
+        if self.chosen is not None:
+            took = f"iterations: {{skip: {self.chosen.skip}, count: {self.chosen.count}}}"
+        name = "profile_token_start" if self.profile_token_end is None else "profile_token_end"
+        return {name: f"vLLM counts engine steps, not tokens of a response; taken for {took}"}

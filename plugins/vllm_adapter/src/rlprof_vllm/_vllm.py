@@ -1,0 +1,236 @@
+"""The engine `vllm`: two ways to record a replica, chosen by what the engine can do.
+
+In the workers where rlprof's code is in them: our own tools, any of them, each window in its own
+folder, any rank, results by rank. Else vLLM's own profiler.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import CaptureError, hookimpl
+from rlprof_vllm._engine import Engine, reach
+from rlprof_vllm._export import NOTES, exported
+from rlprof_vllm._launch import engine_launch, profiler_dir
+from rlprof_vllm._native import Native
+from rlprof_vllm._options import VllmOptions
+from rlprof_vllm._requests import Requests
+from rlprof_vllm.inside import METHOD
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+    from pathlib import Path
+
+    from rlprof import Artifact, Capture, Launch, Target, Window, Workers
+    from rlprof.types import Place
+
+
+@attrs.define
+class VllmRecording:
+    """What was applied in one window, and what was not."""
+
+    applied: dict[str, Any] = attrs.field(factory=dict)
+    unsupported: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)  # identity: plugins are compared
+class Vllm:
+    """Record vLLM rollout replicas, natively or in the workers."""
+
+    Options = VllmOptions
+    drives = True
+
+    options: VllmOptions = attrs.field(factory=VllmOptions)
+    _engine: Engine | None = None
+    _way: str = ""
+    _native: Native | None = None
+    _requests: Requests | None = None
+    _answers: dict[str, Any] = attrs.field(factory=dict)
+
+    @hookimpl
+    def configure(
+        self, place: Place, target: Target, options: VllmOptions, handle: Any, workers: Workers
+    ) -> Launch | Awaitable[None]:
+        """At launch say what the engine must be born with; later see what it was born with."""
+        tools = {} if workers is None else workers.tools
+        if place == "launch":
+            if options.way == "worker" and not tools:
+                raise CaptureError("way: worker records with the run's tools, and there is none; "
+                                   "name one: tool: torch")  # fmt: skip
+            return engine_launch(options, target, tools)
+        self.options = options
+        return self._arrive(target, handle, workers)
+
+    async def _arrive(self, target: Target, handle: Any, workers: Workers | None) -> None:
+        """Choose the way, and let the workers warm up."""
+        self._engine = reach(handle, profiler_dir(self.options, target))
+        tools = {} if workers is None else workers.tools
+        self._way = _way(self.options, self._engine, tools)
+        if self._way == "worker":
+            answers = await self._tell(workers.prepare())
+            _raise_if_none(answers, "ready")
+
+    @hookimpl
+    def start(
+        self, window: Window, folder: Path, handle: Any, workers: Workers
+    ) -> Awaitable[VllmRecording]:
+        """Begin, by the way that was chosen."""
+        return self._start(window, folder, handle, workers)
+
+    async def _start(
+        self, window: Window, folder: Path, handle: Any, workers: Workers | None
+    ) -> VllmRecording:
+        engine, options = self._engine, self.options
+        if engine is None:
+            raise CaptureError("vllm: was not configured")
+        await _check_awake(engine)
+        said = VllmRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
+        self._answers = {}
+        if options.requests:
+            self._requests = Requests(handle)
+            said.unsupported |= self._requests.unsupported
+            self._requests.start()
+        if self._way == "worker":
+            self._answers = {"began": await self._tell(workers.begin(window))}
+            recording = _raise_if_none(self._answers["began"], "recording")
+            said.applied["workers"] = [one["worker"] for one in recording]
+            if options.chosen is not None:
+                said.applied["iterations"] = attrs.asdict(options.chosen)
+        else:
+            self._native = Native(engine, options.chosen)
+            run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
+            _check_hosting(engine)
+            await self._native.start(window, run_id)
+            said.applied |= self._native.applied
+            said.unsupported |= self._native.unsupported | _beyond_native(workers)
+        return said
+
+    @hookimpl
+    def stop(self, window: Window, folder: Path, workers: Workers) -> Awaitable[None]:
+        """End what was begun, and leave beside it what is needed to make sense of it."""
+        return self._stop(window, folder, workers)
+
+    async def _stop(self, window: Window, folder: Path, workers: Workers | None) -> None:
+        native, self._native = self._native, None
+        requests, self._requests = self._requests, None
+        if self._engine is None:
+            return
+        try:
+            if native is not None:
+                await native.stop(folder)
+            elif self._answers and workers is not None:
+                self._answers["ended"] = await self._tell(workers.end(window))
+        finally:
+            if native is not None or self._answers or requests is not None:
+                self._leave_notes(folder, requests)
+            self._answers = {}
+
+    def _leave_notes(self, folder: Path, requests: Requests | None) -> None:
+        if requests is not None:
+            requests.stop(folder)
+        facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
+        notes = {"way": self._way, "facts": facts, "answers": self._answers}
+        with suppress(OSError):
+            (folder / NOTES).write_text(json.dumps(notes, default=str))
+
+    @hookimpl
+    def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
+        """Make traces of what vLLM and its requests left, and a summary of who answered what."""
+        return exported(capture, folder, out)
+
+    async def _tell(self, order: str) -> list[dict[str, Any]]:
+        """Carry an order to the workers; return what each of them, or of the first, answered."""
+        if self._engine is None:
+            return []
+        chosen = self.options.chosen
+        said = {"order": order, "iterations": {} if chosen is None else attrs.asdict(chosen)}
+        try:
+            found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
+        except Exception as exc:
+            raise CaptureError(
+                f"vllm: its workers cannot be told: {type(exc).__name__}: {exc}"[:500]
+            ) from exc
+        return [json.loads(answer) for answer in found or ()]
+
+
+def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
+    """Choose; raise CaptureError where neither way is open."""
+    facts = engine.facts
+    inside = ""
+    if not tools:
+        inside = "the config names no tool for them"
+    elif not facts.can_tell_workers:
+        inside = "rlprof-vllm is not in its workers: install it there, and mind VLLM_PLUGINS"
+    native = ""
+    if facts.profiler == "":
+        native = "it was launched without; launch it with the arguments that rlprof.launch gives"
+    elif "start_profile" not in facts.methods:
+        native = f"{facts.kind} has no start_profile"
+    if not inside and options.way != "native":
+        return "worker"
+    if not native and options.way != "worker":
+        return "native"
+    told = [f"in its workers: {inside}"] if inside and options.way != "native" else []
+    told += [f"vLLM's own profiler: {native}"] if native and options.way != "worker" else []
+    raise CaptureError(f"vllm: this engine cannot be recorded; {'; '.join(told)}")
+
+
+async def _check_awake(engine: Engine) -> None:
+    """Refuse an engine that is dead, asleep or paused."""
+    if engine.is_errored:
+        raise CaptureError("vllm: the engine is dead")
+    for method, word in (("is_sleeping", "asleep"), ("is_paused", "paused")):
+        if method in engine.facts.methods:
+            try:
+                found = await engine.call(method)
+            except CaptureError:
+                raise
+            except Exception as exc:
+                raise CaptureError(f"vllm: {method}: {type(exc).__name__}: {exc}"[:500]) from exc
+            if found is True:
+                raise CaptureError(f"vllm: the engine is {word}; a window is a phase of generation")
+
+
+def _check_hosting(engine: Engine) -> None:
+    """Refuse where vLLM's profiler would run in this process beside another, which crashes both."""
+    import sys
+
+    facts = engine.facts
+    torch = sys.modules.get("torch")
+    if torch is None or not (facts.is_here or facts.records_frontend):
+        return
+    if torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001 -- torch's only word for it
+        raise CaptureError(
+            "vllm: another torch profiler is active in this process, where vLLM's own would run, "
+            "too, and both crash; launch with ignore_frontend, or record the workers"
+        )
+
+
+def _beyond_native(workers: Workers | None) -> dict[str, str]:
+    """Name the tools vLLM's own profiler cannot stand for, and the ranks it cannot leave out."""
+    if workers is None:
+        return {}
+    found = {
+        name: "needs rlprof in the workers; vLLM's own profiler is torch's"
+        for name in workers.tools
+        if name != "torch"
+    }
+    if workers.ranks and len(workers.chosen) < len(workers.ranks):
+        found["ranks"] = "vLLM's own profiler records all workers of an engine"
+    return found
+
+
+def _raise_if_none(answers: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
+    """Return the answers in *state*; raise CaptureError with the reasons if all have failed.
+
+    With data parallelism only the first engine's workers answer, and the others may be chosen.
+    """
+    found = [answer for answer in answers if answer["state"] == state]
+    if not found and not any(answer["state"] == "not chosen" for answer in answers):
+        whys = {str(one.get("why") or one["state"]) for one in answers} or {"no answer"}
+        raise CaptureError(f"vllm: no worker records: {'; '.join(sorted(whys))}")
+    return found
