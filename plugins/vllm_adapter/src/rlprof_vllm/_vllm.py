@@ -183,7 +183,8 @@ async def _check_awake(engine: Engine) -> None:
     """Refuse an engine that is dead, asleep or paused."""
     if engine.is_errored:
         raise CaptureError("vllm: the engine is dead")
-    for method, word in (("is_sleeping", "asleep"), ("is_paused", "paused")):
+    # Some versions call an engine asleep that is only paused, so that comes first.
+    for method, word in (("is_paused", "paused"), ("is_sleeping", "asleep")):
         if method in engine.facts.methods:
             try:
                 found = await engine.call(method)

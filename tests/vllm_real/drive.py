@@ -1,0 +1,72 @@
+"""What the drivers share: an engine born as rlprof wants it, and requests for it.
+
+A driver is a process of its own, for vLLM decides at its import how it runs, and what dies with an
+engine should not be the tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+from tests.vllm_real.tiny import SMALL
+
+ARGUMENTS = json.loads(os.environ.get("DRIVE", "{}"))
+"""What the test has given: `home` and `model`, and what else the driver reads."""
+
+EXTENSION = "tests.vllm_real.framework.FrameworkExtension"
+
+
+def config(**changes):
+    """Return a config: every step, all replicas by `vllm` and the tool torch."""
+    engine = changes.pop("vllm", {})
+    return {
+        "run_dir": f"{ARGUMENTS['home']}/runs",
+        "tool": "torch",
+        "steps": {"every": 1},
+        "roles": {"rollout": {"engine": "vllm", **changes.pop("role", {})}},
+        "engines": {"vllm": engine},
+        "calibrate": False,
+    } | changes
+
+
+def async_engine(launch, **more):
+    """Start an AsyncLLM."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    os.environ |= launch.env
+    given = {"model": ARGUMENTS["model"], **SMALL, **launch.engine_args, **more}
+    return AsyncLLM.from_engine_args(AsyncEngineArgs(**given))
+
+
+async def generate(engine, name, tokens):
+    """Have one request answered; return how many tokens came."""
+    from vllm import SamplingParams
+
+    last = None
+    prompt = {"prompt_token_ids": [1, 5 + len(name), 6]}
+    chosen = SamplingParams(max_tokens=tokens, ignore_eos=True)
+    async for output in engine.generate(prompt, chosen, request_id=name):
+        last = output
+    return len(last.outputs[0].token_ids)
+
+
+async def batch(engine, name, lengths):
+    """Have several requests answered at once."""
+    asked = (generate(engine, f"{name}-{n}", tokens) for n, tokens in enumerate(lengths))
+    return await asyncio.gather(*asked)
+
+
+def told(**said):
+    """Leave what the test wants to know."""
+    with Path(ARGUMENTS["home"], "told.jsonl").open("a") as file:
+        file.write(json.dumps(said, default=str) + "\n")
+
+
+def run(main):
+    """Run a driver to its end."""
+    asyncio.run(main())
+    told(done=True)

@@ -1,0 +1,138 @@
+"""One real AsyncLLM, its windows by both ways, and what can go wrong with an engine that lives."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.vllm_real.conftest import engine_steps, trace, traces_of, wall_ns
+from tests.vllm_real.drivers.alone import LENGTHS
+
+pytestmark = pytest.mark.slow
+TOOL = {"worker": "torch", "native": "vllm"}
+
+
+@pytest.fixture(scope="module", name="driven")
+def _driven(drive):
+    return drive("alone")
+
+
+def model_trace(run, way, window):
+    """Return the one trace of the engine's worker in a window."""
+    found = [
+        (capture, artifact)
+        for capture, artifact in traces_of(run, TOOL[way], window)
+        if "requests" not in artifact.path
+    ]
+    assert 1 == len(found)
+    return found[0]
+
+
+@pytest.mark.parametrize("step", LENGTHS)
+@pytest.mark.parametrize("way", ["worker", "native"])
+def test_a_window_has_exactly_the_engine_steps_of_its_own(driven, way, step):
+    """As many ranges as the framework's own counter saw runs of the model, six windows in a row."""
+    run = driven.run(way)
+    ran = next(one["ran"] for one in driven.of(way) if one.get("step") == step)
+
+    capture, artifact = model_trace(run, way, f"{step}/rollout")
+
+    assert ran == len(engine_steps(trace(run, artifact)))
+    assert "whole" == capture.state
+    assert f"step_{step:06d}/rollout/rollout_replica_0/{TOOL[way]}" in artifact.path
+
+
+@pytest.mark.parametrize("way", ["worker", "native"])
+def test_a_trace_lies_in_its_window_on_the_wall_clock(driven, way):
+    """Its first and last engine step fall between the beginning and the end of the phase."""
+    run = driven.run(way)
+    phases = {one.step: one for one in run.spans() if one.kind == "phase" and one.name == "rollout"}
+
+    for step in LENGTHS:
+        _, artifact = model_trace(run, way, f"{step}/rollout")
+        found = trace(run, artifact)
+        times = [wall_ns(found, ts) for ts, _ in engine_steps(found)]
+        assert phases[step].start_ns < times[0] <= times[-1] < phases[step].end_ns
+
+
+@pytest.mark.parametrize("way", ["worker", "native"])
+def test_traces_say_whose_they_are(driven, way):
+    """Replica, place in the layout and step stand in the header, rank and pid in the name."""
+    run = driven.run(way)
+
+    _, artifact = model_trace(run, way, "2/rollout")
+    header = trace(run, artifact)["rlprof"]
+
+    assert ("rollout", 0) == (header["target"]["role"], header["target"]["replica"])
+    assert {"tp": 0, "pp": 0}.items() <= header["target"]["coordinates"].items()
+    assert 2 == header["window"]["start_step"]
+    assert "pid" in artifact.path
+
+
+def test_nothing_is_left_in_the_folder_of_the_engine(driven):
+    """All files of vLLM's own profiler have gone into the run folder."""
+    folders = list(driven.home.glob("rlprof-vllm-*/*"))
+
+    assert 1 == len(folders)
+    assert [] == [path.name for path in folders[0].iterdir() if "theirs" not in path.name]
+
+
+@pytest.mark.parametrize(("session", "way"), [("worker three", "worker"), ("native three", "native")])
+def test_iterations_are_engine_steps(driven, session, way):
+    """`skip: 2, count: 3` leaves out two steps and records three, in each window anew."""
+    run = driven.run(session)
+    whole = driven.run(way)
+
+    _, artifact = model_trace(run, way, "1/rollout")
+    names = [name for _, name in engine_steps(trace(run, artifact))]
+
+    # One request of 12 tokens, as step 4 of the first session had: the same steps, from the third.
+    _, all_of_it = model_trace(whole, way, "4/rollout")
+    assert [name for _, name in engine_steps(trace(whole, all_of_it))][2:5] == names
+    captures = [one for one in run.captures if one.tool == "vllm"]
+    assert {"skip": 2, "count": 3} == dict(captures[0].asked["iterations"])
+
+
+def test_windows_end_while_requests_go_on(driven):
+    """The requests get all their tokens, and the window says which of them were not over."""
+    run = driven.run("in flight")
+    said = driven.of("in flight")[0]
+
+    found = [artifact for _, artifact in traces_of(run, "vllm", "1/rollout")]
+    requests = [
+        event for event in trace(run, found[0])["traceEvents"]
+        if event.get("cat") == "request" and event["name"].startswith("request ")
+    ]  # fmt: skip
+
+    assert [150, 150] == said["tokens"]
+    assert {"request short-0": False, "request long-0": True, "request long-1": True} == {
+        event["name"]: "unfinished" in event["args"] for event in requests
+    }
+
+
+def test_a_window_ends_where_weights_come(driven):
+    """What is recorded is one generation phase: the steps before, and the reason is said."""
+    run = driven.run("weights")
+
+    capture, artifact = model_trace(run, "worker", "1/rollout")
+
+    assert driven.of("weights")[0]["ran"] == len(engine_steps(trace(run, artifact)))
+    assert "closed early: the engine was asked to load weights" in capture.notes
+
+
+@pytest.mark.parametrize(
+    ("session", "why"), [("paused", "the engine is paused"), ("busy", "somebody else is profiling")]
+)
+def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session, why):
+    """The capture failed for that reason, and four tokens came all the same."""
+    captures = driven.run(session).captures
+
+    assert ["failed"] == [capture.state for capture in captures]
+    assert any(why in note for note in captures[0].notes)
+    assert [4] == driven.of(session)[0]["tokens"]
+
+
+def test_all_processes_have_ended_their_files(driven):
+    """The driver's and the worker's: an engine that is shut down loses nothing."""
+    states = {p.state for name in ("worker", "weights") for p in driven.run(name).processes}
+
+    assert {"ended"} == states
