@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -66,10 +67,8 @@ def _drive(model, tmp_path_factory):
         try:
             child.wait(BOUND_S)
         finally:
-            try:
-                os.killpg(child.pid, signal.SIGKILL)  # vLLM leaves orphans of what has died
-            except ProcessLookupError:
-                pass
+            with suppress(ProcessLookupError):  # vLLM leaves orphans of what has died
+                os.killpg(child.pid, signal.SIGKILL)
         log = (home / "log").read_text(errors="replace")
         file = home / "told.jsonl"
         told = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -67,6 +67,6 @@ def told(**said):
 
 
 def run(main):
-    """Run a driver to its end."""
+    """Run a driver, a coroutine function, to its end."""
     asyncio.run(main())
     told(done=True)

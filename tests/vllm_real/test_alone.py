@@ -23,7 +23,7 @@ def model_trace(run, way, window):
         for capture, artifact in traces_of(run, TOOL[way], window)
         if "requests" not in artifact.path
     ]
-    assert 1 == len(found)
+    assert len(found) == 1
     return found[0]
 
 
@@ -37,7 +37,7 @@ def test_a_window_has_exactly_the_engine_steps_of_its_own(driven, way, step):
     capture, artifact = model_trace(run, way, f"{step}/rollout")
 
     assert ran == len(engine_steps(trace(run, artifact)))
-    assert "whole" == capture.state
+    assert capture.state == "whole"
     assert f"step_{step:06d}/rollout/rollout_replica_0/{TOOL[way]}" in artifact.path
 
 
@@ -62,9 +62,9 @@ def test_traces_say_whose_they_are(driven, way):
     _, artifact = model_trace(run, way, "2/rollout")
     header = trace(run, artifact)["rlprof"]
 
-    assert ("rollout", 0) == (header["target"]["role"], header["target"]["replica"])
+    assert (header["target"]["role"], header["target"]["replica"]) == ("rollout", 0)
     assert {"tp": 0, "pp": 0}.items() <= header["target"]["coordinates"].items()
-    assert 2 == header["window"]["start_step"]
+    assert header["window"]["start_step"] == 2
     assert "pid" in artifact.path
 
 
@@ -72,11 +72,13 @@ def test_nothing_is_left_in_the_folder_of_the_engine(driven):
     """All files of vLLM's own profiler have gone into the run folder."""
     folders = list(driven.home.glob("rlprof-vllm-*/*"))
 
-    assert 1 == len(folders)
-    assert [] == [path.name for path in folders[0].iterdir() if "theirs" not in path.name]
+    assert len(folders) == 1
+    assert [path.name for path in folders[0].iterdir() if "theirs" not in path.name] == []
 
 
-@pytest.mark.parametrize(("session", "way"), [("worker three", "worker"), ("native three", "native")])
+@pytest.mark.parametrize(
+    ("session", "way"), [("worker three", "worker"), ("native three", "native")]
+)
 def test_iterations_are_engine_steps(driven, session, way):
     """`skip: 2, count: 3` leaves out two steps and records three, in each window anew."""
     run = driven.run(session)
@@ -89,7 +91,7 @@ def test_iterations_are_engine_steps(driven, session, way):
     _, all_of_it = model_trace(whole, way, "4/rollout")
     assert [name for _, name in engine_steps(trace(whole, all_of_it))][2:5] == names
     captures = [one for one in run.captures if one.tool == "vllm"]
-    assert {"skip": 2, "count": 3} == dict(captures[0].asked["iterations"])
+    assert dict(captures[0].asked["iterations"]) == {"skip": 2, "count": 3}
 
 
 def test_windows_end_while_requests_go_on(driven):
@@ -103,9 +105,11 @@ def test_windows_end_while_requests_go_on(driven):
         if event.get("cat") == "request" and event["name"].startswith("request ")
     ]  # fmt: skip
 
-    assert [150, 150] == said["tokens"]
-    assert {"request short-0": False, "request long-0": True, "request long-1": True} == {
-        event["name"]: "unfinished" in event["args"] for event in requests
+    assert said["tokens"] == [150, 150]
+    assert {event["name"]: "unfinished" in event["args"] for event in requests} == {
+        "request short-0": False,
+        "request long-0": True,
+        "request long-1": True,
     }
 
 
@@ -126,9 +130,9 @@ def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session,
     """The capture failed for that reason, and four tokens came all the same."""
     captures = driven.run(session).captures
 
-    assert ["failed"] == [capture.state for capture in captures]
+    assert [capture.state for capture in captures] == ["failed"]
     assert any(why in note for note in captures[0].notes)
-    assert [4] == driven.of(session)[0]["tokens"]
+    assert driven.of(session)[0]["tokens"] == [4]
 
 
 def test_all_processes_have_ended_their_files(driven):

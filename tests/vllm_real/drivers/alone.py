@@ -1,4 +1,4 @@
-"""One AsyncLLM: windows inside its worker, then windows of vLLM's own profiler, then some faults."""
+"""One AsyncLLM: windows inside its worker, windows of vLLM's own profiler, some faults."""
 
 from __future__ import annotations
 

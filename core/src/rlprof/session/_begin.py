@@ -22,6 +22,7 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._budget import Budget
+from rlprof.session._farewell import worker_name
 from rlprof.session._follow import Leader
 from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link
@@ -173,7 +174,7 @@ def _open(
     run = _joined(config, target, header, None if followed is None else followed.run)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     if target.worker is not None:  # whose process may have a session of its own
-        name += f"-worker{target.worker}of{target.replica}"
+        name = worker_name(name, target)
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
     limits = config.limits

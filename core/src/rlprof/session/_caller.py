@@ -52,11 +52,11 @@ class Caller:
         """Call *function* within its time; *afterwards* follows a call answered too late."""
         limit = f"{hook}_timeout_s"
         timeout_s = getattr(self._limits, limit)
-        if self._link is not None:
+        if self._link is not None and not here:
             self._link.check()
         began = time.monotonic()
         if here:
-            result = self.here(hook, function)
+            result = self.here(hook, partial(self.settled, function))
         else:
             if self._worker is None:
                 self._worker = Worker(f"rlprof-{self._name}")

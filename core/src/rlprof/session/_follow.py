@@ -34,6 +34,8 @@ _GONE_S = 600
 """After so long it is taken for dead. A disk that is full for a while must not end a session."""
 _LOOK_S = 5.0
 """How often a follower looks after its leader while no window is open."""
+LOOK_WORKER_S = 0.5
+"""How often an engine's process does: its leader waits for it when it closes."""
 _LOOK_OPEN_S = 1.0
 """And while one is; the helper thread comes by more often at its edges."""
 _TAIL = 4096
@@ -77,7 +79,7 @@ class Pulse:
             if size != self._size:
                 self._size = size
                 self.heard()
-                self._has_ended = _is_last(self._file, "ended")
+                self._has_ended = is_last(self._file, "ended")
         except OSError:  # not shared with this host: nothing can be said
             self.heard()
         if self._has_ended:  # its process may go on, and train
@@ -85,7 +87,7 @@ class Pulse:
         return 0.0 if alive else time.monotonic() - self._heard
 
 
-def _is_last(file: Path, event: str) -> bool:
+def is_last(file: Path, event: str) -> bool:
     """Whether the last line of the manifest *file* is an *event*."""
     with file.open("rb") as lines:
         lines.seek(0, os.SEEK_END)
@@ -100,8 +102,11 @@ def _is_last(file: Path, event: str) -> bool:
 class Follower:
     """The session of a process that follows; all its methods may be called on any thread."""
 
-    def __init__(self, session: Session | Off, leader: Leader | None) -> None:
+    def __init__(
+        self, session: Session | Off, leader: Leader | None, look_s: float = _LOOK_S
+    ) -> None:
         self.session = session
+        self._look_s = look_s
         self.orphaned: Callable[[], object] = self.close
         """Called on a thread of its own once the leader is gone; it must close the session."""
         self._pulse = None if leader is None else Pulse(leader)
@@ -185,7 +190,7 @@ class Follower:
         now, window, pulse = time.monotonic(), self._window, self._pulse
         if pulse is None or now < self._next_look:
             return
-        self._next_look = now + (_LOOK_S if window is None else _LOOK_OPEN_S)
+        self._next_look = now + (self._look_s if window is None else _LOOK_OPEN_S)
         silence_s = pulse.silence_s()
         if window is not None and silence_s > _SILENT_S:
             self.end(window, "its driver has ended")

@@ -40,6 +40,11 @@ class Instruments:
     def __len__(self) -> int:
         return len(self._recorders)
 
+    @property
+    def need_their_thread(self) -> bool:
+        """Whether any of them must be started and stopped on the thread that works."""
+        return any(recorder.needs_its_thread for recorder in self._recorders.values())
+
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Have a recorder for each of *uses*, warmed up."""
         for use in uses:

@@ -38,9 +38,22 @@ class Link:
         """Wait for what a hook returned, if it must be waited for; called on a worker's thread."""
         if not inspect.isawaitable(result):
             return result
+        if is_on_a_loop():
+            return _done_at_once(result)
         if self.loop is None:
             return asyncio.run(_awaited(result))
         return asyncio.run_coroutine_threadsafe(_awaited(result), self.loop).result()
+
+
+def _done_at_once(promise: Any) -> Any:
+    """Return what a coroutine comes to that has nothing to wait for."""
+    coroutine = _awaited(promise)
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    raise CaptureError("the engine's hooks wait for a loop, and this thread's own waits for them")
 
 
 def is_on_a_loop() -> bool:

@@ -68,14 +68,14 @@ def follow(
     from pathlib import Path
 
     from rlprof.session._begin import Followed, begin
-    from rlprof.session._follow import Follower
+    from rlprof.session._follow import LOOK_WORKER_S, Follower
 
     config = _given(config)
     if config is None:
         return Follower(Off(), leader)
     followed = Followed(Path(run).absolute(), any_thread, replica, worker)
     session = begin(config, role, rank, world_size, coordinates, followed=followed)
-    return Follower(session, leader)
+    return Follower(session, leader) if worker is None else Follower(session, leader, LOOK_WORKER_S)
 
 
 def launch(config: Given = None, *, role: str, rank: int = 0) -> Launch:

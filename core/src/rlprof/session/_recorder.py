@@ -107,9 +107,8 @@ class Recorder:
 
         def call() -> None:
             self._caller.timed("configure", hook, _nothing, here=here)
-            _check_runs_on(
-                instance.plugin, any_thread=self._link is None and self._means.any_thread
-            )
+            usual = "thread" if self._link is None else "process"
+            _check_runs_on(instance.plugin, usual, any_thread=self._means.any_thread)
 
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)
@@ -121,7 +120,8 @@ class Recorder:
     @property
     def needs_its_thread(self) -> bool:
         """Whether the plugin must be stopped on the thread it was started on."""
-        return self._link is None and getattr(self._now.plugin, "runs_on", "thread") == "thread"
+        usual = "thread" if self._link is None else "process"
+        return bool(getattr(self._now.plugin, "runs_on", usual) == "thread")
 
     def capture(self, window: Window) -> Capture:
         """Describe the capture of *window* to whoever exports it."""
@@ -289,9 +289,9 @@ def _odd_recording(recording: Any) -> str:
     return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
 
 
-def _check_runs_on(plugin: Any, *, any_thread: bool) -> None:
+def _check_runs_on(plugin: Any, usual: str, *, any_thread: bool) -> None:
     """Raise unless *plugin*, which is configured, can be started where it will be."""
-    runs_on, words = getattr(plugin, "runs_on", "thread"), get_args(RunsOn)
+    runs_on, words = getattr(plugin, "runs_on", usual), get_args(RunsOn)
     if runs_on not in words:
         raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
     if any_thread and runs_on == "thread":

@@ -23,6 +23,7 @@ from rlprof.errors import shown
 from rlprof.schedule import LAST_STEP
 from rlprof.session import _current
 from rlprof.session._boundary import survives
+from rlprof.session._farewell import await_workers
 from rlprof.session._link import is_on_a_loop
 from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope, noted
@@ -245,8 +246,13 @@ class Session:
         self._unretired.remove(track)
 
     def _close_files(self) -> None:
-        if not self._unretired:  # else a signal has cut this short, and the next call goes on
-            self.scribe.close()
+        if self._unretired:  # a signal has cut this short, and the next call goes on
+            return
+        self.scribe.close()
+        engines = [track.target for track in self._tracks if track.link is not None]
+        slow = await_workers(self.run_dir, engines, self._config.limits.export_timeout_s)
+        if slow:
+            self.boundary.say(f"did not wait for {', '.join(slow)}", logging.WARNING)
 
     def __enter__(self) -> Session:
         return self
@@ -296,7 +302,7 @@ class Session:
 
     async def enter_phase_aside(self, scope: Scope) -> None:
         """Do the same in a coroutine: an engine's start may need the very loop that waits here."""
-        due = [track for track in self._tracks if track.link is not None and track.is_due]
+        due = [track for track in self._tracks if track.may_open_aside]
         if not due or self._is_closed:
             self.enter_phase(scope)
             return
@@ -323,7 +329,7 @@ class Session:
     async def leave_aside(self, scope: Scope) -> None:
         """Leave in a coroutine: an engine's stop may need the very loop that waits here."""
         tracks = self._tracks if scope.is_phase else ()
-        mine = [track for track in tracks if track.link is not None and track.is_owned_by(scope)]
+        mine = [track for track in tracks if track.may_close_aside(scope)]
         if mine and not self._is_closed:
             for track in mine:
                 track.pop(scope)

@@ -171,9 +171,10 @@ class Track:
             self.close_window("end")
 
     @property
-    def is_due(self) -> bool:
-        """Whether the next phase may open a window."""
-        return self._open is None and self._due_step is not None
+    def may_open_aside(self) -> bool:
+        """Whether the next phase may open a window of an engine, on any thread."""
+        is_due = self.link is not None and self._open is None and self._due_step is not None
+        return is_due and not self._instruments.need_their_thread
 
     def open_for(self, scope: Scope) -> None:
         """Open the phase's window, if one is due."""
@@ -210,6 +211,11 @@ class Track:
     def is_owned_by(self, scope: Scope) -> bool:
         """Whether the open window is that of the phase."""
         return self._open is not None and self._open.owner is scope
+
+    def may_close_aside(self, scope: Scope) -> bool:
+        """Whether the phase closes a window of an engine, on any thread."""
+        mine = self.link is not None and self.is_owned_by(scope)
+        return mine and not self._instruments.need_their_thread
 
     def minibatch(self) -> None:
         """Tell the recordings of the next mini-batch."""
@@ -254,7 +260,8 @@ class Track:
         self._begin(window, uses, self._demand, owner)
 
     def _is_ready(self, adopting: threading.Thread) -> bool:
-        adopting.join(0 if is_on_a_loop() else self._means.limits.configure_timeout_s)
+        limits = self._means.limits
+        adopting.join(limits.start_timeout_s if is_on_a_loop() else limits.configure_timeout_s)
         if adopting.is_alive():
             return False
         self._adopting = None

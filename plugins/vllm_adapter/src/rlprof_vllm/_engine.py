@@ -16,10 +16,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from rlprof import CaptureError
+from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Mapping
 
+CONTENTS = {
+    "stack": "torch_profiler_with_stack",
+    "shapes": "torch_profiler_record_shapes",
+    "memory": "torch_profiler_with_memory",
+    "flops": "torch_profiler_with_flops",
+}
+"""Contents of the tool torch, as vLLM's own profiler calls them."""
+_METHODS = ("is_sleeping", "is_paused", "collective_rpc", "start_profile", "stop_profile")
 _COUNTS = ("delay_iterations", "max_iterations")
 _HTTP_S = 3600
 """A server answers `/stop_profile` when all is written, which takes minutes; core's own limit is
@@ -34,6 +43,9 @@ class Engine(Protocol):
     @property
     def is_errored(self) -> bool:
         """Whether it is known to be dead."""
+
+    async def look(self) -> None:
+        """Find out what cannot be seen without asking; nothing asked can hurt."""
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the engine."""
@@ -55,6 +67,8 @@ class Facts:
     """Where that one writes."""
     at_launch: Mapping[str, int] = attrs.field(factory=dict)
     """How it counts engine steps unless asked otherwise."""
+    contents: tuple[str, ...] = ()
+    """What vLLM's own profiler was launched to record beside operators."""
     records_frontend: bool = False
     """Whether it records this very process, too."""
     tp: int = 1
@@ -109,6 +123,9 @@ class _Object:
         """Whether it is known to be dead."""
         return getattr(self._handle, "errored", False) is True
 
+    async def look(self) -> None:
+        """All is seen."""
+
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call it on the engine's own loop, if it has one, and never cut it short there."""
         function = getattr(self._handle, method)
@@ -132,8 +149,7 @@ def _facts(handle: Any) -> Facts:
     inner = getattr(handle, "llm_engine", handle)
     config = getattr(inner, "vllm_config", None)
     parallel = getattr(config, "parallel_config", None)
-    methods = ("is_sleeping", "is_paused", "collective_rpc", "start_profile")
-    known = tuple(name for name in methods if hasattr(handle, name))
+    known = tuple(name for name in _METHODS if hasattr(handle, name))
     if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
         return Facts(type(handle).__name__, parameters=_parameters(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
@@ -143,6 +159,7 @@ def _facts(handle: Any) -> Facts:
         parameters=_parameters(start),
         profiler=_old_profiler() if profiler is None else profiler.profiler or "",
         directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
+        contents=tuple(word for word, name in CONTENTS.items() if getattr(profiler, name, False)),
         at_launch={name: getattr(profiler, name, 0) for name in _COUNTS},
         records_frontend=profiler is not None and not profiler.ignore_frontend,
         tp=parallel.tensor_parallel_size,
@@ -202,44 +219,47 @@ class _Server:
 
     def __init__(self, address: str, directory: str) -> None:
         self._address = address.rstrip("/")
-        parameters = ("profile_prefix", "max_iterations") if self._knows_sessions() else ()
-        # What it was launched with cannot be asked; the routes are there only with a profiler.
-        self.facts = Facts(
-            "http",
-            version=self._version(),
-            parameters=parameters,
-            directory=directory,
-            methods=("is_sleeping", "start_profile"),
-        )
+        self.facts = Facts("http", directory=directory)
 
     @property
     def is_errored(self) -> bool:
         """Never known before it is asked."""
         return False
 
+    async def look(self) -> None:
+        """Read what it can do from its own description; its profiler's folder nobody tells."""
+        paths = (await self._ask("GET", "/openapi.json", missing={})).get("paths", {})
+        takes_body = "requestBody" in paths.get("/start_profile", {}).get("post", {})
+        version = (await self._ask("GET", "/version", missing={})).get("version", "")
+        self.facts = attrs.evolve(
+            self.facts,
+            version=str(version),
+            parameters=("profile_prefix", "max_iterations") if takes_body else (),
+            profiler=None if "/start_profile" in paths else "",
+            can_tell_workers="/collective_rpc" in paths and await self._has_our_code(),
+            methods=tuple(name for name in _METHODS if f"/{name}" in paths),
+        )
+
+    async def _has_our_code(self) -> bool:
+        """Ask each worker for the names it knows: a call that cannot fail in any of them."""
+        found = await self.call("collective_rpc", "__dir__")
+        return bool(found) and all(METHOD in names for names in found)
+
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Post to the route of that name."""
-        return await asyncio.to_thread(self._post, method, *args, **kwargs)
+        """Ask the route of that name."""
+        if method.startswith("is_"):
+            return bool((await self._ask("GET", f"/{method}")).get(method))
+        if method == "collective_rpc":
+            body = {"method": args[0], "args": list(kwargs.get("args", ()))}
+            return (await self._ask("POST", f"/{method}", body) or {}).get("results")
+        return await self._ask("POST", f"/{method}", kwargs)
 
-    def _post(self, method: str, profile_prefix: str | None = None, **body: Any) -> Any:
-        if method == "is_sleeping":
-            return bool(self._ask("GET", "/is_sleeping", missing={}).get("is_sleeping"))
-        if profile_prefix is not None:
-            body["profile_prefix"] = profile_prefix
-        return self._ask("POST", f"/{method}", body)
-
-    def _knows_sessions(self) -> bool:
-        """Whether `/start_profile` takes a body, as its own description of itself says."""
-        api = self._ask("GET", "/openapi.json", missing={})
-        route = api.get("paths", {}).get("/start_profile", {}).get("post", {})
-        return "requestBody" in route
-
-    def _version(self) -> str:
-        return str(self._ask("GET", "/version", missing={}).get("version", ""))
-
-    def _ask(
+    async def _ask(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, missing: Any = None
     ) -> Any:
+        return await asyncio.to_thread(self._answer, verb, path, body, missing)
+
+    def _answer(self, verb: str, path: str, body: Mapping[str, Any] | None, missing: Any) -> Any:
         data = json.dumps(body).encode() if body else None
         request = urllib.request.Request(  # noqa: S310 -- the address the user attached
             self._address + path, data, {"Content-Type": "application/json"}, method=verb
@@ -266,8 +286,3 @@ def _refusal(address: str, path: str, exc: urllib.error.HTTPError) -> CaptureErr
         return CaptureError(f"vllm: somebody else is profiling {address}")
     said = exc.read(500).decode("utf-8", "replace")
     return CaptureError(f"vllm: {address}{path} answered {exc.code}: {said}")
-
-
-async def gathered(*questions: Awaitable[Any]) -> list[Any]:
-    """Wait for all of them, whatever each comes to."""
-    return list(await asyncio.gather(*questions, return_exceptions=True))

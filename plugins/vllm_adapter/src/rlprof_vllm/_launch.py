@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import Launch, safe_name
+from rlprof_vllm._engine import CONTENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -90,10 +91,7 @@ def _wanted(
     wanted: dict[str, Any] = {
         "profiler": "torch",
         "torch_profiler_dir": profiler_dir(options, target),
-        "torch_profiler_with_stack": "stack" in contents,
-        "torch_profiler_record_shapes": "shapes" in contents,
-        "torch_profiler_with_memory": "memory" in contents,
-        "torch_profiler_with_flops": "flops" in contents,
+        **{name: word in contents for word, name in CONTENTS.items()},
         "torch_profiler_use_gzip": False,
         "torch_profiler_dump_cuda_time_total": False,
         "ignore_frontend": True,

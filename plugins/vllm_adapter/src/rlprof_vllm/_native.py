@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
+from rlprof_vllm._engine import CONTENTS
 from rlprof_vllm._launch import native_iterations
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlprof import Window
     from rlprof_vllm._engine import Engine
     from rlprof_vllm._options import Iterations
@@ -21,15 +24,21 @@ if TYPE_CHECKING:
 FILES = "native"
 """Where in the window's folder the files of vLLM's profiler are put."""
 
+_KWARGS = {"stack": "with_stack", "shapes": "record_shapes", "memory": "profile_memory",
+           "flops": "with_flops"}  # fmt: skip
+"""Contents as torch calls them, which vLLM takes for one window since 0.33."""
 _BUSY = ("ProfilerAlreadyActiveError",)
 
 
 class Native:
     """One window, by vLLM's own profiler."""
 
-    def __init__(self, engine: Engine, iterations: Iterations | None) -> None:
+    def __init__(
+        self, engine: Engine, iterations: Iterations | None, contents: Sequence[str]
+    ) -> None:
         self._engine = engine
         self._iterations = iterations
+        self._contents = contents
         self._prefix = ""
         self._before: frozenset[str] = frozenset()
         self._may_run = False
@@ -44,6 +53,7 @@ class Native:
             given["profile_prefix"] = self._prefix = _prefix(window, run_id)
         if self._iterations is not None:
             self._count(given)
+        self._choose_contents(given)
         self._before = frozenset(_names(facts.directory))
         self._may_run = True
         try:
@@ -67,6 +77,23 @@ class Native:
                 "this vLLM counts engine steps only as it was launched to; give it what "
                 "rlprof.launch says"
             )
+
+    def _choose_contents(self, given: dict[str, Any]) -> None:
+        """Ask for what this window's config names, or say what the launch has fixed."""
+        facts = self._engine.facts
+        if "profiler_kwargs" in facts.parameters:
+            given["profiler_kwargs"] = {
+                key: word in self._contents for word, key in _KWARGS.items()
+            }
+            return
+        if facts.profiler is None:
+            return
+        for word in CONTENTS:
+            is_asked, is_there = word in self._contents, word in facts.contents
+            if is_asked and not is_there:
+                self.unsupported[f"contents: {word}"] = "the engine was launched without it"
+            elif is_there and not is_asked:
+                self.applied.setdefault("more", []).append(word)
 
     async def stop(self, folder: Path) -> None:
         """Stop it, if it may run, and fetch what it wrote; nothing in progress is success."""

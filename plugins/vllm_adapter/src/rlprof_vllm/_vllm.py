@@ -22,7 +22,7 @@ from rlprof_vllm._requests import Requests
 from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
@@ -51,6 +51,12 @@ class Vllm:
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
 
+    @property
+    def runs_on(self) -> str:
+        """An engine without processes of its own works on the thread that calls it."""
+        is_here = self._engine is not None and self._engine.facts.is_here
+        return "thread" if is_here else "process"
+
     @hookimpl
     def configure(
         self, place: Place, target: Target, options: VllmOptions, handle: Any, workers: Workers
@@ -68,6 +74,7 @@ class Vllm:
     async def _arrive(self, target: Target, handle: Any, workers: Workers | None) -> None:
         """Choose the way, and let the workers warm up."""
         self._engine = reach(handle, profiler_dir(self.options, target))
+        await self._engine.look()
         tools = {} if workers is None else workers.tools
         self._way = _way(self.options, self._engine, tools)
         if self._way == "worker":
@@ -101,7 +108,7 @@ class Vllm:
             if options.chosen is not None:
                 said.applied["iterations"] = attrs.asdict(options.chosen)
         else:
-            self._native = Native(engine, options.chosen)
+            self._native = Native(engine, options.chosen, _contents(workers))
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             _check_hosting(engine)
             await self._native.start(window, run_id)
@@ -209,6 +216,13 @@ def _check_hosting(engine: Engine) -> None:
             "vllm: another torch profiler is active in this process, where vLLM's own would run, "
             "too, and both crash; launch with ignore_frontend, or record the workers"
         )
+
+
+def _contents(workers: Workers | None) -> Sequence[str]:
+    """Return what the config asks the tool torch to record."""
+    asked = {} if workers is None else workers.tools.get("torch", {})
+    found: Sequence[str] = asked.get("contents", ())
+    return found
 
 
 def _beyond_native(workers: Workers | None) -> dict[str, str]:

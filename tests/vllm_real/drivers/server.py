@@ -1,0 +1,112 @@
+"""vLLM's HTTP server, as frameworks start it: by the command line that the launch gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import rlprof
+from rlprof_vllm import server_args
+from tests.vllm_real.drive import ARGUMENTS, config, told
+
+FLAGS = (
+    "--load-format=dummy --enforce-eager --dtype=bfloat16 --max-model-len=256 --max-num-seqs=8 "
+    f"--kv-cache-memory-bytes={32 << 20} --host=127.0.0.1"
+).split()
+UP_S = 240
+
+
+def free_port():
+    """Return a port that nobody has."""
+    with socket.socket() as mine:
+        mine.bind(("127.0.0.1", 0))
+        return mine.getsockname()[1]
+
+
+def post(url, body):
+    """Post JSON; return what is answered."""
+    head = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), head)
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return json.loads(answer.read())
+
+
+def up(url, server):
+    """Wait until the server answers."""
+    deadline = time.monotonic() + UP_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/health", timeout=5).close()
+        except OSError:
+            time.sleep(0.3)
+        else:
+            return
+    raise SystemExit("the server did not come up")
+
+
+def generate(url, tokens):
+    """Have one request answered; return how many tokens came."""
+    body = {
+        "model": ARGUMENTS["model"],
+        "prompt": "hello",
+        "max_tokens": tokens,
+        "ignore_eos": True,
+    }
+    return post(f"{url}/v1/completions", body)["usage"]["completion_tokens"]
+
+
+def windows(url, name, chosen, lengths):
+    """Record a step for each of *lengths*."""
+    with rlprof.open(chosen, role="driver") as prof:
+        prof.attach(url, role="rollout")
+        for step in prof.steps(range(1, len(lengths) + 1)):
+            with prof.phase("rollout"):
+                told(session=name, step=step, tokens=generate(url, lengths[step - 1]))
+    told(session=name, run=prof.run_dir)
+
+
+def dies(url, server):
+    """Lose the server in a window."""
+    done = []
+    with rlprof.open(config(vllm={"way": "native"}), role="driver") as prof:
+        prof.attach(url, role="rollout")
+        for step in prof.steps([1, 2]):
+            with prof.phase("rollout"):
+                if step == 1:
+                    generate(url, 3)
+                    os.killpg(server.pid, 9)
+                    server.wait()
+            done.append(step)
+    told(session="dies", run=prof.run_dir, done=done)
+
+
+def main():
+    launch = rlprof.launch(config(), role="rollout")
+    url = f"http://127.0.0.1:{free_port()}"
+    argv = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *FLAGS]
+    argv += ["--model", ARGUMENTS["model"], "--port", url.rpartition(":")[2], *server_args(launch)]
+    env = os.environ | launch.env | {"VLLM_SERVER_DEV_MODE": "1"}
+    with Path(ARGUMENTS["home"], "server.log").open("wb") as log:
+        server = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
+    try:
+        up(url, server)
+        generate(url, 4)
+        windows(url, "native", config(vllm={"way": "native"}), [5, 8, 3])
+        windows(url, "worker", config(), [5, 8])
+        three = {"way": "native", "iterations": {"skip": 1, "count": 2}}
+        windows(url, "native two", config(vllm=three), [7])
+        dies(url, server)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, 9)
+    told(done=True)
+
+
+if __name__ == "__main__":
+    main()
