@@ -30,6 +30,8 @@ CONTENTS = {
 """Contents of the tool torch, as vLLM's own profiler calls them."""
 _METHODS = ("is_sleeping", "is_paused", "collective_rpc", "start_profile", "stop_profile")
 _COUNTS = ("delay_iterations", "max_iterations")
+_LOOK_S = 0.5
+"""How often it is looked whether an engine that does not answer is still alive."""
 _HTTP_S = 3600
 """A server answers `/stop_profile` when all is written, which takes minutes; core's own limit is
 what counts."""
@@ -133,9 +135,23 @@ class _Object:
         if not inspect.iscoroutinefunction(function):
             return function(*args, **kwargs)
         if loop is None or loop is asyncio.get_running_loop():
-            return await asyncio.shield(function(*args, **kwargs))
+            return await self._answered(asyncio.ensure_future(function(*args, **kwargs)), method)
         there = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
-        return await asyncio.shield(asyncio.wrap_future(there))
+        return await self._answered(asyncio.wrap_future(there), method)
+
+    async def _answered(self, call: asyncio.Future[Any], method: str) -> Any:
+        """Wait for the answer as long as the engine lives: one that dies leaves calls open."""
+        call.add_done_callback(_seen)
+        while not (await asyncio.wait({call}, timeout=_LOOK_S))[0]:
+            if self.is_errored and not (await asyncio.wait({call}, timeout=_LOOK_S))[0]:
+                raise CaptureError(f"vllm: the engine died before it answered {method}")
+        return call.result()
+
+
+def _seen(call: asyncio.Future[Any]) -> None:
+    """Look at how a call ended that nobody waits for any more."""
+    if not call.cancelled():
+        call.exception()
 
 
 def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:

@@ -1,0 +1,51 @@
+"""vLLM's real HTTP server, reached by its address alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.vllm_real.conftest import engine_steps, trace, traces_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", name="driven")
+def _driven(drive):
+    return drive("server")
+
+
+@pytest.mark.parametrize(("way", "tool"), [("native", "vllm"), ("worker", "torch")])
+def test_each_window_is_of_its_own_step(driven, way, tool):
+    """By vLLM's own routes, and in development mode inside its worker: a step more than tokens."""
+    run = driven.run(way)
+    asked = {one["step"]: one["tokens"] for one in driven.of(way) if "step" in one}
+
+    for step, tokens in asked.items():
+        found = [artifact for _, artifact in traces_of(run, tool, f"{step}/rollout")]
+        assert len(found) == 1
+        assert len(engine_steps(trace(run, found[0]))) in (tokens, tokens + 1)
+
+
+def test_iterations_are_counted_for_one_window(driven):
+    """Two engine steps after the first, asked of the server for this session alone."""
+    run = driven.run("native two")
+
+    found = traces_of(run, "vllm", "1/rollout")
+
+    assert [len(engine_steps(trace(run, artifact))) for _, artifact in found] == [2]
+
+
+def test_what_the_server_cannot_tell_is_said(driven):
+    """The life of requests is known to its frontend alone."""
+    captures = [one for one in driven.run("native").captures if one.tool == "vllm"]
+
+    assert {"requests"} == {name for one in captures for name in one.unsupported}
+
+
+def test_a_server_that_dies_in_a_window_ends_no_step(driven):
+    """Both steps are gone through; the windows say that it does not answer."""
+    run = driven.run("dies")
+
+    assert driven.of("dies")[0]["done"] == [1, 2]
+    assert [capture.state for capture in run.captures] == ["partial", "failed"]
+    assert all(any("does not answer" in note for note in one.notes) for one in run.captures)

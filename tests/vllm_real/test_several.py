@@ -1,0 +1,96 @@
+"""Real engines of two workers, by tensor and by data parallelism; and the death of one of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.vllm_real.conftest import engine_steps, trace, traces_of
+
+pytestmark = pytest.mark.slow
+SIZES = {
+    "tp": ({"tensor_parallel_size": 2}, {"VLLM_CPU_OMP_THREADS_BIND": "0|1"}),
+    "dp": ({"data_parallel_size": 2}, {}),
+}
+
+
+@pytest.fixture(scope="module", name="driven", params=SIZES)
+def _driven(drive, request):
+    sizes, env = SIZES[request.param]
+    return request.param, drive("several", sizes=sizes, env=env)
+
+
+def test_every_worker_records_itself(driven):
+    """Two captures, each of its own rank and place; as many engine steps as the model ran there."""
+    axis, driven = driven
+    run = driven.run("worker")
+    ran = driven.of("worker")[0]["ran"]
+
+    found = traces_of(run, "torch", "1/rollout")
+
+    targets = sorted((capture.target for capture, _ in found), key=lambda target: target.rank)
+    assert [
+        (target.rank, target.world_size, target.replica, target.worker) for target in targets
+    ] == [(4, 8, 1, 0), (5, 8, 1, 1)]
+    assert [target.coordinates[axis] for target in targets] == [0, 1]
+    steps = {c.target.worker: len(engine_steps(trace(run, artifact))) for c, artifact in found}
+    assert ran[0] == steps[0]
+    assert 0 < steps[1] <= ran[0]  # of two engines, the second answers to nobody but us
+
+
+def test_vllms_own_profiler_leaves_a_trace_for_each(driven):
+    """Also where both workers call their files by the same name."""
+    _, driven = driven
+    run = driven.run("native")
+
+    found = [artifact for _, artifact in traces_of(run, "vllm", "1/rollout")]
+
+    traces = [trace(run, artifact) for artifact in found if "requests" not in artifact.path]
+    assert [bool(engine_steps(one)) for one in traces] == [True, True]
+    names = [artifact.path for artifact in found if "requests" not in artifact.path]
+    assert len(set(names)) == len({name.rpartition("enginepid")[2] for name in names})
+
+
+def test_one_rank_can_be_chosen(driven):
+    """`ranks: [5]` of a replica that holds 4 and 5 records its second worker alone."""
+    _, driven = driven
+    run = driven.run("one rank")
+
+    found = traces_of(run, "torch", "1/rollout") or [
+        (capture, None) for capture in run.captures if capture.tool == "torch"
+    ]
+
+    assert [capture.target.rank for capture, _ in found] == [5]
+
+
+def test_the_death_of_a_worker_ends_no_step(driven):
+    """Both steps are gone through; the first window says what is lost, the second why it failed."""
+    _, driven = driven
+    run = driven.run("killed")
+
+    captures = {(c.window.start_step, c.tool, c.target.worker): c for c in run.captures}
+
+    assert driven.of("killed")[-1]["done"] == [1, 2]
+    lost = [c for (step, tool, _), c in captures.items() if (step, tool) == (1, "torch")]
+    assert "lost" in {c.state for c in lost}
+    assert captures[2, "vllm", None].state == "failed"
+    assert any("dead" in note for note in captures[2, "vllm", None].notes)
+    assert "died" in {process.state for process in run.processes}
+
+
+def test_the_summary_names_who_answered(driven):
+    """Beside the traces lies what each worker was asked and said."""
+    axis, driven = driven
+    run = driven.run("worker")
+
+    file = next(
+        artifact.path for capture in run.captures if capture.tool == "vllm"
+        for artifact in capture.artifacts if artifact.format == "json"
+    )  # fmt: skip
+    said = json.loads((run.path / file).read_text())
+
+    answering = [0, 1] if axis == "tp" else [0]  # of several engines the first alone answers
+    assert answering == [one["worker"] for one in said["answers"]["began"]]
+    assert {"recording"} == {one["state"] for one in said["answers"]["began"]}
+    assert said["missing"] == []
