@@ -332,7 +332,7 @@ def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fa
         ),
         (
             {"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
-            ["roles.actor.options.nsys: this role does not use it (it uses: vllm)"],
+            ["roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"],
         ),
         ({"tools": {"tocrh": {}}}, ["tools.tocrh: no role uses it; did you mean 'torch'?"]),
         ({"tools": {"tocrh": {}, "torch": {}}}, []),
@@ -798,7 +798,7 @@ def test_only_the_plugins_of_the_roles_asked_for_are_needed():
             "roles.rollout.tool: tool 'missing' is not installed (installed: counter, rival, "
             "sampler, torch, torch_memory)"
         ),
-        "roles.rollout.engine: engine 'absent' is not installed (installed: engine)",
+        "roles.rollout.engine: engine 'absent' is not installed (installed: engine, vllm)",
     ]
 
 

@@ -63,11 +63,15 @@ def _of_role(config: Config, target: Target, faults: Faults, before: Faults) -> 
     role = target.role
     here = join("roles", role)
     own = config.roles[role]
-    engine = None if own.engine is None else _load("engine", own.engine, own, here, faults)
+    later = Faults()  # of the engine, which is named after the tools
+    engine = None if own.engine is None else _load("engine", own.engine, own, here, later)
     drives = bool(getattr(engine, "drives", False))
     names = config.tools_inside(role) if drives else config.tools_of(role)
     found = {name: _load("tool", name, own, here, faults) for name in names}
     loaded = {name: plugin for name, plugin in found.items() if plugin is not None}
+    for path, messages in later.found.items():
+        for message in messages:
+            faults.add(path, message)
     _compare_claims(loaded, here, faults)
     wanted: list[_Loaded] = [("tool", name, plugin) for name, plugin in loaded.items()]
     if own.engine is not None and engine is not None:
