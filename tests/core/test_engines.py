@@ -198,6 +198,36 @@ def test_coroutines_run_on_the_engines_loop(given):
     assert ("start", "1/rollout", True) in engines.calls
 
 
+def test_async_with_lets_the_engines_own_loop_go_on(given):
+    """A phase of a coroutine waits for the engine without blocking the loop it lives on."""
+    ticks = []
+
+    async def tick():
+        while True:
+            ticks.append(len(ticks))
+            await asyncio.sleep(0)
+
+    async def rollout():
+        loop = asyncio.get_running_loop()
+        beside = asyncio.create_task(tick())
+        with rlprof.open(given("async_motor"), role="actor") as prof:
+            prof.attach({"loop": loop}, loop=loop)
+            for _ in prof.steps([1, 2]):
+                before = len(ticks)
+                async with prof.phase("rollout"):
+                    assert len(ticks) > before
+        beside.cancel()
+        return prof
+
+    prof = asyncio.run(rollout())
+
+    found = [c for c in rlprof.read(prof.run_dir).captures if c.tool == "async_motor"]
+    assert ["whole", "whole"] == [c.state for c in found]
+    assert [("start", "1/rollout", True), ("start", "2/rollout", True)] == [
+        call for call in engines.calls if call[0] == "start"
+    ]
+
+
 def test_waiting_on_the_engines_own_loop_is_refused_at_once(given):
     """It could never answer; the capture says what to do instead."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from rlprof import Artifact, CaptureError, Launch, hookimpl
+from rlprof import Artifact, CaptureError, Launch, Order, hookimpl
 
 calls: list[tuple[Any, ...]] = []
 gate = threading.Event()
@@ -83,3 +83,40 @@ def register() -> None:
 
     rlprof.register("engine", "motor", Motor)
     rlprof.register("engine", "async_motor", AsyncMotor)
+
+
+class Hive:
+    """An engine of several processes, which here are numbers: its handle is a list of them."""
+
+    drives = True
+
+    @hookimpl
+    def configure(self, place, target, handle, workers):
+        if place == "launch":
+            return Launch(engine_args={"cells_of": target.rank})
+        return self._tell(handle, workers.prepare())
+
+    @hookimpl
+    def start(self, window, handle, workers):
+        self._tell(handle, workers.begin(window))
+
+    @hookimpl
+    def stop(self, window, handle, workers):
+        self._tell(handle, workers.end(window))
+
+    @hookimpl
+    def export(self, capture, out):
+        name = f"{capture.stem}.txt"
+        (out / name).write_text("hive")
+        return [Artifact(name, kind="files", format="text")]
+
+    def _tell(self, handle, text):
+        order = Order.read(text)
+        for cell in handle:
+            if not order.chooses(cell):
+                continue
+            member = order.follower(cell, {"cell": cell})
+            if order.verb == "begin":
+                member.begin(order.window)
+            elif order.verb == "end":
+                member.end(order.window, order.reason)

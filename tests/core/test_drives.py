@@ -1,0 +1,117 @@
+"""An engine whose own processes record themselves: its plugin carries orders there."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from tests.fakes import engines, tools
+
+
+@pytest.fixture(name="hive")
+def _hive():
+    """Register the engine `hive`."""
+    rlprof.register("engine", "hive", engines.Hive)
+    engines.calls.clear()
+
+
+@pytest.fixture(name="hive_config")
+def _hive_config(config, hive):  # noqa: ARG001
+    """Return a function that makes a config: all replicas of one role, by `hive` and `fake`."""
+
+    def make(**changes):
+        role = changes.pop("role", {})
+        roles = {"rollout": {"engine": "hive", "ranks": "all", **role}}
+        return config(roles=roles, steps=[1, 2], **changes)
+
+    return make
+
+
+def record(config, cells, **given):
+    """Record two steps of a hive of *cells*; return the run."""
+    with rlprof.open(config, role="driver") as prof:
+        prof.attach(cells, role="rollout", replica=3, **given)
+        for _ in prof.steps([1, 2]):
+            with prof.phase("rollout"):
+                pass
+    return rlprof.read(prof.run_dir)
+
+
+def test_every_process_of_the_engine_records_itself(hive_config):
+    """By the run's tool, in sessions of their own that close with the driver's."""
+    run = record(hive_config(), [0, 1], ranks=[6, 7], world_size=8)
+
+    found = {(c.window.id, c.tool, c.target.worker, c.target.rank) for c in run.captures}
+    assert {
+        (f"{step}/rollout", *who)
+        for step in (1, 2)
+        for who in (("hive", None, 6), ("fake", 0, 6), ("fake", 1, 7))
+    } == found
+    assert {"whole"} == {c.state for c in run.captures}
+    assert ["ended"] * 3 == [process.state for process in run.processes]
+
+
+def test_workers_are_told_apart(hive_config):
+    """In words, in the names of files, and by the place each said it has."""
+    run = record(hive_config(), [0, 1], ranks=[6, 7], world_size=8)
+
+    targets = {c.target for c in run.captures if c.tool == "fake"}
+    paths = [a.path for c in run.captures if c.tool == "fake" for a in c.artifacts]
+
+    assert {"rollout replica 3 worker 0", "rollout replica 3 worker 1"} == set(map(str, targets))
+    assert [{"cell": 0}, {"cell": 1}] == sorted(
+        (dict(target.coordinates) for target in targets), key=str
+    )
+    assert 4 == len(set(paths))
+    assert all("rollout_replica_3/fake/rollout_replica3_rank" in path for path in paths)
+
+
+def test_ranks_that_are_not_chosen_are_left_alone(hive_config):
+    """`ranks: [7]` of a replica that holds 6 and 7."""
+    run = record(hive_config(role={"ranks": [7]}), [0, 1], ranks=[6, 7], world_size=8)
+
+    assert {7} == {c.target.rank for c in run.captures if c.tool == "fake"}
+
+
+def test_without_ranks_every_process_is_recorded(hive_config):
+    """Nobody has said which ranks the replica holds: its processes are numbered."""
+    run = record(hive_config(), [0, 1, 2])
+
+    assert {0, 1, 2} == {c.target.rank for c in run.captures if c.tool == "fake"}
+
+
+def test_options_of_the_tools_are_checked_before_the_run(hive_config):
+    """They are the engine's business only later."""
+    with pytest.raises(rlprof.ConfigError, match=r"tools\.fake\.colour: unknown"):
+        record(hive_config(options={"colour": "red"}), [0])
+
+
+def test_a_tool_of_the_role_stands_for_the_runs(hive_config):
+    """It records inside the engine, and not the process that holds it."""
+    run = record(hive_config(role={"tool": "other"}), [0])
+
+    assert {("other", 0), ("hive", None)} == {(c.tool, c.target.worker) for c in run.captures}
+
+
+def test_the_engine_is_born_with_what_the_tools_need(hive_config):
+    """Their Launches are merged into its own, for the rank that is to be launched."""
+
+    class Wrapper(tools.Bare):
+        @rlprof.hookimpl
+        def configure(self, place):
+            return rlprof.Launch(env={"WRAPPED": "1"}) if place == "launch" else None
+
+    rlprof.register("tool", "wrapper", Wrapper)
+
+    launch = rlprof.launch(hive_config(role={"tool": "wrapper"}), role="rollout", rank=4)
+
+    assert {"cells_of": 4} == dict(launch.engine_args)
+    assert {"WRAPPED": "1"} == dict(launch.env)
+
+
+def test_what_fails_in_a_worker_fails_there_alone(hive_config):
+    """The tool raises in one window of one worker; the other captures are whole."""
+    run = record(hive_config(options={"raises_in": "start"}), [0])
+
+    states = {c.tool: c.state for c in run.captures if c.window.start_step == 1}
+    assert {"hive": "whole", "fake": "failed"} == states
