@@ -16,7 +16,7 @@ def _hive():
 
 
 @pytest.fixture(name="hive_config")
-def _hive_config(config, hive):  # noqa: ARG001
+def _hive_config(config, hive):
     """Return a function that makes a config: all replicas of one role, by `hive` and `fake`."""
 
     def make(**changes):
@@ -48,7 +48,7 @@ def test_every_process_of_the_engine_records_itself(hive_config):
         for who in (("hive", None, 6), ("fake", 0, 6), ("fake", 1, 7))
     } == found
     assert {"whole"} == {c.state for c in run.captures}
-    assert ["ended"] * 3 == [process.state for process in run.processes]
+    assert [process.state for process in run.processes] == ["ended"] * 3
 
 
 def test_workers_are_told_apart(hive_config):
@@ -59,10 +59,11 @@ def test_workers_are_told_apart(hive_config):
     paths = [a.path for c in run.captures if c.tool == "fake" for a in c.artifacts]
 
     assert {"rollout replica 3 worker 0", "rollout replica 3 worker 1"} == set(map(str, targets))
-    assert [{"cell": 0}, {"cell": 1}] == sorted(
-        (dict(target.coordinates) for target in targets), key=str
-    )
-    assert 4 == len(set(paths))
+    assert sorted((dict(target.coordinates) for target in targets), key=str) == [
+        {"cell": 0},
+        {"cell": 1},
+    ]
+    assert len(set(paths)) == 4
     assert all("rollout_replica_3/fake/rollout_replica3_rank" in path for path in paths)
 
 
@@ -105,8 +106,8 @@ def test_the_engine_is_born_with_what_the_tools_need(hive_config):
 
     launch = rlprof.launch(hive_config(role={"tool": "wrapper"}), role="rollout", rank=4)
 
-    assert {"cells_of": 4} == dict(launch.engine_args)
-    assert {"WRAPPED": "1"} == dict(launch.env)
+    assert dict(launch.engine_args) == {"cells_of": 4}
+    assert dict(launch.env) == {"WRAPPED": "1"}
 
 
 def test_what_fails_in_a_worker_fails_there_alone(hive_config):
@@ -114,4 +115,4 @@ def test_what_fails_in_a_worker_fails_there_alone(hive_config):
     run = record(hive_config(options={"raises_in": "start"}), [0])
 
     states = {c.tool: c.state for c in run.captures if c.window.start_step == 1}
-    assert {"hive": "whole", "fake": "failed"} == states
+    assert states == {"hive": "whole", "fake": "failed"}

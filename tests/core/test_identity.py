@@ -355,6 +355,19 @@ def test_followers_never_join_the_dead(at_once):
     assert second.attempt == 2
 
 
+def test_followers_join_a_leader_that_was_quicker(at_once):
+    """Its few steps were over before they came; it opened the run after they had begun."""
+    led = die(at_once(LEADER))
+    manifest = led.path / "manifest" / f"actor-0-here-{os.getpid()}.jsonl"
+    manifest.parent.mkdir()
+    manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
+
+    assert led == at_once(FOLLOWER)
+    change(led, opened_ns=1)
+    with pytest.raises(RunError):  # that one was of an earlier launch
+        at_once(FOLLOWER)
+
+
 @pytest.mark.parametrize("variable", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
 def test_a_restart_is_another_attempt(at_once, variable):
     """A launcher that starts all workers again separates them from the last ones, dead or not."""

@@ -58,6 +58,8 @@ class Launcher:
                 self._zygote = self._zygote or _Zygote(full, self._path)
         full |= env
         out, err = script.with_suffix(".out"), script.with_suffix(".err")
+        for file in (out, err):  # a test may look before the process has come so far
+            file.touch()
         if warm:
             pid = self._zygote.start(script, full, out, err)
             return Child(pid, out, err, bare, lambda bound_s: self._zygote.wait(pid, bound_s))
@@ -81,8 +83,9 @@ class _Zygote:
         self._path = path
         self._codes = {}
         self._lock = threading.Lock()
+        self._heard = b""
         self._process = subprocess.Popen(
-            [sys.executable, str(CHILD / "zygote.py")], env=env, text=True, bufsize=1,
+            [sys.executable, str(CHILD / "zygote.py")], env=env,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
@@ -90,7 +93,8 @@ class _Zygote:
         order = {"script": str(script), "env": env, "path": self._path}
         order |= {"out": str(out), "err": str(err)}
         with self._lock:
-            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.flush()
             while (pid := self._hear(60)) is None:
                 pass
             return pid
@@ -113,15 +117,23 @@ class _Zygote:
 
     def _hear(self, bound_s):
         """Read a line: return the process it says was started, note down one that ended."""
-        if not self._says_something(bound_s):
-            raise TimeoutError(f"no process was started within {bound_s:g} s")
-        line = json.loads(self._process.stdout.readline())
+        while b"\n" not in self._heard:
+            if not self._says_something(bound_s):
+                raise TimeoutError(f"no process was started within {bound_s:g} s")
+            heard = os.read(self._process.stdout.fileno(), 1 << 16)  # often several lines
+            if not heard:
+                raise RuntimeError("the process that starts the others has ended")
+            self._heard += heard
+        told, _, self._heard = self._heard.partition(b"\n")
+        line = json.loads(told)
         if "ended" in line:
             self._codes[line["ended"]] = line["code"]
         return line.get("started")
 
     def _says_something(self, bound_s=0):
-        return bool(select.select([self._process.stdout], [], [], bound_s)[0])
+        return b"\n" in self._heard or bool(
+            select.select([self._process.stdout], [], [], bound_s)[0]
+        )
 
 
 def left_behind(home: Path, sessions, bound_s: float = 15) -> list[str]:

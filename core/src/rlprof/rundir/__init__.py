@@ -16,7 +16,7 @@ from rlprof.rundir._clock import clock_at, read_clock, unbroken
 from rlprof.rundir._draft import TRIED
 from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
-from rlprof.rundir._journal import Journal, as_json, as_line, read_lines
+from rlprof.rundir._journal import Journal, as_json, as_line, last_event, read_lines
 from rlprof.rundir._left import Place
 from rlprof.rundir._own import own_folder
 from rlprof.rundir._process import Here, is_alive
@@ -47,6 +47,7 @@ __all__ = [
     "is_alive",
     "join",
     "known",
+    "last_event",
     "open_regular",
     "own_folder",
     "read",

@@ -22,9 +22,10 @@ import attrs
 
 from rlprof.errors import RunError
 from rlprof.rundir._fields import known
-from rlprof.rundir._journal import as_json
+from rlprof.rundir._journal import as_json, last_event
 from rlprof.rundir._process import Here, born_ns, is_alive
 from rlprof.rundir._regular import read_regular
+from rlprof.types import safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,6 +71,11 @@ class _Owner:
     rank: int
     opened_ns: int
     process: Here
+
+    def has_ended(self, path: Path) -> bool:
+        """Whether it has closed its session in the run at *path*."""
+        name = f"{safe_name(self.role)}-{self.rank}-*-{self.process.pid}.jsonl"
+        return any(last_event(file) == "ended" for file in path.glob(f"manifest/{name}"))
 
 
 def _launch(env: Mapping[str, str]) -> _Launch:
@@ -212,14 +218,17 @@ class _Search:
     def _lives(self, path: Path, owner: _Owner) -> bool | None:
         """Say whether this process may join the run at *path*; None while that cannot be said.
 
-        On another host an owner lives if it opened the run since this process began, so by the
-        same launch; an older run may be one that has just crashed, and must be seen to grow.
+        What was opened since this process began was opened by the same launch: a follower joins
+        it also if its leader has ended in peace, for that has just been quicker. On another host,
+        where nobody can be seen to be alive, an older run may be one that has just crashed, and
+        must be seen to grow.
         """
         if owner.restart != self.launch.restart or _place(self.target, path) in _joined:
             return False
         alive = is_alive(owner.process)
         if alive is not None:
-            return alive
+            was_quicker = self.target.rank > 0 and owner.opened_ns > born_ns()
+            return alive or (was_quicker and owner.has_ended(path))
         stats = [file.stat() for file in (path / "run.json", *path.glob("manifest/*"))]
         if time.time() - max(stat.st_mtime for stat in stats) > _HEARTBEAT_S:
             return False

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+_TAIL = 4096
+"""The last line of a manifest is shorter."""
 _DEEPEST = 50
 """Values nested deeper than this become text where JSON cannot hold them as they are."""
 
@@ -142,3 +144,15 @@ def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
         if count:
             lines = "line" if count == 1 else "lines"
             problems.append(f"{file.parent.name}/{file.name}: {count} {what} {lines} skipped")
+
+
+def last_event(file: Path) -> str:
+    """Return what the last line of the manifest *file* tells of; nothing while it is written."""
+    with file.open("rb") as lines:
+        lines.seek(0, os.SEEK_END)
+        lines.seek(max(0, lines.tell() - _TAIL))
+        last = lines.read().splitlines()[-1:]
+    try:
+        return str(json.loads(last[0])["event"]) if last else ""
+    except (ValueError, KeyError, TypeError):
+        return ""

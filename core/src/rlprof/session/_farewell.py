@@ -10,9 +10,8 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from rlprof.rundir import Here, is_alive
+from rlprof.rundir import Here, is_alive, last_event
 from rlprof.rundir._fields import known
-from rlprof.session._follow import is_last
 from rlprof.types import safe_name
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def await_workers(folder: Path, engines: Iterable[Target], within_s: float) -> l
 
 def _goes_on(file: Path) -> bool:
     try:
-        if is_last(file, "ended"):
+        if last_event(file) == "ended":
             return False
         with file.open("rb") as lines:
             first = json.loads(lines.readline())

@@ -6,8 +6,6 @@ comes over whatever the fleet talks with.
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import time
 from contextlib import ExitStack
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import ConfigError
-from rlprof.rundir import Here, is_alive
+from rlprof.rundir import Here, is_alive, last_event
 from rlprof.session._off import Off
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ LOOK_WORKER_S = 0.5
 """How often an engine's process does: its leader waits for it when it closes."""
 _LOOK_OPEN_S = 1.0
 """And while one is; the helper thread comes by more often at its edges."""
-_TAIL = 4096
-"""The last line of a manifest is shorter."""
 
 
 @attrs.frozen
@@ -79,24 +75,12 @@ class Pulse:
             if size != self._size:
                 self._size = size
                 self.heard()
-                self._has_ended = is_last(self._file, "ended")
+                self._has_ended = last_event(self._file) == "ended"
         except OSError:  # not shared with this host: nothing can be said
             self.heard()
         if self._has_ended:  # its process may go on, and train
             return float("inf")
         return 0.0 if alive else time.monotonic() - self._heard
-
-
-def is_last(file: Path, event: str) -> bool:
-    """Whether the last line of the manifest *file* is an *event*."""
-    with file.open("rb") as lines:
-        lines.seek(0, os.SEEK_END)
-        lines.seek(max(0, lines.tell() - _TAIL))
-        last = lines.read().splitlines()[-1:]
-    try:
-        return bool(last) and bool(json.loads(last[0])["event"] == event)
-    except (ValueError, KeyError, TypeError):  # it is being written
-        return False
 
 
 class Follower:
