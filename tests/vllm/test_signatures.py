@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import importlib
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,11 +29,19 @@ every_release = pytest.mark.parametrize("release", RELEASES)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.fixture(name="no_variables", autouse=True)
-def _no_variables(monkeypatch):
-    """Take away what this machine's own vLLM is told."""
+@pytest.fixture(name="environment", autouse=True)
+def _environment(monkeypatch):
+    """Return a function that says variables to a release; what this machine says is taken away."""
     for variable in sorted({name for said in SAID.values() for name in said["variables"]}):
         monkeypatch.delenv(variable, raising=False)
+
+    def environment(release, **variables):
+        known = dict.fromkeys(SAID[release]["variables"])
+        monkeypatch.setitem(sys.modules, "vllm.envs", SimpleNamespace(environment_variables=known))
+        for variable, value in variables.items():
+            monkeypatch.setenv(variable, value)
+
+    return environment
 
 
 def started(handle, iterations, directory=""):
@@ -139,42 +149,41 @@ def test_engine_steps_are_counted_per_window_or_said_not_to_be(release, kind, tm
 
 
 @every_release
-def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path, monkeypatch):
+def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path, environment):
     """An engine born with what rlprof.launch gives counts them where its release can."""
     launched = {"delay_iterations": 3, "max_iterations": 5}
     if number(release) < (0, 13):
         launched = {}
-        for variable in ("VLLM_PROFILER_DELAY_ITERS", "VLLM_PROFILER_MAX_ITERS"):
-            if variable in SAID[release]["variables"]:
-                monkeypatch.setenv(variable, "3" if "DELAY" in variable else "5")
-        monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(tmp_path))
+        environment(release, VLLM_PROFILER_DELAY_ITERS="3", VLLM_PROFILER_MAX_ITERS="5",
+                    VLLM_TORCH_PROFILER_DIR=str(tmp_path))  # fmt: skip
 
     _, native = started(engine(release, directory=tmp_path, launched=launched), CHOSEN)
 
-    can = number(release) >= (0, 12)
-    assert can == ("iterations" in native.applied)
+    can = number(release) >= (0, 12)  # 0.11 has never heard of these variables
     assert can == ("iterations" not in native.unsupported)
+    by_launch = (0, 12) <= number(release) < (0, 32)
+    assert by_launch == (native.applied == {"iterations": "by the launch, alike for all windows"})
 
 
 @every_kind
 @every_release
-def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path, monkeypatch):
+def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path, environment):
     """Launched to count, a session is told not to, or the window says that it is not whole."""
     launched = {"max_iterations": 5}
     if number(release) < (0, 13):
         launched = {}
-        monkeypatch.setenv("VLLM_PROFILER_MAX_ITERS", "5")
-        monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(tmp_path))
+        environment(release, VLLM_PROFILER_MAX_ITERS="5", VLLM_TORCH_PROFILER_DIR=str(tmp_path))
+
     given, native = started(engine(release, kind, directory=tmp_path, launched=launched), None)
 
     if number(release) >= (0, 32):
         assert (given["delay_iterations"], given["max_iterations"]) == (0, 0)
         assert native.unsupported == {}
     elif number(release) >= (0, 12):
-        assert list(native.unsupported) == ["iterations"]
-        assert "max_iterations 5" in native.unsupported["iterations"]
+        why = "no window has more than the launch allows: max_iterations 5"
+        assert native.unsupported == {"iterations": why}
     else:
-        assert native.unsupported == {}  # this release has never heard of that variable
+        assert native.unsupported == {}
 
 
 @every_release
@@ -297,3 +306,12 @@ def test_the_server_takes_the_same_as_a_command_line(release, install):
         assert ast.literal_eval(value.replace("true", "True").replace("false", "False")) == LIGHT
     else:
         assert args == []
+
+
+def test_a_folder_called_vllm_is_no_release(tmp_path, monkeypatch):
+    """A checkout beside the script is found, too; then what every release since 0.13 knows."""
+    (tmp_path / "site" / "vllm").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    importlib.invalidate_caches()
+
+    assert launch().engine_args["profiler_config"] == LIGHT

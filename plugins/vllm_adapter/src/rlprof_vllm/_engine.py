@@ -20,7 +20,11 @@ from rlprof import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
-_COUNTS = ("delay_iterations", "max_iterations")
+_COUNTS = {
+    "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
+    "max_iterations": "VLLM_PROFILER_MAX_ITERS",
+}
+"""How it counts engine steps, and the variables that said so in 0.12."""
 _HTTP_S = 3600
 """A server answers `/stop_profile` when all is written, which takes minutes; core's own limit is
 what counts."""
@@ -143,7 +147,7 @@ def _facts(handle: Any) -> Facts:
         parameters=_parameters(start),
         profiler=_old_profiler() if profiler is None else profiler.profiler or "",
         directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
-        at_launch={name: getattr(profiler, name, 0) for name in _COUNTS},
+        at_launch=_old_counts() if profiler is None else _counts(profiler),
         records_frontend=profiler is not None and not profiler.ignore_frontend,
         tp=parallel.tensor_parallel_size,
         pp=parallel.pipeline_parallel_size,
@@ -181,6 +185,20 @@ def _old_directory() -> str:
     import os
 
     return os.environ.get("VLLM_TORCH_PROFILER_DIR", "")
+
+
+def _counts(profiler: Any) -> dict[str, int]:
+    return {name: getattr(profiler, name, 0) for name in _COUNTS}
+
+
+def _old_counts() -> dict[str, int]:
+    """Read the environment as far as the vLLM in this process does."""
+    import os
+    import sys
+
+    known = getattr(sys.modules.get("vllm.envs"), "environment_variables", {})
+    said = {name: os.environ.get(var, "") if var in known else "" for name, var in _COUNTS.items()}
+    return {name: int(text) if text.isdecimal() else 0 for name, text in said.items()}
 
 
 def _is_here(inner: Any) -> bool:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof import CaptureError
 from rlprof_vllm._launch import native_iterations
 
@@ -42,8 +44,7 @@ class Native:
         given: dict[str, Any] = {}
         if facts.has_prefix:
             given["profile_prefix"] = self._prefix = _prefix(window, run_id)
-        if self._iterations is not None:
-            self._count(given)
+        self._count(given)
         self._before = frozenset(_names(facts.directory))
         self._may_run = True
         try:
@@ -55,11 +56,20 @@ class Native:
             raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
 
     def _count(self, given: dict[str, Any]) -> None:
+        """Have the engine steps counted that were asked for, or say what is counted instead."""
         facts, chosen = self._engine.facts, self._iterations
+        if chosen is None and not any(facts.at_launch.values()):
+            return
         if facts.has_iterations:
-            given |= native_iterations(chosen)
+            none = {"delay_iterations": 0, "max_iterations": 0}
+            given |= none if chosen is None else native_iterations(chosen)
+            if chosen is not None:
+                self.applied["iterations"] = attrs.asdict(chosen)
         elif facts.profiler is None:
             self.unsupported["iterations"] = "this engine cannot be asked what it was launched with"
+        elif chosen is None:
+            told = ", ".join(f"{name} {count}" for name, count in facts.at_launch.items() if count)
+            self.unsupported["iterations"] = f"no window has more than the launch allows: {told}"
         elif facts.at_launch == native_iterations(chosen):
             self.applied["iterations"] = "by the launch, alike for all windows"
         else:
