@@ -25,9 +25,15 @@ _COUNTS = {
     "max_iterations": "VLLM_PROFILER_MAX_ITERS",
 }
 """How it counts engine steps, and the variables that said so in 0.12."""
+_NOT_BEGUN = (400, 422)
+"""A server that answers so has not asked the engine."""
 _HTTP_S = 3600
 """A server answers `/stop_profile` when all is written, which takes minutes; core's own limit is
 what counts."""
+
+
+class RefusedError(CaptureError):
+    """It has not begun; what may be recording there is somebody else's to stop."""
 
 
 class Engine(Protocol):
@@ -106,6 +112,7 @@ class _Object:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
+        self._inner = getattr(handle, "llm_engine", handle)
         self.facts = _facts(handle)
 
     @property
@@ -115,14 +122,19 @@ class _Object:
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call it on the engine's own loop, if it has one, and never cut it short there."""
-        function = getattr(self._handle, method)
+        owner = self._handle if hasattr(self._handle, method) else self._inner
+        result = getattr(owner, method)(*args, **kwargs)
+        if not inspect.isawaitable(result):
+            return result
         loop = _loop_of(self._handle)
-        if not inspect.iscoroutinefunction(function):
-            return function(*args, **kwargs)
         if loop is None or loop is asyncio.get_running_loop():
-            return await asyncio.shield(function(*args, **kwargs))
-        there = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
+            return await asyncio.shield(result)
+        there = asyncio.run_coroutine_threadsafe(_awaited(result), loop)
         return await asyncio.shield(asyncio.wrap_future(there))
+
+
+async def _awaited(promise: Awaitable[Any]) -> Any:
+    return await promise
 
 
 def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:
@@ -138,6 +150,8 @@ def _facts(handle: Any) -> Facts:
     parallel = getattr(config, "parallel_config", None)
     methods = ("is_sleeping", "is_paused", "collective_rpc", "start_profile")
     known = tuple(name for name in methods if hasattr(handle, name))
+    if hasattr(inner, "is_sleeping") and "is_sleeping" not in known:
+        known += ("is_sleeping",)  # an LLM has it inside
     if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
         return Facts(type(handle).__name__, parameters=_parameters(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
@@ -276,14 +290,15 @@ class _Server:
 
 def _refusal(address: str, path: str, exc: urllib.error.HTTPError) -> CaptureError:
     if exc.code == 404:
-        return CaptureError(
+        return RefusedError(
             f"vllm: {address} has no {path}: it was launched without a profiler; launch it with "
             "the arguments that rlprof.launch gives"
         )
     if exc.code == 409:
-        return CaptureError(f"vllm: somebody else is profiling {address}")
+        return RefusedError(f"vllm: somebody else is profiling {address}")
     said = exc.read(500).decode("utf-8", "replace")
-    return CaptureError(f"vllm: {address}{path} answered {exc.code}: {said}")
+    kind = RefusedError if exc.code in _NOT_BEGUN else CaptureError
+    return kind(f"vllm: {address}{path} answered {exc.code}: {said}")
 
 
 async def gathered(*questions: Awaitable[Any]) -> list[Any]:

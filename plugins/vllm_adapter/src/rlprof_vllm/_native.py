@@ -5,6 +5,7 @@ It says nothing of success: what it was asked and what came of it are told apart
 
 from __future__ import annotations
 
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
+from rlprof_vllm._engine import RefusedError
 from rlprof_vllm._launch import native_iterations
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 FILES = "native"
 """Where in the window's folder the files of vLLM's profiler are put."""
 
-_BUSY = ("ProfilerAlreadyActiveError",)
+_BUSY = "ProfilerAlreadyActiveError"
+_NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 
 
 class Native:
@@ -49,9 +52,12 @@ class Native:
         self._may_run = True
         try:
             await self._engine.call("start_profile", **given)
+        except RefusedError as exc:
+            self._may_run = False  # and what runs is not ours to stop
+            raise CaptureError(str(exc)) from None
         except Exception as exc:
-            if type(exc).__name__ in _BUSY:
-                self._may_run = False  # and what runs is not ours to stop
+            self._may_run = not _has_not_begun(exc)
+            if type(exc).__name__ == _BUSY:
                 raise CaptureError("vllm: somebody else is profiling this engine") from None
             raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
 
@@ -121,6 +127,16 @@ def _names(directory: str | None) -> list[str]:
         return sorted(entry.name for entry in Path(directory).iterdir())
     except OSError:  # not made before the first session, or on another host
         return []
+
+
+def _has_not_begun(exc: Exception) -> bool:
+    """Tell by what `start_profile` raised whether any worker can have begun.
+
+    Where none has, a stop is one more call that fails in the workers, or ends what is somebody
+    else's; until 0.29 it could crash the process that asked for it.
+    """
+    is_refused = isinstance(exc, TypeError | ValueError)  # by the frontend, before it asks
+    return is_refused or type(exc).__name__ == _BUSY or bool(_NO_PROFILER.search(str(exc)))
 
 
 def _said(exc: BaseException) -> str:
