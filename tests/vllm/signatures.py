@@ -45,7 +45,7 @@ def refresh(releases: tuple[str, ...]) -> int:
             found[release] = _read(release)
         except (wheels.NotHad, OSError, SyntaxError) as exc:
             faults += 1
-            _say(number, releases, f"{release}: cannot be had: {exc}")
+            _say(number, releases, f"{release}: cannot be had: {_why(exc, release)}")
             continue
         _say(number, releases, f"{release}: {found[release]['wheel']}")
         ordered = {name: found[name] for name in (*RELEASES, *found) if name in found}
@@ -74,13 +74,17 @@ def check(releases: tuple[str, ...]) -> int:
             try:
                 stated = wheels.stated(release)
             except wheels.NotHad as exc:
-                word = f"cannot be had: {exc}"
+                word = f"cannot be had: {_why(exc, release)}"
             else:
                 mine = (found[release]["wheel"], found[release]["sha256"])
                 word = "" if stated == mine else "the index has another wheel; run --refresh"
         faults += bool(word)
         _say(number, releases, f"{release}: {word or 'as it was read'}")
     return faults
+
+
+def _why(exc: Exception, release: str) -> str:
+    return str(exc).removeprefix(f"{release}: ")
 
 
 def _say(number: int, releases: tuple[str, ...], text: str) -> None:
