@@ -281,6 +281,7 @@ class _Server:
                 text = answer.read()
         except urllib.error.HTTPError as exc:
             if exc.code == 404 and missing is not None:
+                exc.close()
                 return missing
             raise _refusal(self._address, path, exc) from None
         except OSError as exc:
@@ -289,6 +290,8 @@ class _Server:
 
 
 def _refusal(address: str, path: str, exc: urllib.error.HTTPError) -> CaptureError:
+    said = exc.read(500).decode("utf-8", "replace")
+    exc.close()
     if exc.code == 404:
         return RefusedError(
             f"vllm: {address} has no {path}: it was launched without a profiler; launch it with "
@@ -296,7 +299,6 @@ def _refusal(address: str, path: str, exc: urllib.error.HTTPError) -> CaptureErr
         )
     if exc.code == 409:
         return RefusedError(f"vllm: somebody else is profiling {address}")
-    said = exc.read(500).decode("utf-8", "replace")
     kind = RefusedError if exc.code in _NOT_BEGUN else CaptureError
     return kind(f"vllm: {address}{path} answered {exc.code}: {said}")
 
