@@ -101,7 +101,9 @@ class Driven:
         self._home = home
         self._asked = json.loads(json.dumps(options))
         self._options = structured(plugin, self._asked)
-        self._given: dict[str, Any] = {} if link is None else {"handle": link.handle}
+        self._given: dict[str, Any] = {}
+        if link is not None:
+            self._given = {"handle": link.handle, "workers": link.workers}
         replica = None if link is None else 0
         role = "actor" if link is None else "rollout"
         self._target = Target(role, 0, 2, replica=replica, coordinates={"tp": 0})

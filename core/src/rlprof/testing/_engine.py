@@ -13,7 +13,7 @@ from rlprof.errors import CaptureError
 from rlprof.session._link import Link
 from rlprof.testing._drive import FIRST, PATIENT, Driven, structured
 from rlprof.testing._windows import WindowTests
-from rlprof.types import Launch, Target
+from rlprof.types import Launch, Target, Workers
 
 if TYPE_CHECKING:
     import asyncio
@@ -71,7 +71,8 @@ class EngineTests(WindowTests):
         options = structured(self.plugin, dict(self.options))
         hooks = plugins.hooks("engine", self.plugin())
         target = Target("rollout", replica=0)
-        found = hooks.configure(place="launch", target=target, options=options, handle=None)
+        given = {"target": target, "options": options, "handle": None, "workers": Workers()}
+        found = hooks.configure(place="launch", **given)
         return found or Launch()
 
     def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -89,7 +90,7 @@ class EngineTests(WindowTests):
         self.skip_where_it_cannot_run()
         with ExitStack() as stack:
             handle = stack.enter_context(self.engine())
-            link = Link(handle, self.loop(handle))
+            link = Link(handle, self.loop(handle), Workers())
             yield Driven(
                 "engine", self.plugin, called, dict(self.options), tmp_path / "scratch",
                 link=link, end=stack.close,
