@@ -1,10 +1,11 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-matrix lint format bench clean env-test env-peer
+.PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean env-test env-vllm env-peer
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
+VLLM := .envs/vllm/bin/python
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -12,8 +13,13 @@ help: ## show this help
 demo: env-test ## a small real RL loop on Ray, on CPU: captured, listed, laid on one timeline
 	@bash examples/ray_rl/demo.sh $(CURDIR)/$(PY)
 
-test: env-test ## every suite, each in the environment it needs
+test: test-core test-vllm ## every suite, each in the environment it needs
+
+test-core: env-test
 	$(PY) -m pytest
+
+test-vllm: env-vllm ## the adapter on real vLLM, on CPU
+	$(VLLM) -m pytest tests/vllm_real -o filterwarnings=default
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(PY) -m pytest -m "not slow"
@@ -35,6 +41,9 @@ bench: env-test env-peer ## the figures in docs/benchmarks.md, beside verl 0.9.1
 
 env-test:
 	@PYTHON=$(PYTHON) envs/make_env.sh test
+
+env-vllm:
+	@PYTHON=$(PYTHON) envs/make_env.sh vllm
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer

@@ -150,9 +150,9 @@ class Engine:
     Its class may declare, beside its hooks, `Options` and `lighter` as a `Tool` may, and
 
     `runs_on`
-        `"thread"`: `start` and `stop` are called on the thread whose phase it is, for an engine that
-        works there itself. A property may answer after `configure(place="process")`. Otherwise on
-        a thread of their own.
+        `"thread"`: `start` and `stop` are called on the thread whose phase it is, for an engine
+        that works there itself; a property may answer after `configure(place="process")`. Default:
+        on a thread of their own.
     `drives`
         True: the tools of its role record inside the engine's own processes. Core checks their
         options and merges their Launches into the engine's; the plugin carries orders to those

@@ -28,7 +28,7 @@ def recorded(llm, name, chosen, steps=(1, 2, 3), ranks=(1,)):
     """Record *steps* of the rank this replica holds, each with requests of its own."""
     with rlprof.open(chosen, role="driver") as prof:
         prof.attach(llm, role="rollout", replica=1, ranks=ranks, world_size=2)
-        for step in prof.steps(steps):
+        for _ in prof.steps(steps):
             with prof.phase("rollout"):
                 got = generate(llm, 5, 3)
     told(session=name, run=prof.run_dir, tokens=got)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from rlprof.errors import CaptureError
-
-if TYPE_CHECKING:
-    from rlprof.types import Workers
+from rlprof.types import Workers
 
 
 @attrs.frozen(eq=False)
@@ -21,7 +19,7 @@ class Link:
 
     handle: Any
     loop: asyncio.AbstractEventLoop | None = None
-    workers: Workers | None = None
+    workers: Workers = attrs.field(factory=Workers)
     """What its plugin can have the engine's own processes told."""
 
     def check(self) -> None:

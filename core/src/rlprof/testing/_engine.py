@@ -71,8 +71,8 @@ class EngineTests(WindowTests):
         options = structured(self.plugin, dict(self.options))
         hooks = plugins.hooks("engine", self.plugin())
         target = Target("rollout", replica=0)
-        given = {"target": target, "options": options, "handle": None, "workers": Workers()}
-        found = hooks.configure(place="launch", **given)
+        given = {"handle": None, "workers": Workers()}
+        found = hooks.configure(place="launch", target=target, options=options, **given)
         return found or Launch()
 
     def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:

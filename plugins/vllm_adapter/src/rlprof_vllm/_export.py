@@ -152,8 +152,15 @@ def _trace(
         note = "idle: the engine had no step in the window"
     if done.truncated:
         note = "the engine's trace was cut: what was whole is kept"
-    status = "partial" if done.truncated or done.dropped else "whole"
-    return Artifact(name, "trace", "chrome-trace", status, note, events=done.events)
+    is_cut = bool(done.truncated or done.dropped)
+    return Artifact(
+        name,
+        "trace",
+        "chrome-trace",
+        "partial" if is_cut else "whole",
+        note,
+        events=done.events,
+    )
 
 
 def _coordinates(worker: int, facts: dict[str, Any]) -> dict[str, int]:
@@ -188,8 +195,7 @@ def _summary(
     missing = _missing(notes, found)
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
-    status = "partial" if missing else "whole"
-    return Artifact(name, "files", "json", status, "; ".join(missing))  # type: ignore[arg-type]
+    return Artifact(name, "files", "json", "partial" if missing else "whole", "; ".join(missing))
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:

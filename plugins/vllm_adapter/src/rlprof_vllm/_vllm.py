@@ -62,21 +62,19 @@ class Vllm:
         self, place: Place, target: Target, options: VllmOptions, handle: Any, workers: Workers
     ) -> Launch | Awaitable[None]:
         """At launch say what the engine must be born with; later see what it was born with."""
-        tools = {} if workers is None else workers.tools
         if place == "launch":
-            if options.way == "worker" and not tools:
+            if options.way == "worker" and not workers.tools:
                 raise CaptureError("way: worker records with the run's tools, and there is none; "
                                    "name one: tool: torch")  # fmt: skip
-            return engine_launch(options, target, tools)
+            return engine_launch(options, target, workers.tools)
         self.options = options
         return self._arrive(target, handle, workers)
 
-    async def _arrive(self, target: Target, handle: Any, workers: Workers | None) -> None:
+    async def _arrive(self, target: Target, handle: Any, workers: Workers) -> None:
         """Choose the way, and let the workers warm up."""
         self._engine = reach(handle, profiler_dir(self.options, target))
         await self._engine.look()
-        tools = {} if workers is None else workers.tools
-        self._way = _way(self.options, self._engine, tools)
+        self._way = _way(self.options, self._engine, workers.tools)
         if self._way == "worker":
             answers = await self._tell(workers.prepare())
             _raise_if_none(answers, "ready")
@@ -89,7 +87,7 @@ class Vllm:
         return self._start(window, folder, handle, workers)
 
     async def _start(
-        self, window: Window, folder: Path, handle: Any, workers: Workers | None
+        self, window: Window, folder: Path, handle: Any, workers: Workers
     ) -> VllmRecording:
         engine, options = self._engine, self.options
         if engine is None:
@@ -124,7 +122,7 @@ class Vllm:
         """End what was begun, and leave beside it what is needed to make sense of it."""
         return self._stop(window, folder, workers)
 
-    async def _stop(self, window: Window, folder: Path, workers: Workers | None) -> None:
+    async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
         native, self._native = self._native, None
         requests, self._requests = self._requests, None
         if self._engine is None:
@@ -132,7 +130,7 @@ class Vllm:
         try:
             if native is not None:
                 await native.stop(folder)
-            elif self._answers and workers is not None:
+            elif self._answers:
                 self._answers["ended"] = await self._tell(workers.end(window))
         finally:
             if native is not None or self._answers or requests is not None:
@@ -224,17 +222,14 @@ def _check_hosting(engine: Engine) -> None:
         )
 
 
-def _contents(workers: Workers | None) -> Sequence[str]:
+def _contents(workers: Workers) -> Sequence[str]:
     """Return what the config asks the tool torch to record."""
-    asked = {} if workers is None else workers.tools.get("torch", {})
-    found: Sequence[str] = asked.get("contents", ())
+    found: Sequence[str] = workers.tools.get("torch", {}).get("contents", ())
     return found
 
 
-def _beyond_native(workers: Workers | None) -> dict[str, str]:
+def _beyond_native(workers: Workers) -> dict[str, str]:
     """Name the tools vLLM's own profiler cannot stand for, and the ranks it cannot leave out."""
-    if workers is None:
-        return {}
     found = {
         name: "needs rlprof in the workers; vLLM's own profiler is torch's"
         for name in workers.tools

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlprof import Follower, Order
+    from rlprof import Follower, Window
 
 METHOD = "rlprof_obey"
 """What `collective_rpc` is asked for."""
@@ -64,19 +64,18 @@ def _obey(worker: Any, said: dict[str, Any]) -> dict[str, Any]:
     recording: Recording | None = getattr(worker, _ATTRIBUTE, None)
     if not order.chooses(number):
         return {"state": "not chosen", **known}
-    if order.verb == "prepare":
+    if order.window is None:
         order.follower(number, coordinates)
         return {"state": "ready", **known}
     if order.verb == "begin":
         if recording is not None:
             recording.end("the next window began")
-        recording = Recording(
-            worker, order, order.follower(number, coordinates), **said["iterations"]
-        )
+        follower = order.follower(number, coordinates)
+        recording = Recording(worker, order.window, follower, **said["iterations"])
         setattr(worker, _ATTRIBUTE, recording)
         why = recording.begin()
         return {"state": "refused" if why else "recording", "why": why, **known}
-    if recording is None or recording.order.window != order.window:
+    if recording is None or recording.window != order.window:
         return {"state": "idle", "why": "it was not recording this window", **known}
     delattr(worker, _ATTRIBUTE)
     recording.end(order.reason)
@@ -97,9 +96,9 @@ class Recording:
     """One window in one worker: its engine steps are counted, each has a range of its own."""
 
     def __init__(
-        self, worker: Any, order: Order, follower: Follower, skip: int = 0, count: int = 0
+        self, worker: Any, window: Window, follower: Follower, skip: int = 0, count: int = 0
     ) -> None:
-        self.order = order
+        self.window = window
         self.why = ""
         """Why it ended before it was told to, or could not begin."""
         self.done = 0
@@ -121,7 +120,7 @@ class Recording:
         return "" if self._skip else self._open()
 
     def _open(self) -> str:
-        self.why = self._follower.begin(self.order.window)
+        self.why = self._follower.begin(self.window)
         self._is_open = not self.why
         if self.why:
             self._unwrap()
@@ -132,7 +131,7 @@ class Recording:
         self._unwrap()
         if self._is_open:
             self._is_open = False
-            self._follower.end(self.order.window, reason)
+            self._follower.end(self.window, reason)
 
     def _step(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run one engine step in a range of its own."""
