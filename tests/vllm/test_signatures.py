@@ -36,10 +36,10 @@ def _environment(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
     def environment(release, **variables):
-        known = dict.fromkeys(SAID[release]["variables"])
-        monkeypatch.setitem(sys.modules, "vllm.envs", SimpleNamespace(environment_variables=known))
+        known = {name: variables.get(name, 0) for name in SAID[release]["variables"]}
+        monkeypatch.setitem(sys.modules, "vllm.envs", SimpleNamespace(**known))
         for variable, value in variables.items():
-            monkeypatch.setenv(variable, value)
+            monkeypatch.setenv(variable, str(value))
 
     return environment
 
@@ -154,8 +154,8 @@ def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path, environm
     launched = {"delay_iterations": 3, "max_iterations": 5}
     if number(release) < (0, 13):
         launched = {}
-        environment(release, VLLM_PROFILER_DELAY_ITERS="3", VLLM_PROFILER_MAX_ITERS="5",
-                    VLLM_TORCH_PROFILER_DIR=str(tmp_path))  # fmt: skip
+        environment(release, VLLM_PROFILER_DELAY_ITERS=3, VLLM_PROFILER_MAX_ITERS=5,
+                    VLLM_TORCH_PROFILER_DIR=tmp_path)  # fmt: skip
 
     _, native = started(engine(release, directory=tmp_path, launched=launched), CHOSEN)
 
@@ -172,7 +172,7 @@ def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path, environ
     launched = {"max_iterations": 5}
     if number(release) < (0, 13):
         launched = {}
-        environment(release, VLLM_PROFILER_MAX_ITERS="5", VLLM_TORCH_PROFILER_DIR=str(tmp_path))
+        environment(release, VLLM_PROFILER_MAX_ITERS=5, VLLM_TORCH_PROFILER_DIR=tmp_path)
 
     given, native = started(engine(release, kind, directory=tmp_path, launched=launched), None)
 

@@ -206,13 +206,11 @@ def _counts(profiler: Any) -> dict[str, int]:
 
 
 def _old_counts() -> dict[str, int]:
-    """Read the environment as far as the vLLM in this process does."""
-    import os
+    """Ask the vLLM in this process how it reads its environment."""
     import sys
 
-    known = getattr(sys.modules.get("vllm.envs"), "environment_variables", {})
-    said = {name: os.environ.get(var, "") if var in known else "" for name, var in _COUNTS.items()}
-    return {name: int(text) if text.isdecimal() else 0 for name, text in said.items()}
+    envs = sys.modules.get("vllm.envs")
+    return {name: getattr(envs, variable, 0) for name, variable in _COUNTS.items()}
 
 
 def _is_here(inner: Any) -> bool:
