@@ -55,6 +55,11 @@ def started(handle, iterations, contents=()):
     return given, native
 
 
+def test_this_folder_does_not_stand_for_vllm():
+    """With an `__init__.py`, pytest would import it as `vllm`, before the real one."""
+    assert not signatures.FILE.with_name("__init__.py").exists()
+
+
 def test_releases_of_every_generation_are_known():
     """Ten releases and more, from 0.11 to 0.33, each by one wheel with its checksum."""
     numbers = {number(release) for release in SAID}
