@@ -23,6 +23,28 @@ def _recorded(tmp_path):
     return Recorded(tmp_path, capture, began_ns=NOW, ended_ns=NOW + 10**9)
 
 
+@pytest.mark.parametrize(
+    ("kind", "coordinates", "is_right"),
+    [
+        ("engine", {"tp": 0, "pp": 1}, True),
+        ("engine", {"tp": 1, "pp": 1}, False),
+        ("engine", {"pp": 1}, False),
+        ("tool", {"tp": 0, "pp": 1}, False),
+    ],
+)
+def test_a_trace_of_an_engine_may_say_which_of_its_processes(recorded, kind, coordinates, is_right):
+    """More coordinates, and a worker; never others than the capture's, and never of a tool."""
+    recorded = attrs.evolve(recorded, capture=attrs.evolve(recorded.capture, kind=kind))
+    target = attrs.asdict(recorded.capture.target) | {"coordinates": coordinates, "worker": 3}
+    trace = {"rlprof": header(recorded, target=target), "traceEvents": [EVENT]}
+
+    if is_right:
+        assert trace == check(recorded, trace)
+    else:
+        with pytest.raises(AssertionError, match="take run, target, window and tool"):
+            check(recorded, trace)
+
+
 def header(recorded, **changes):
     capture = recorded.capture
     return {

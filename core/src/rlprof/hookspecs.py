@@ -201,7 +201,11 @@ class Engine:
 
     @hookspec(firstresult=True)
     def export(self, capture: Capture, folder: Path, out: Path) -> Sequence[Artifact] | None:
-        """Turn what the engine left in *folder* into artifacts in *out*; the engine is gone."""
+        """Turn what the engine left in *folder* into artifacts in *out*; the engine is gone.
+
+        Where each of its processes left a trace, the `target` of one may say whose it is: by
+        `worker`, and by `coordinates` beside those that `capture.target` has.
+        """
 
 
 class Exporter:

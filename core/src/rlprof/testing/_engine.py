@@ -90,7 +90,7 @@ class EngineTests(WindowTests):
         self.skip_where_it_cannot_run()
         with ExitStack() as stack:
             handle = stack.enter_context(self.engine())
-            link = Link(handle, self.loop(handle))
+            link = Link(handle, self.loop(handle), Workers())
             yield Driven(
                 "engine", self.plugin, called, dict(self.options), tmp_path / "scratch",
                 link=link, end=stack.close,

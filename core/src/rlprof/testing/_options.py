@@ -32,8 +32,9 @@ from rlprof import plugins
 from rlprof.config._structure import Faults, structure
 from rlprof.config._tools import NoOptions
 from rlprof.session.export_process import load_class
-from rlprof.types import Launch, Target
-kind, where, heavy, asked, more = json.loads(sys.argv[1])
+from rlprof.types import Launch, Target, Workers
+kind, where, heavy, asked = json.loads(sys.argv[1])
+more = {"handle": None, "workers": Workers()} if kind == "engine" else {}
 plugin = load_class(where)
 replica = 0 if kind == "engine" else None
 target = Target("rollout" if kind == "engine" else "actor", replica=replica)
@@ -130,8 +131,7 @@ class OptionTests(PluginTests):
         Launch.
         """
         where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
-        more = {"handle": None} if self.kind == "engine" else {}
-        argument = json.dumps([self.kind, where, self.heavy, dict(self.options), more])
+        argument = json.dumps([self.kind, where, self.heavy, dict(self.options)])
         place, temp = tmp_path / "cwd", tmp_path / "tmp"
         place.mkdir()
         temp.mkdir()

@@ -19,7 +19,7 @@ from rlprof import CaptureError
 from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
 CONTENTS = {
     "stack": "torch_profiler_with_stack",
@@ -28,13 +28,30 @@ CONTENTS = {
     "flops": "torch_profiler_with_flops",
 }
 """Contents of the tool torch, as vLLM's own profiler calls them."""
+_OLD_CONTENTS = {
+    "stack": "VLLM_TORCH_PROFILER_WITH_STACK",
+    "shapes": "VLLM_TORCH_PROFILER_RECORD_SHAPES",
+    "memory": "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY",
+    "flops": "VLLM_TORCH_PROFILER_WITH_FLOPS",
+}
+"""The variables that said so before 0.13."""
 _METHODS = ("is_sleeping", "is_paused", "collective_rpc", "start_profile", "stop_profile")
-_COUNTS = ("delay_iterations", "max_iterations")
+_COUNTS = {
+    "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
+    "max_iterations": "VLLM_PROFILER_MAX_ITERS",
+}
+"""How it counts engine steps, and the variables that said so in 0.12."""
+_NOT_BEGUN = (400, 422)
+"""A server that answers so has not asked the engine."""
 _LOOK_S = 0.5
 """How often it is looked whether an engine that does not answer is still alive."""
 _HTTP_S = 3600
 """A server answers `/stop_profile` when all is written, which takes minutes; core's own limit is
 what counts."""
+
+
+class RefusedError(CaptureError):
+    """It has not begun; what may be recording there is somebody else's to stop."""
 
 
 class Engine(Protocol):
@@ -118,6 +135,7 @@ class _Object:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
+        self._inner = getattr(handle, "llm_engine", handle)
         self.facts = _facts(handle)
 
     @property
@@ -130,13 +148,14 @@ class _Object:
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call it on the engine's own loop, if it has one, and never cut it short there."""
-        function = getattr(self._handle, method)
+        owner = self._handle if hasattr(self._handle, method) else self._inner
+        result = getattr(owner, method)(*args, **kwargs)
+        if not inspect.isawaitable(result):
+            return result
         loop = _loop_of(self._handle)
-        if not inspect.iscoroutinefunction(function):
-            return function(*args, **kwargs)
         if loop is None or loop is asyncio.get_running_loop():
-            return await self._answered(asyncio.ensure_future(function(*args, **kwargs)), method)
-        there = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
+            return await self._answered(asyncio.ensure_future(result), method)
+        there = asyncio.run_coroutine_threadsafe(_awaited(result), loop)
         return await self._answered(asyncio.wrap_future(there), method)
 
     async def _answered(self, call: asyncio.Future[Any], method: str) -> Any:
@@ -154,6 +173,10 @@ def _seen(call: asyncio.Future[Any]) -> None:
         call.exception()
 
 
+async def _awaited(promise: Awaitable[Any]) -> Any:
+    return await promise
+
+
 def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:
     """Return the loop an AsyncLLM lives on; None: it has none, or any will do."""
     task = getattr(handle, "output_handler", None)
@@ -166,6 +189,8 @@ def _facts(handle: Any) -> Facts:
     config = getattr(inner, "vllm_config", None)
     parallel = getattr(config, "parallel_config", None)
     known = tuple(name for name in _METHODS if hasattr(handle, name))
+    if hasattr(inner, "is_sleeping") and "is_sleeping" not in known:
+        known += ("is_sleeping",)  # an LLM has it inside
     if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
         return Facts(type(handle).__name__, parameters=_parameters(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
@@ -175,8 +200,8 @@ def _facts(handle: Any) -> Facts:
         parameters=_parameters(start),
         profiler=_old_profiler() if profiler is None else profiler.profiler or "",
         directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
-        contents=tuple(word for word, name in CONTENTS.items() if getattr(profiler, name, False)),
-        at_launch={name: getattr(profiler, name, 0) for name in _COUNTS},
+        contents=_old_contents() if profiler is None else _contents(profiler),
+        at_launch=_old_counts() if profiler is None else _counts(profiler),
         records_frontend=profiler is not None and not profiler.ignore_frontend,
         tp=parallel.tensor_parallel_size,
         pp=parallel.pipeline_parallel_size,
@@ -214,6 +239,29 @@ def _old_directory() -> str:
     import os
 
     return os.environ.get("VLLM_TORCH_PROFILER_DIR", "")
+
+
+def _counts(profiler: Any) -> dict[str, int]:
+    return {name: getattr(profiler, name, 0) for name in _COUNTS}
+
+
+def _old_counts() -> dict[str, int]:
+    """Ask the vLLM in this process how it reads its environment."""
+    import sys
+
+    envs = sys.modules.get("vllm.envs")
+    return {name: getattr(envs, variable, 0) for name, variable in _COUNTS.items()}
+
+
+def _old_contents() -> tuple[str, ...]:
+    import sys
+
+    envs = sys.modules.get("vllm.envs")
+    return tuple(word for word, name in _OLD_CONTENTS.items() if getattr(envs, name, False))
+
+
+def _contents(profiler: Any) -> tuple[str, ...]:
+    return tuple(word for word, name in CONTENTS.items() if getattr(profiler, name, False))
 
 
 def _is_here(inner: Any) -> bool:
@@ -285,6 +333,7 @@ class _Server:
                 text = answer.read()
         except urllib.error.HTTPError as exc:
             if exc.code == 404 and missing is not None:
+                exc.close()
                 return missing
             raise _refusal(self._address, path, exc) from None
         except OSError as exc:
@@ -293,12 +342,14 @@ class _Server:
 
 
 def _refusal(address: str, path: str, exc: urllib.error.HTTPError) -> CaptureError:
+    said = exc.read(500).decode("utf-8", "replace")
+    exc.close()
     if exc.code == 404:
-        return CaptureError(
+        return RefusedError(
             f"vllm: {address} has no {path}: it was launched without a profiler; launch it with "
             "the arguments that rlprof.launch gives"
         )
     if exc.code == 409:
-        return CaptureError(f"vllm: somebody else is profiling {address}")
-    said = exc.read(500).decode("utf-8", "replace")
-    return CaptureError(f"vllm: {address}{path} answered {exc.code}: {said}")
+        return RefusedError(f"vllm: somebody else is profiling {address}")
+    kind = RefusedError if exc.code in _NOT_BEGUN else CaptureError
+    return kind(f"vllm: {address}{path} answered {exc.code}: {said}")

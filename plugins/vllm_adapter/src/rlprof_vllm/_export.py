@@ -6,6 +6,10 @@ import gzip
 import json
 import re
 import shutil
+import tempfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,7 +22,6 @@ from rlprof_vllm._requests import trace_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rlprof import Capture, Target
 
@@ -96,24 +99,54 @@ def _native(
             if inner is not None:
                 return Artifact(str(inner.relative_to(out)), "files", "ascend", note=f"in {name}")
         shutil.copyfile(raw, out / name)
+        if not raw.stat().st_size:
+            return Artifact(name, "files", "text", "partial", "is empty")
         return Artifact(name, "files", "text")
-    plain = raw
-    if raw.name.endswith(".gz"):
-        plain = raw.with_suffix("")
+    try:
+        with _unpacked(raw) as plain:
+            return _trace(capture, raw, plain, out, notes=notes, found=found)
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as exc:
+        name = f"{capture.stem}_{raw.name}"
+        shutil.copyfile(raw, out / name)
+        why = str(exc).replace(str(raw.parent), "").strip("/")
+        return Artifact(name, "files", "chrome-trace", "partial", f"cannot be read: {why}")
+
+
+@contextmanager
+def _unpacked(raw: Path) -> Iterator[Path]:
+    """Give a trace as plain text, beside the raw files and not among them."""
+    if not raw.name.endswith(".gz"):
+        yield raw
+        return
+    with tempfile.TemporaryDirectory(dir=raw.parent.parent) as folder:
+        plain = Path(folder, raw.name.removesuffix(".gz"))
         with gzip.open(raw, "rb") as packed, plain.open("wb") as unpacked:
             shutil.copyfileobj(packed, unpacked)
+        yield plain
+
+
+def _trace(
+    capture: Capture,
+    raw: Path,
+    plain: Path,
+    out: Path,
+    *,
+    notes: dict[str, Any],
+    found: list[dict[str, Any]],
+) -> Artifact:
+    """Make a trace of *plain*; what is told of it goes into *found*."""
     local = _RANK.search(raw.name)
     steps, pid = _looked(plain)
     worker = int(local[1]) if local else 0
     is_frontend = "async_llm" in raw.name
     facts = notes.get("facts") or {}
-    coordinates = {} if is_frontend else _coordinates(worker, facts)
-    target = attrs.evolve(capture.target, coordinates=coordinates)
+    own = {} if is_frontend else _coordinates(worker, facts)
+    target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
     told = {"file": raw.name, "worker": worker, "pid": pid, "iterations": steps}
-    found.append({**told, "frontend": is_frontend})
     what = "frontend" if is_frontend else f"worker{worker}"
     name = f"{capture.stem}_{what}_enginepid{pid}.pt.trace.json.gz"
     done = finish(plain, out / name, header=_header(capture, target))
+    found.append({**told, "frontend": is_frontend})
     note = ""
     if not steps and not is_frontend:
         note = "idle: the engine had no step in the window"

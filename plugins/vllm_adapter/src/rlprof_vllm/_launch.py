@@ -114,7 +114,8 @@ def _sources() -> Path | None:
     except (ImportError, ValueError):
         return None
     places = list(found.submodule_search_locations or ()) if found is not None else []
-    return Path(places[0]) if places else None
+    known = [Path(place) for place in places if Path(place, "envs.py").is_file()]
+    return known[0] if known else None  # any folder of that name beside the script is found, too
 
 
 def _fields(sources: Path) -> Collection[str]:

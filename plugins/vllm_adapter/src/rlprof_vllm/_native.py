@@ -5,13 +5,16 @@ It says nothing of success: what it was asked and what came of it are told apart
 
 from __future__ import annotations
 
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof import CaptureError
-from rlprof_vllm._engine import CONTENTS
+from rlprof_vllm._engine import CONTENTS, RefusedError
 from rlprof_vllm._launch import native_iterations
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ FILES = "native"
 _KWARGS = {"stack": "with_stack", "shapes": "record_shapes", "memory": "profile_memory",
            "flops": "with_flops"}  # fmt: skip
 """Contents as torch calls them, which vLLM takes for one window since 0.33."""
-_BUSY = ("ProfilerAlreadyActiveError",)
+_BUSY = "ProfilerAlreadyActiveError"
+_NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 
 
 class Native:
@@ -51,25 +55,36 @@ class Native:
         given: dict[str, Any] = {}
         if facts.has_prefix:
             given["profile_prefix"] = self._prefix = _prefix(window, run_id)
-        if self._iterations is not None:
-            self._count(given)
+        self._count(given)
         self._choose_contents(given)
         self._before = frozenset(_names(facts.directory))
         self._may_run = True
         try:
             await self._engine.call("start_profile", **given)
+        except RefusedError as exc:
+            self._may_run = False  # and what runs is not ours to stop
+            raise CaptureError(str(exc)) from None
         except Exception as exc:
-            if type(exc).__name__ in _BUSY:
-                self._may_run = False  # and what runs is not ours to stop
+            self._may_run = not _has_not_begun(exc)
+            if type(exc).__name__ == _BUSY:
                 raise CaptureError("vllm: somebody else is profiling this engine") from None
             raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
 
     def _count(self, given: dict[str, Any]) -> None:
+        """Have the engine steps counted that were asked for, or say what is counted instead."""
         facts, chosen = self._engine.facts, self._iterations
+        if chosen is None and not any(facts.at_launch.values()):
+            return
         if facts.has_iterations:
-            given |= native_iterations(chosen)
+            none = {"delay_iterations": 0, "max_iterations": 0}
+            given |= none if chosen is None else native_iterations(chosen)
+            if chosen is not None:
+                self.applied["iterations"] = attrs.asdict(chosen)
         elif facts.profiler is None:
             self.unsupported["iterations"] = "this engine cannot be asked what it was launched with"
+        elif chosen is None:
+            told = ", ".join(f"{name} {count}" for name, count in facts.at_launch.items() if count)
+            self.unsupported["iterations"] = f"no window has more than the launch allows: {told}"
         elif facts.at_launch == native_iterations(chosen):
             self.applied["iterations"] = "by the launch, alike for all windows"
         else:
@@ -138,6 +153,16 @@ def _names(directory: str | None) -> list[str]:
         return sorted(entry.name for entry in Path(directory).iterdir())
     except OSError:  # not made before the first session, or on another host
         return []
+
+
+def _has_not_begun(exc: Exception) -> bool:
+    """Tell by what `start_profile` raised whether any worker can have begun.
+
+    Where none has, a stop is one more call that fails in the workers, or ends what is somebody
+    else's; until 0.29 it could crash the process that asked for it.
+    """
+    is_refused = isinstance(exc, TypeError | ValueError)  # by the frontend, before it asks
+    return is_refused or type(exc).__name__ == _BUSY or bool(_NO_PROFILER.search(str(exc)))
 
 
 def _said(exc: BaseException) -> str:

@@ -92,13 +92,11 @@ class Vllm:
         engine, options = self._engine, self.options
         if engine is None:
             raise CaptureError("vllm: was not configured")
+        if self._native is not None or self._answers:
+            raise CaptureError("vllm: a window is open already")
         await _check_awake(engine)
         said = VllmRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
         self._answers = {}
-        if options.requests:
-            self._requests = Requests(handle)
-            said.unsupported |= self._requests.unsupported
-            self._requests.start()
         if self._way == "worker":
             self._answers = {"began": await self._tell(workers.begin(window))}
             recording = _raise_if_none(self._answers["began"], "recording")
@@ -106,12 +104,17 @@ class Vllm:
             if options.chosen is not None:
                 said.applied["iterations"] = attrs.asdict(options.chosen)
         else:
-            self._native = Native(engine, options.chosen, _contents(workers))
+            native = Native(engine, options.chosen, _contents(workers))
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             _check_hosting(engine)
-            await self._native.start(window, run_id)
-            said.applied |= self._native.applied
-            said.unsupported |= self._native.unsupported | _beyond_native(workers)
+            self._native = native
+            await native.start(window, run_id)
+            said.applied |= native.applied
+            said.unsupported |= native.unsupported | _beyond_native(workers)
+        if options.requests:
+            self._requests = Requests(handle)
+            said.unsupported |= self._requests.unsupported
+            self._requests.start()
         return said
 
     @hookimpl
@@ -135,12 +138,15 @@ class Vllm:
             self._answers = {}
 
     def _leave_notes(self, folder: Path, requests: Requests | None) -> None:
-        if requests is not None:
-            requests.stop(folder)
         facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
         notes = {"way": self._way, "facts": facts, "answers": self._answers}
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
+        if requests is not None:
+            try:
+                requests.stop(folder)
+            except OSError as exc:
+                raise CaptureError(f"vllm: requests cannot be written: {exc}") from exc
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:

@@ -1,0 +1,216 @@
+"""Engines that profile as vLLM does, generation by generation, and go wrong where they are told to.
+
+There is no model: a generated token is a step of the profiler. The methods have no signatures of
+their own; `tests/vllm/generations.py` gives them those of a release.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+
+GATE_S = 30
+"""How long a method waits for a gate that nobody opens."""
+
+
+class EngineDeadError(Exception):
+    """The engine's core has died."""
+
+
+class ProfilerAlreadyActiveError(Exception):
+    """Somebody else is profiling: what vLLM says since 0.32."""
+
+
+@attrs.define
+class Profiler:
+    """The profilers of an engine's workers: one state, a file for each of them."""
+
+    directory: str
+    workers: int = 1
+    is_guarded: bool = True
+    """Since 0.32 a second start is an error; before, it was passed over."""
+    is_sticky: bool = False
+    """From 0.17 to 0.31 the first session's prefix stayed."""
+    is_gzipped: bool = False
+    trace: str = "rank{rank}"
+    """How a worker's trace is called, before the time."""
+    table: str = "{prefix}rank{rank}.profiler_out.txt"
+    """How the table beside it is called; empty: there is none."""
+    delay: int = 0
+    most: int = 0
+    """What the engine was launched to count: 0 is all."""
+    writes: int | None = None
+    """How many of the workers leave a file; None: all."""
+    first_prefix: str | None = None
+    is_active: bool = False
+    _given: tuple[str | None, int, int] = (None, 0, 0)
+    _seen: int = 0
+    _steps: list[tuple[int, str]] = attrs.field(factory=list)
+    _is_session: bool = False
+    """Since 0.32: whether `stop_profile` is due, though the workers may have stopped."""
+    _is_recording: bool = False
+
+    def start(
+        self,
+        profile_prefix: str | None = None,
+        delay_iterations: int | None = None,
+        max_iterations: int | None = None,
+        profiler_kwargs: Any = None,
+    ) -> None:
+        """Begin a session, at once or some steps later."""
+        if self._is_session and self.is_guarded:
+            raise ProfilerAlreadyActiveError("a profiling session is active")
+        self._is_session = True
+        if self.is_active:
+            return
+        if self.first_prefix is None:
+            self.first_prefix = profile_prefix or ""
+        prefix = self.first_prefix if self.is_sticky else profile_prefix
+        delay = self.delay if delay_iterations is None else delay_iterations
+        most = self.most if max_iterations is None else max_iterations
+        self._given, self._seen, self._steps = (prefix, delay, most), 0, []
+        self.is_active, self._is_recording = True, not delay
+
+    def step(self, name: str) -> None:
+        """Count a step of the engine; when so many are recorded, stop."""
+        if not self.is_active:
+            return
+        _, delay, most = self._given
+        self._seen += 1
+        self._is_recording = self._is_recording or self._seen == delay
+        if not self._is_recording:
+            return
+        if most and len(self._steps) == most:
+            self._finish()
+            return
+        self._steps.append((time.time_ns(), name))
+
+    def stop(self) -> None:
+        """End the session; where none is, nothing happens."""
+        self._is_session = False
+        if self.is_active:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.is_active = False
+        try:
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return  # a warning in a worker's log is all that vLLM says
+        for rank in range(self.workers if self.writes is None else self.writes):
+            self._write(rank)
+
+    def _write(self, rank: int) -> None:
+        prefix = f"{self._given[0]}_" if self._given[0] else ""
+        zero = time.time_ns() if not self._steps else self._steps[0][0]
+        pid = 4000 + rank
+        events = [
+            {"ph": "X", "cat": "user_annotation", "name": name, "pid": pid, "tid": pid,
+             "ts": (at - zero) / 1000, "dur": 1.0}
+            for at, name in self._steps
+        ]  # fmt: skip
+        trace = {"schemaVersion": 1, "baseTimeNanoseconds": zero, "displayTimeUnit": "ms",
+                 "traceEvents": events}  # fmt: skip
+        text = json.dumps(trace, indent=0).encode()
+        called = self.trace.format(rank=rank, pid=pid)
+        name = f"{prefix}{called}.{time.time_ns()}.pt.trace.json"
+        if self.is_gzipped:
+            name, text = f"{name}.gz", gzip.compress(text)
+        Path(self.directory, name).write_bytes(text)
+        if self.table:
+            table = self.table.format(prefix=prefix, rank=rank)
+            Path(self.directory, table).write_text(f"{len(events)} steps\n")
+
+
+class Stand:
+    """What every fake engine has behind its methods, and what a test may make of it."""
+
+    def __init__(self, profiler: Profiler | None, config: Any, processor: Any) -> None:
+        self.profiler = profiler
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        """Every call of a method, with all its arguments."""
+        self.raises: dict[str, Exception] = {}
+        """Method → what it raises."""
+        self.gates: dict[str, threading.Event] = {}
+        """Method → what it waits for, before it does anything."""
+        self.is_dead = self.is_asleep = self.is_on_pause = False
+        self._processor = processor
+        self._config = config
+        self._answered = 0
+
+    def called(self, method: str) -> list[dict[str, Any]]:
+        """Return the arguments of every call of *method*."""
+        return [given for name, given in self.calls if name == method]
+
+    def generate(self, prompt: str, tokens: int = 4) -> str:
+        """Answer; the same prompt has the same answer."""
+        if self.is_dead:
+            raise EngineDeadError("EngineCore encountered an issue")
+        self._answered += 1
+        name, states = f"r{self._answered}", self._processor.request_states
+        now = time.monotonic()
+        stats = SimpleNamespace(
+            arrival_time=time.time(), queued_ts=now, scheduled_ts=now, first_token_ts=now,
+            last_token_ts=now, num_generation_tokens=0, num_preemptions=0,
+        )  # fmt: skip
+        states[name] = SimpleNamespace(
+            request_id=name, prompt_len=len(prompt), stats=stats, max_tokens_param=tokens
+        )
+        for number in range(tokens):
+            if self.profiler is not None:
+                self.profiler.step(f"execute_context_{int(not number)}(1)_generation_1(1)")
+            stats.num_generation_tokens += 1
+            stats.last_token_ts = time.monotonic()
+        states.pop(name)
+        return prompt[::-1] * tokens
+
+    def die(self) -> None:
+        """Die as a process does that is killed: nothing is written any more."""
+        self.is_dead = True
+        if self.profiler is not None:
+            self.profiler.writes = 0
+
+    async def _later(self, method: str, given: dict[str, Any]) -> Any:
+        gate = self.gates.get(method)
+        if gate is not None:
+            while not gate.is_set():  # like a task that waits for the engine's core
+                await asyncio.sleep(0.01)
+        return self._answer(method, given, waited=True)
+
+    def _answer(self, method: str, given: dict[str, Any], *, waited: bool = False) -> Any:
+        given = {name: value for name, value in given.items() if name != "self"}
+        self.calls.append((method, given))
+        if method in self.gates and not waited:
+            self.gates[method].wait(GATE_S)
+        if method in self.raises:
+            raise self.raises[method]
+        if self.is_dead:
+            raise EngineDeadError("EngineCore encountered an issue")
+        return getattr(self, f"_{method}")(**given)
+
+    def _start_profile(self, **given: Any) -> None:
+        if self.profiler is None:
+            raise RuntimeError("Call to profile method failed: Profiling is not enabled.")
+        self.profiler.start(**given)
+
+    def _stop_profile(self) -> None:
+        if self.profiler is None:
+            raise RuntimeError("Call to profile method failed: Profiling is not enabled.")
+        self.profiler.stop()
+
+    def _is_sleeping(self) -> bool:
+        return self.is_asleep
+
+    def _is_paused(self) -> bool:
+        return self.is_on_pause
+
+    def _collective_rpc(self, **_: Any) -> list[Any]:
+        raise AssertionError("a call that can shift the answers of all later ones")

@@ -1,0 +1,536 @@
+"""Whole sessions on engines that go wrong: what the manifest says, and that generation goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+
+import rlprof
+from rlprof.errors import ConfigError
+from tests.fakes.vllm_engines import EngineDeadError
+from tests.vllm.generations import SAID, InprocClient, engine
+
+NEW, OLD = "vllm==0.32.0", "vllm==0.31.0"
+OTHERS = ("vllm==0.11.0", "vllm==0.11.2", "vllm==0.12.0", "vllm==0.16.0", "vllm==0.17.1",
+          "vllm==0.33.0")  # fmt: skip
+HEALTHY = [
+    *[(release, kind) for release in (OLD, NEW) for kind in ("AsyncLLM", "LLM")],
+    *[pytest.param(release, "AsyncLLM", marks=pytest.mark.slow) for release in OTHERS],
+]
+"""One of each generation."""
+
+ANSWER = "tsej" * 4
+"""What a healthy engine answers to `jest`."""
+
+
+@pytest.fixture(name="traces")
+def _traces(tmp_path, monkeypatch):
+    """Return the folder of vLLM's own profiler, which old releases know by the environment."""
+    for name in [name for name in os.environ if name.startswith("VLLM_")]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "traces"
+    monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(folder))
+    return folder
+
+
+class Lab:
+    """A trainer of one process with one attached engine."""
+
+    def __init__(self, tmp_path):
+        self._places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
+        self.answers = []
+        """What the engine said in each step, or the name of what it raised."""
+
+    def train(self, handle, *, inside=None, before=None, steps=(1, 2, 3), limits=None, **options):
+        """Train, with a rollout in each step; return the run that was left.
+
+        *before* and *inside* are called with the step, before its rollout and in the midst of it.
+        """
+        config = self._places | {
+            "steps": list(steps),
+            "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}},
+            "engines": {"vllm": options},
+            "limits": {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {}),
+        }
+        with rlprof.open(config, role="trainer") as prof:
+            self.run_dir = prof.run_dir
+            prof.attach(handle, role="rollout")
+            for step in prof.steps(steps):
+                if before is not None:
+                    before(step)
+                with prof.phase("rollout"):
+                    self._generate(handle)
+                    if inside is not None:
+                        inside(step)
+                        self._generate(handle)
+        return rlprof.read(prof.run_dir)
+
+    def _generate(self, handle):
+        try:
+            self.answers.append(handle.generate("jest"))
+        except EngineDeadError as exc:
+            self.answers.append(type(exc).__name__)
+
+
+@pytest.fixture(name="lab")
+def _lab(tmp_path):
+    return Lab(tmp_path)
+
+
+def states(run):
+    return [one.state for one in run.captures]
+
+
+def notes(run, index):
+    return " ".join(run.captures[index].notes)
+
+
+def traces_of(run, index):
+    return [one for one in run.captures[index].artifacts if ".pt.trace.json" in one.path]
+
+
+@pytest.mark.parametrize(("release", "kind"), HEALTHY)
+def test_a_healthy_engine_of_every_generation(lab, traces, release, kind):
+    """Three windows, each with the trace of its own steps; nothing is left in the engine's folder.
+
+    Of sticky prefixes and equal names of all generations nothing is lost.
+    """
+    handle = engine(release, kind, directory=traces, launched=quiet(release))
+
+    run = lab.train(handle)
+
+    assert states(run) == ["whole"] * 3
+    assert lab.answers == [ANSWER] * 3
+    for index in range(3):
+        (trace,) = traces_of(run, index)
+        assert trace.status == "whole"
+        assert run.captures[index].applied["way"] == "native"
+    assert list(traces.iterdir()) == []
+    assert run.problems == ()
+    assert len(handle.called("start_profile")) == len(handle.called("stop_profile")) == 3
+    assert handle.called("collective_rpc") == []
+
+
+def quiet(release):
+    """Launch without the frontend's profiler, as rlprof.launch does."""
+    return {"ignore_frontend": True} if SAID[release]["ProfilerConfig"] is not None else {}
+
+
+def test_every_worker_leaves_a_trace(lab, traces):
+    """Two by tensor parallelism: two traces, each with its place."""
+    run = lab.train(engine(NEW, directory=traces, tp=2, launched=quiet(NEW)), steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert len(traces_of(run, 0)) == 2
+
+
+def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
+    """Stopped by itself after so many steps, the next window is not refused for ever."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, iterations={"count": 2, "skip": 1})
+
+    assert states(run) == ["whole"] * 3
+    assert run.captures[0].applied["iterations"] == {"count": 2, "skip": 1}
+    assert [trace.events for index in range(3) for trace in traces_of(run, index)] == [2, 2, 2]
+    assert not handle.profiler.is_active
+
+
+def test_a_worker_without_a_trace_is_missed(lab, traces):
+    """One of two workers died in silence: what is there is kept, and the other one named."""
+    handle = engine(NEW, directory=traces, tp=2, launched=quiet(NEW))
+    handle.profiler.writes = 1
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["partial"]
+    assert len(traces_of(run, 0)) == 1
+    assert "1 of 2 workers left no trace" in notes(run, 0)
+    assert lab.answers == [ANSWER]
+
+
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_a_trace_that_was_cut_takes_no_other_with_it(lab, traces, gzipped):
+    """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
+    launched = quiet(NEW) | {"torch_profiler_use_gzip": gzipped}
+    handle = engine(NEW, directory=traces, tp=2, launched=launched)
+    stop = handle._stop_profile
+
+    def cut():
+        stop()
+        (file,) = traces.glob("*rank1.*.pt.trace.json*")
+        file.write_bytes(file.read_bytes()[:20])
+
+    handle._stop_profile = cut
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["partial"]
+    found = sorted((one.kind, one.status) for one in traces_of(run, 0))
+    assert found == [("files", "partial"), ("trace", "whole")]
+    assert "cannot be read" in " ".join(one.note for one in traces_of(run, 0))
+    assert "1 of 2 workers left no trace" in notes(run, 0)
+
+
+def test_a_folder_that_cannot_be_made_is_told(lab, traces):
+    """Start and stop succeed and nothing is written: vLLM says so in a worker's log alone."""
+    traces.parent.joinpath("file").touch()
+    nowhere = traces.parent / "file" / "traces"
+    handle = engine(NEW, directory=nowhere, launched=quiet(NEW))
+
+    run = lab.train(handle)
+
+    assert states(run) == ["partial"] * 3
+    assert f"1 of 1 workers left no trace in {nowhere}" in notes(run, 0)
+    assert lab.answers == [ANSWER] * 3
+
+
+def test_an_engine_without_a_profiler_is_not_asked(lab, traces, monkeypatch):
+    """Asked, two and more workers would give every later call the answer of the one before."""
+    monkeypatch.delenv("VLLM_TORCH_PROFILER_DIR")
+    handle = engine(NEW)
+
+    run = lab.train(handle)
+
+    assert states(run) == ["failed"] * 3
+    assert "it was launched without; launch it with the arguments that rlprof.launch gives" in (
+        notes(run, 0)
+    )
+    assert handle.calls == []
+    assert lab.answers == [ANSWER] * 3
+
+
+class Opaque:
+    """A framework's own handle: nothing of the engine can be seen through it.
+
+    Its methods are no coroutines; what they return must be awaited.
+    """
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def start_profile(self, *args, **kwargs):
+        return self._inner.start_profile(*args, **kwargs)
+
+    def stop_profile(self):
+        return self._inner.stop_profile()
+
+    def generate(self, prompt):
+        return self._inner.generate(prompt)
+
+
+def test_an_engine_that_turns_out_to_have_no_profiler_is_not_asked_to_stop(lab, traces):
+    """It is a call that fails in the workers; one of them is one too many."""
+    handle = engine(NEW)
+
+    run = lab.train(Opaque(handle), steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "Profiling is not enabled" in notes(run, 0)
+    assert handle.called("stop_profile") == []
+    assert lab.answers == [ANSWER]
+
+
+def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
+    """Through a handle of any arguments no keyword is tried; what it wrote is left where it is."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(Opaque(handle), steps=(1,), iterations={"count": 2})
+
+    assert handle.called("start_profile") == [
+        {"profile_prefix": None, "delay_iterations": None, "max_iterations": None}
+    ]
+    assert states(run) == ["partial"]
+    assert "cannot be asked" in run.captures[0].unsupported["iterations"]
+
+
+REFUSALS = {
+    "prefix": ValueError("profile_prefix must be 1-128 ASCII characters"),
+    "keyword": TypeError("start_profile() got an unexpected keyword argument 'max_iterations'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_a_call_that_was_refused_is_not_stopped(lab, traces, what):
+    """The engine was never asked; until 0.29 a stop without a start could crash this process."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle.raises["start_profile"] = REFUSALS[what]
+
+    run = lab.train(handle, inside=lambda _: None)
+
+    assert states(run) == ["failed"] * 3
+    assert str(REFUSALS[what]) in notes(run, 0)
+    assert handle.called("stop_profile") == []
+    assert lab.answers == [ANSWER] * 6
+
+
+def test_somebody_else_is_profiling(lab, traces):
+    """Since 0.32 the engine says so; their session goes on, and their file is theirs."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle.profiler.start("theirs")
+
+    run = lab.train(handle, steps=(1, 2))
+    was_active = handle.profiler.is_active
+    handle.profiler.stop()
+
+    assert states(run) == ["failed", "failed"]
+    assert "somebody else is profiling this engine" in notes(run, 0)
+    assert was_active
+    assert handle.called("stop_profile") == []
+    assert any(file.name.startswith("theirs_rank0") for file in traces.iterdir())
+    assert lab.answers == [ANSWER] * 2
+
+
+def test_somebody_else_stops_the_profiler(lab, traces):
+    """In the midst of a window: its file is there, and stopping twice is nothing."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, inside=lambda _: asyncio.run(handle.stop_profile()), steps=(1, 2))
+
+    assert states(run) == ["whole", "whole"]
+    assert [trace.events for trace in traces_of(run, 0)] == [4]
+    assert lab.answers == [ANSWER] * 4
+
+
+def test_somebody_else_ended_and_began_anew(lab, traces):
+    """Files that are not of the window's own session are left in the engine's folder."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    def begin_anew(_):
+        handle.profiler.stop()
+        handle.profiler.start("theirs")
+
+    run = lab.train(handle, inside=begin_anew, steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert {file.name.partition("_")[0] for file in traces.iterdir()} == {"theirs"}
+
+
+@pytest.mark.parametrize("release", [OLD, "vllm==0.12.0"])
+def test_before_032_nobody_is_told_of_somebody_else(lab, traces, release):
+    """A second start was passed over in silence; the file of both is the window's."""
+    handle = engine(release, directory=traces, launched=quiet(release))
+    handle.profiler.start()
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert len(traces_of(run, 0)) == 1
+    assert lab.answers == [ANSWER]
+
+
+@pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
+def test_an_engine_that_raises_spoils_its_own_window(lab, traces, hook):
+    """The capture says what it raised; the next window is whole."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    def before(step):
+        handle.raises = {hook: RuntimeError("Call to profile method failed")} if step == 1 else {}
+
+    run = lab.train(handle, before=before, steps=(1, 2))
+
+    assert states(run)[0] in ("failed", "partial")
+    assert f"{hook}: RuntimeError: Call to profile method failed" in notes(run, 0)
+    assert lab.answers == [ANSWER] * 2
+    if hook == "start_profile":
+        assert states(run)[1] == "whole"
+        assert len(handle.called("stop_profile")) == 2  # it may have begun in some workers
+
+
+def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
+    """The window after it is refused, and says so: what goes on is not its own."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle.raises["stop_profile"] = RuntimeError("Call to profile method failed")
+
+    run = lab.train(handle, steps=(1, 2))
+
+    assert states(run) == ["partial", "failed"]
+    assert "somebody else is profiling this engine" in notes(run, 1)
+    assert lab.answers == [ANSWER] * 2
+
+
+@pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
+def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab, traces, kind):
+    """It may still take effect; nothing may go on recording after it."""
+    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+    gate = handle.gates["start_profile"] = threading.Event()
+
+    run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
+    gate.set()
+    wait_for(lambda: handle.called("stop_profile") and not handle.profiler.is_active)
+
+    assert states(run) == ["failed", "failed"]
+    assert "start was not answered within start_timeout_s 0.2" in notes(run, 0)
+    assert "not started" in notes(run, 1)
+    assert lab.answers == [ANSWER] * 2
+    assert not handle.profiler.is_active
+
+
+@pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
+def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
+    """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
+    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+    gate = handle.gates["stop_profile"] = threading.Event()
+
+    def before(step):
+        if step == 3:
+            gate.set()
+            wait_for(lambda: list(lab.run_dir.rglob("*.pt.trace.json.gz")))
+
+    run = lab.train(handle, before=before, limits={"stop_timeout_s": 0.2})
+
+    assert states(run) == ["partial", "failed", "failed"]
+    assert len(traces_of(run, 0)) == 1
+    assert "stop was not answered within stop_timeout_s 0.2" in notes(run, 0)
+    assert "not started" in notes(run, 1)
+    assert lab.answers == [ANSWER] * 3
+    assert len(handle.called("stop_profile")) == 1
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 30
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_an_engine_that_is_dead_before_its_window(lab, traces):
+    """It is seen from outside; a dead engine is not asked to stop."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle.die()
+
+    run = lab.train(handle)
+
+    assert states(run) == ["failed"] * 3
+    assert "the engine is dead" in notes(run, 0)
+    assert handle.calls == []
+    assert lab.answers == ["EngineDeadError"] * 3
+
+
+def test_an_engine_that_dies_in_its_window(lab, traces):
+    """What it was asked and what is not there is said; the windows after it are refused."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, inside=lambda step: handle.die() if step == 2 else None)
+
+    assert states(run) == ["whole", "partial", "failed"]
+    assert "EngineDeadError" in notes(run, 1)
+    assert "1 of 1 workers left no trace" in notes(run, 1)
+    assert "the engine is dead" in notes(run, 2)
+    assert lab.answers[:3] == [ANSWER] * 3
+    assert set(lab.answers[3:]) == {"EngineDeadError"}
+
+
+def test_an_engine_that_dies_after_its_window(lab, traces):
+    """What was fetched is whole: nothing of it lies with the engine any more."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, before=lambda step: handle.die() if step == 3 else None)
+
+    assert states(run) == ["whole", "whole", "failed"]
+
+
+def test_an_llm_whose_core_died_says_so_when_it_is_asked(lab, traces):
+    """Of an LLM nobody sees it from outside."""
+    handle = engine(NEW, "LLM", directory=traces, launched=quiet(NEW))
+    handle.die()
+
+    run = lab.train(handle)
+
+    assert states(run) == ["failed"] * 3
+    assert "EngineDeadError" in notes(run, 0)
+
+
+@pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
+def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
+    """A window is a phase of generation; awake again, it is recorded."""
+    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+
+    def before(step):
+        handle.is_asleep = step == 1
+
+    run = lab.train(handle, before=before, steps=(1, 2))
+
+    assert states(run) == ["failed", "whole"]
+    assert "the engine is asleep" in notes(run, 0)
+    assert len(handle.called("start_profile")) == 1
+
+
+def test_a_paused_engine_is_left_alone(lab, traces):
+    """As one that is asleep."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    def before(step):
+        handle.is_on_pause = step == 1
+
+    run = lab.train(handle, before=before, steps=(1, 2))
+
+    assert states(run) == ["failed", "whole"]
+    assert "the engine is paused" in notes(run, 0)
+
+
+@pytest.mark.slow
+def test_an_engine_here_beside_another_torch_profiler(lab, traces):
+    """Both would crash: the window is refused, the other profiler goes on."""
+    import torch
+
+    handle = engine(NEW, "LLM", directory=traces, launched=quiet(NEW), client=InprocClient)
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "another torch profiler is active in this process" in notes(run, 0)
+    assert handle.called("start_profile") == []
+    assert theirs.key_averages() is not None
+
+
+def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
+    """An AsyncLLM belongs to the loop its output handler runs on."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    seen = []
+
+    def look(**given):
+        seen.append(asyncio.get_running_loop())
+        type(handle)._start_profile(handle, **given)
+
+    handle._start_profile = look
+    try:
+        handle.output_handler = asyncio.run_coroutine_threadsafe(_task(), loop).result()
+        run = lab.train(handle, steps=(1,))
+        asyncio.run_coroutine_threadsafe(_ended(handle.output_handler), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    assert states(run) == ["whole"]
+    assert seen == [loop]
+
+
+async def _task():
+    return asyncio.create_task(asyncio.sleep(600))
+
+
+async def _ended(task):
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def test_an_engine_that_cannot_be_recorded_in_its_workers_is_told(lab, traces):
+    """`way: worker` records with the run's tools; without one it cannot be."""
+    with pytest.raises(ConfigError, match="way: worker records with the run's tools"):
+        rlprof.launch(
+            {
+                "steps": [1],
+                "roles": {"rollout": {"engine": "vllm", "tool": []}},
+                "engines": {"vllm": {"way": "worker"}},
+            },
+            role="rollout",
+        )

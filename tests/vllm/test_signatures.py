@@ -1,0 +1,349 @@
+"""The adapter's choice for each release of vLLM, by the signatures of its real wheels."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import importlib
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from rlprof import Target, Window
+from rlprof_vllm._engine import reach
+from rlprof_vllm._launch import engine_launch, server_args
+from rlprof_vllm._native import Native
+from rlprof_vllm._options import Iterations, VllmOptions
+from rlprof_vllm._requests import _TIMES
+from tests.vllm import signatures
+from tests.vllm.generations import SAID, InprocClient, engine, number
+
+RELEASES = sorted(SAID, key=number)
+KINDS = ("AsyncLLM", "LLM")
+WINDOW = Window(7, 8, "rollout")
+CHOSEN = Iterations(count=5, skip=2)
+TARGET = Target("rollout", replica=0)
+
+PLAIN = {"with_stack": False, "record_shapes": False, "profile_memory": False, "with_flops": False}
+"""What 0.33 is told of the contents of a window that asks for none."""
+
+every_release = pytest.mark.parametrize("release", RELEASES)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(name="environment", autouse=True)
+def _environment(monkeypatch):
+    """Return a function that says variables to a release; what this machine says is taken away."""
+    for variable in sorted({name for said in SAID.values() for name in said["variables"]}):
+        monkeypatch.delenv(variable, raising=False)
+
+    def environment(release, **variables):
+        known = {name: variables.get(name, 0) for name in SAID[release]["variables"]}
+        monkeypatch.setitem(sys.modules, "vllm.envs", SimpleNamespace(**known))
+        for variable, value in variables.items():
+            monkeypatch.setenv(variable, str(value))
+
+    return environment
+
+
+def started(handle, iterations, contents=()):
+    """Start a window by vLLM's own profiler; return what it was called with, and the Native."""
+    native = Native(reach(handle, ""), iterations, contents)
+    asyncio.run(native.start(WINDOW, "run-1"))
+    (given,) = handle.called("start_profile")
+    return given, native
+
+
+def test_this_folder_does_not_stand_for_vllm():
+    """With an `__init__.py`, pytest would import it as `vllm`, before the real one."""
+    assert not signatures.FILE.with_name("__init__.py").exists()
+
+
+def test_releases_of_every_generation_are_known():
+    """Ten releases and more, from 0.11 to 0.33, each by one wheel with its checksum."""
+    numbers = {number(release) for release in SAID}
+
+    assert set(signatures.RELEASES) == set(SAID)
+    assert len(numbers) >= 10
+    assert {(0, 11), (0, 12), (0, 13), (0, 16), (0, 17), (0, 31), (0, 32), (0, 33)} <= numbers
+    for release, said in SAID.items():
+        name, _, version = release.partition("==")
+        assert said["wheel"].startswith(f"{name.replace('-', '_')}-{version}-")
+        assert len(bytes.fromhex(said["sha256"])) == 32
+
+
+@every_release
+def test_what_the_adapter_stands_on_is_there(release):
+    """Its plugins' group, the worker's wrapper, the requests' states, their times, their end."""
+    said = SAID[release]
+
+    assert said["plugin_group"] == "vllm.general_plugins"
+    assert said["WorkerWrapperBase"] != []
+    assert said["OutputProcessor.request_states"]
+    assert said["request_states.pop"]
+    assert {*_TIMES, "arrival_time", "num_generation_tokens"} <= set(said["RequestStateStats"])
+    assert {"errored", "output_handler", "output_processor", "vllm_config"} <= set(
+        said["AsyncLLM.attributes"]
+    )
+    assert said["POST /start_profile"] is not None
+
+
+@every_release
+def test_a_server_says_by_its_body_what_a_session_can_have(release):
+    """`/start_profile` has a body from the release on whose sessions have words of their own."""
+    body = SAID[release]["POST /start_profile"]["body"]
+
+    assert (number(release) >= (0, 32)) == (body is not None)
+    assert {"profile_prefix", "delay_iterations", "max_iterations"} <= set(body or {}) or not body
+
+
+@every_kind
+@every_release
+def test_sessions_have_words_of_their_own_since_032(release, kind):
+    """A prefix that stays with the first session, as from 0.17 to 0.31, is none."""
+    has_sessions = number(release) >= (0, 32)
+
+    facts = reach(engine(release, kind), "").facts
+
+    assert facts.kind == kind
+    assert facts.has_prefix == has_sessions
+    assert facts.has_iterations == has_sessions
+    assert ("profile_prefix" in facts.parameters) == (number(release) >= (0, 17))
+
+
+@every_kind
+@every_release
+def test_whether_it_was_launched_with_a_profiler_is_seen(release, kind, tmp_path, monkeypatch):
+    """Its ProfilerConfig says so since 0.13, before that the environment; and where it writes."""
+    bare = reach(engine(release, kind), "").facts
+    if number(release) < (0, 13):
+        monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(tmp_path))
+
+    facts = reach(engine(release, kind, directory=tmp_path, tp=2), "").facts
+
+    assert (bare.profiler, bare.directory) == ("", "")
+    assert (facts.profiler, facts.directory) == ("torch", str(tmp_path))
+    assert (facts.workers, facts.has_layout) == (2, True)
+    assert facts.records_frontend == (number(release) >= (0, 13))  # vLLM's default
+
+
+@every_kind
+@every_release
+def test_a_whole_window_is_started_in_the_words_of_the_release(release, kind, tmp_path):
+    """A prefix where it is the session's own, and nothing else; nothing is unsupported."""
+    given, native = started(engine(release, kind, directory=tmp_path), None)
+
+    prefix, kwargs = given.pop("profile_prefix", None), given.pop("profiler_kwargs", None)
+    assert kwargs == (PLAIN if number(release) >= (0, 33) else None)
+    assert (prefix is not None) == (number(release) >= (0, 32))
+    assert prefix is None or prefix.startswith("rlprof_step7_run-1_")
+    assert {None} >= set(given.values())
+    assert native.unsupported == {}
+
+
+@every_kind
+@every_release
+def test_engine_steps_are_counted_per_window_or_said_not_to_be(release, kind, tmp_path):
+    """Since 0.32 a call counts them; before, only a launch could, and this one did not."""
+    given, native = started(engine(release, kind, directory=tmp_path), CHOSEN)
+
+    if number(release) >= (0, 32):
+        assert (given["delay_iterations"], given["max_iterations"]) == (3, 5)
+        assert native.unsupported == {}
+    else:
+        assert set() == {*given.values()} - {None}
+        assert list(native.unsupported) == ["iterations"]
+        assert "as it was launched to" in native.unsupported["iterations"]
+
+
+@every_kind
+@every_release
+def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_path, environment):
+    """Since 0.33 a window has its own; before, the launch has fixed them for all."""
+    launched = {"torch_profiler_with_stack": True, "torch_profiler_record_shapes": False}
+    if number(release) < (0, 13):
+        launched = {}
+        environment(release, VLLM_TORCH_PROFILER_WITH_STACK=1, VLLM_TORCH_PROFILER_DIR=tmp_path)
+    handle = engine(release, kind, directory=tmp_path, launched=launched)
+
+    given, native = started(handle, None, contents=["shapes"])
+
+    if number(release) >= (0, 33):
+        assert given["profiler_kwargs"] == PLAIN | {"record_shapes": True}
+        assert (native.unsupported, native.applied) == ({}, {})
+    else:
+        assert "profiler_kwargs" not in given
+        why = "the engine was launched without it"
+        assert native.unsupported == {"contents: shapes": why}
+        assert native.applied == {"more": ["stack"]}
+
+
+@every_release
+def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path, environment):
+    """An engine born with what rlprof.launch gives counts them where its release can."""
+    launched = {"delay_iterations": 3, "max_iterations": 5}
+    if number(release) < (0, 13):
+        launched = {}
+        environment(release, VLLM_PROFILER_DELAY_ITERS=3, VLLM_PROFILER_MAX_ITERS=5,
+                    VLLM_TORCH_PROFILER_DIR=tmp_path)  # fmt: skip
+
+    _, native = started(engine(release, directory=tmp_path, launched=launched), CHOSEN)
+
+    can = number(release) >= (0, 12)  # 0.11 has never heard of these variables
+    assert can == ("iterations" not in native.unsupported)
+    by_launch = (0, 12) <= number(release) < (0, 32)
+    told = "by the launch, alike for all windows"
+    assert by_launch == (native.applied.get("iterations") == told)
+
+
+@every_kind
+@every_release
+def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path, environment):
+    """Launched to count, a session is told not to, or the window says that it is not whole."""
+    launched = {"max_iterations": 5}
+    if number(release) < (0, 13):
+        launched = {}
+        environment(release, VLLM_PROFILER_MAX_ITERS=5, VLLM_TORCH_PROFILER_DIR=tmp_path)
+
+    given, native = started(engine(release, kind, directory=tmp_path, launched=launched), None)
+
+    if number(release) >= (0, 32):
+        assert (given["delay_iterations"], given["max_iterations"]) == (0, 0)
+        assert native.unsupported == {}
+    elif number(release) >= (0, 12):
+        why = "no window has more than the launch allows: max_iterations 5"
+        assert native.unsupported == {"iterations": why}
+    else:
+        assert native.unsupported == {}
+
+
+@every_release
+def test_an_engine_in_this_process_is_seen(release, tmp_path):
+    """Beside another torch profiler here, its own would crash both."""
+    inside = engine(release, "LLM", directory=tmp_path, client=InprocClient)
+    outside = engine(release, "LLM", directory=tmp_path)
+
+    assert reach(inside, "").facts.is_here
+    assert not reach(outside, "").facts.is_here
+
+
+@pytest.fixture(name="install")
+def _install(tmp_path, monkeypatch):
+    """Return a function that lays a release out as a folder `vllm`, as an import would find it."""
+
+    def install(release):
+        said = SAID[release]
+        package = tmp_path / "site" / "vllm"
+        (package / "config").mkdir(parents=True)
+        (package / "__init__.py").write_text("raise ImportError('importing it takes seconds')\n")
+        names = "\n".join(f'    "{name}": None,' for name in said["variables"])
+        (package / "envs.py").write_text(f"environment_variables = {{\n{names}\n}}\n")
+        if said["ProfilerConfig"] is not None:
+            lines = [f"    {name}: object = {v}" for name, v in said["ProfilerConfig"].items()]
+            text = "\n".join(["class ProfilerConfig:", *lines, ""])
+            (package / "config" / "profiler.py").write_text(text)
+        monkeypatch.syspath_prepend(package.parent)
+        importlib.invalidate_caches()
+
+    return install
+
+
+def launch(iterations=None, contents=()):
+    """Say what the engine of a replica must be born with."""
+    options = VllmOptions(profiler_dir="/traces", way="native", iterations=iterations)
+    return engine_launch(options, TARGET, {"torch": {"contents": list(contents)}})
+
+
+LIGHT = {
+    "profiler": "torch",
+    "torch_profiler_dir": "/traces",
+    "torch_profiler_with_stack": False,
+    "torch_profiler_record_shapes": False,
+    "torch_profiler_with_memory": False,
+    "torch_profiler_with_flops": False,
+    "torch_profiler_use_gzip": False,
+    "torch_profiler_dump_cuda_time_total": False,
+    "ignore_frontend": True,
+}
+
+VARIABLES = {
+    "0.11": {
+        "VLLM_TORCH_PROFILER_DIR": "/traces",
+        "VLLM_TORCH_PROFILER_WITH_STACK": "0",
+        "VLLM_TORCH_PROFILER_RECORD_SHAPES": "0",
+        "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY": "0",
+        "VLLM_TORCH_PROFILER_WITH_FLOPS": "0",
+    },
+    "0.12": {
+        "VLLM_TORCH_PROFILER_USE_GZIP": "0",
+        "VLLM_TORCH_PROFILER_DUMP_CUDA_TIME_TOTAL": "0",
+        "VLLM_TORCH_PROFILER_DISABLE_ASYNC_LLM": "1",
+    },
+}
+"""What light is, in the environment: what 0.11 knows, and what 0.12 knows beside it."""
+
+
+@every_release
+def test_an_engine_is_launched_light(release, install):
+    """No stacks, no gzip, no table, no frontend, in the words of the installed release alone."""
+    install(release)
+
+    made = launch()
+
+    if number(release) >= (0, 13):
+        assert made.engine_args == {"disable_log_stats": False, "profiler_config": LIGHT}
+        assert made.env == {}
+    else:
+        assert made.engine_args == {"disable_log_stats": False}
+        known = {k: v for words in VARIABLES.values() for k, v in words.items()}
+        expected = {k: v for k, v in known.items() if k in SAID[release]["variables"]}
+        assert made.env == expected
+        assert set(VARIABLES["0.11"]) <= set(expected)
+        assert number(release) < (0, 12) or set(VARIABLES["0.12"]) <= set(expected)
+
+
+@every_release
+def test_contents_and_engine_steps_are_launched(release, install):
+    """What the tool `torch` is asked for is asked of the engine, and so are the engine steps."""
+    install(release)
+
+    made = launch(CHOSEN, ["stack", "shapes"])
+
+    if number(release) >= (0, 13):
+        config = made.engine_args["profiler_config"]
+        assert set(config) <= set(SAID[release]["ProfilerConfig"])
+        assert (config["delay_iterations"], config["max_iterations"]) == (3, 5)
+        assert (config["torch_profiler_with_stack"], config["torch_profiler_with_memory"]) == (
+            True,
+            False,
+        )
+    else:
+        assert set(made.env) <= set(SAID[release]["variables"])
+        assert made.env["VLLM_TORCH_PROFILER_WITH_STACK"] == "1"
+        assert made.env["VLLM_TORCH_PROFILER_RECORD_SHAPES"] == "1"
+        assert (made.env.get("VLLM_PROFILER_MAX_ITERS") == "5") == (number(release) >= (0, 12))
+
+
+@every_release
+def test_the_server_takes_the_same_as_a_command_line(release, install):
+    """The arguments of `vllm serve`: an object as JSON, and a default not at all."""
+    install(release)
+
+    args = server_args(launch())
+
+    if number(release) >= (0, 13):
+        flag, value = args
+        assert flag == "--profiler-config"
+        assert ast.literal_eval(value.replace("true", "True").replace("false", "False")) == LIGHT
+    else:
+        assert args == []
+
+
+def test_a_folder_called_vllm_is_no_release(tmp_path, monkeypatch):
+    """A checkout beside the script is found, too; then what every release since 0.13 knows."""
+    (tmp_path / "site" / "vllm").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    importlib.invalidate_caches()
+
+    assert launch().engine_args["profiler_config"] == LIGHT
