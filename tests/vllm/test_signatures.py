@@ -347,3 +347,16 @@ def test_a_folder_called_vllm_is_no_release(tmp_path, monkeypatch):
     importlib.invalidate_caches()
 
     assert launch().engine_args["profiler_config"] == LIGHT
+
+
+@pytest.mark.parametrize("release", [name for name in RELEASES if number(name) >= (0, 32)])
+def test_on_npus_the_newest_words_are_not_used(release, tmp_path):
+    """vllm-ascend refuses counts of one window and keeps the first prefix; the launch decides."""
+    handle = engine(release, "AsyncLLM", directory=tmp_path)
+    handle.vllm_config.device_config = SimpleNamespace(device_type="npu")
+
+    given, native = started(handle, CHOSEN, ("shapes", "stack"))
+
+    assert given == {}
+    assert {"iterations", "contents: shapes", "contents: stack"} <= set(native.unsupported)
+    assert "modules" in native.unsupported["contents: stack"]

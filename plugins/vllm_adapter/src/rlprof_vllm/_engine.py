@@ -108,14 +108,19 @@ class Facts:
         return self.tp * self.pp * self.dp
 
     @property
+    def is_npu(self) -> bool:
+        """Whether vllm-ascend runs the workers, whose profiler is behind what vLLM asks of it."""
+        return self.device == "npu"
+
+    @property
     def has_prefix(self) -> bool:
         """Whether each session has a prefix of its own: before 0.32 the first one's stayed."""
         return "profile_prefix" in self.parameters and self.has_iterations
 
     @property
     def has_iterations(self) -> bool:
-        """Whether each session counts engine steps of its own: since 0.32."""
-        return "max_iterations" in self.parameters
+        """Whether each session counts engine steps of its own: since 0.32, and not on NPUs."""
+        return "max_iterations" in self.parameters and not self.is_npu
 
 
 def reach(handle: Any, directory: str) -> Engine:

@@ -30,6 +30,12 @@ FILES = "native"
 _KWARGS = {"stack": "with_stack", "shapes": "record_shapes", "memory": "profile_memory",
            "flops": "with_flops"}  # fmt: skip
 """Contents as torch calls them, which vLLM takes for one window since 0.33."""
+_ON_NPU = {
+    "shapes": "vllm-ascend passes over it",
+    "flops": "vllm-ascend passes over it",
+    "stack": "vllm-ascend takes it for modules",
+}
+"""Contents that mean something else, or nothing, there."""
 _BUSY = "ProfilerAlreadyActiveError"
 _NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 
@@ -96,14 +102,16 @@ class Native:
     def _choose_contents(self, given: dict[str, Any]) -> None:
         """Ask for what this window's config names, or say what the launch has fixed."""
         facts = self._engine.facts
-        if "profiler_kwargs" in facts.parameters:
+        if facts.is_npu:
+            asked = [word for word in _ON_NPU if word in self._contents]
+            self.unsupported |= {f"contents: {word}": _ON_NPU[word] for word in asked}
+        elif "profiler_kwargs" in facts.parameters:
             given["profiler_kwargs"] = {
                 key: word in self._contents for word, key in _KWARGS.items()
             }
             return
-        if facts.profiler is None:
-            return
-        for word in CONTENTS:
+        told = () if facts.profiler is None else CONTENTS
+        for word in [word for word in told if not (facts.is_npu and word in _ON_NPU)]:
             is_asked, is_there = word in self._contents, word in facts.contents
             if is_asked and not is_there:
                 self.unsupported[f"contents: {word}"] = "the engine was launched without it"
