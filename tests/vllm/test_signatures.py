@@ -357,6 +357,6 @@ def test_on_npus_the_newest_words_are_not_used(release, tmp_path):
 
     given, native = started(handle, CHOSEN, ("shapes", "stack"))
 
-    assert given == {}
+    assert not any(given.values())
     assert {"iterations", "contents: shapes", "contents: stack"} <= set(native.unsupported)
     assert "modules" in native.unsupported["contents: stack"]
