@@ -153,6 +153,10 @@ class Engine:
         `"thread"`: `start` and `stop` are called on the thread whose phase it is, for an engine
         that works there itself; a property may answer after `configure(place="process")`. Default:
         on a thread of their own.
+    `capabilities`
+        a static method `capabilities()`: what can be had of the engine that is installed here, as
+        `{what: how}`, for `rlprof doctor`; called in a process of its own. Raise `CaptureError` if
+        it is not.
     `drives`
         True: the tools of its role record inside the engine's own processes. Core checks their
         options and merges their Launches into the engine's; the plugin carries orders to those

@@ -39,9 +39,24 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
             yield Finding("BAD", where, answer.value)
         else:
             yield Finding("ok", where, "fits")
+            if kind == "engine":
+                yield from _capabilities(name, timeout_s)
     if names is None and all(offer.kind == "exporter" for offer in offers):
         what = "no tool is installed, so nothing can be recorded"
         yield Finding("BAD", "plugins", what, "pip install what you use, e.g. rlprof-torch")
+
+
+def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
+    """Say what can be had of the engine that is installed here, as its plugin knows."""
+    where = f"engine {name}"
+    answer = ask("capabilities", timeout_s=timeout_s, name=name)
+    if answer.fault:
+        yield Finding("warn", where, f"asking it what can be had here {answer.fault}")
+    elif answer.value["missing"]:
+        yield Finding("warn", where, answer.value["missing"])
+    else:
+        for what, how in answer.value["found"].items():
+            yield Finding("ok", f"{where}, {what}", str(how))
 
 
 def fits(version: str, requirement: str) -> bool:

@@ -18,7 +18,7 @@ import attrs
 from rlprof import plugins
 from rlprof.config import check_config, merge_launches
 from rlprof.doctor import _folders
-from rlprof.errors import ConfigError, PluginError
+from rlprof.errors import CaptureError, ConfigError, PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,15 @@ def load(kind: plugins.Kind, name: str) -> str:
     except PluginError as exc:
         return str(exc)
     return ""
+
+
+def capabilities(name: str) -> dict[str, Any]:
+    """Ask the plugin of an engine what the one that is installed here can do."""
+    ask = getattr(plugins.load("engine", name), "capabilities", None)
+    try:
+        return {"found": dict(ask()) if ask is not None else {}, "missing": ""}
+    except CaptureError as exc:
+        return {"found": {}, "missing": str(exc)}
 
 
 def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
@@ -107,9 +116,8 @@ def import_torch() -> str:
     return str(torch.__version__)
 
 
-_JOBS = {
-    job.__name__: job for job in (check, load, window, run_dir, scratch, backends, import_torch)
-}
+_ALL = (check, load, capabilities, window, run_dir, scratch, backends, import_torch)
+_JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 
 def main(argv: list[str]) -> int:

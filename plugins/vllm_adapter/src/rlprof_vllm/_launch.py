@@ -6,9 +6,7 @@ here at all.
 
 from __future__ import annotations
 
-import ast
 import getpass
-import importlib.util
 import json
 import os
 import re
@@ -18,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import Launch, safe_name
 from rlprof_vllm._engine import CONTENTS
+from rlprof_vllm._installed import PLUGIN, PROFILER, fields, sources_here
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from rlprof import Target
     from rlprof_vllm._options import VllmOptions
@@ -31,9 +30,6 @@ _OLDEST = ("profiler", "torch_profiler_dir", "torch_profiler_with_stack",
            "torch_profiler_with_memory", "ignore_frontend", "delay_iterations",
            "max_iterations")  # fmt: skip
 """Fields of ProfilerConfig since 0.13: taken for granted where no vLLM can be looked at."""
-
-_PLUGIN = "rlprof"
-"""Our name among vLLM's general plugins."""
 
 
 def engine_launch(
@@ -46,14 +42,14 @@ def engine_launch(
         arguments["disable_log_stats"] = False  # without its statistics vLLM times no request
     if options.way != "worker":
         wanted = _wanted(options, target, tools)
-        sources = _sources()
-        known = _OLDEST if sources is None else _fields(sources)
+        sources = sources_here()
+        known = _OLDEST if sources is None else fields(sources, PROFILER, "ProfilerConfig")
         if known:
             arguments["profiler_config"] = {k: v for k, v in wanted.items() if k in known}
         elif sources is not None:
             env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))
     if options.way != "native":
-        env |= _admitted(os.environ.get("VLLM_PLUGINS"))
+        env |= _admitted(os.environ.get("VLLMPLUGINS"))
     return Launch(env=env, engine_args=arguments)
 
 
@@ -107,32 +103,6 @@ def native_iterations(chosen: Any) -> dict[str, int]:
     return {"delay_iterations": delay, "max_iterations": chosen.count}
 
 
-def _sources() -> Path | None:
-    """Find the installed vLLM without importing it."""
-    try:
-        found = importlib.util.find_spec("vllm")
-    except (ImportError, ValueError):
-        return None
-    places = list(found.submodule_search_locations or ()) if found is not None else []
-    known = [Path(place) for place in places if Path(place, "envs.py").is_file()]
-    return known[0] if known else None  # any folder of that name beside the script is found, too
-
-
-def _fields(sources: Path) -> Collection[str]:
-    """Name the fields of its ProfilerConfig; none before 0.13."""
-    try:
-        tree = ast.parse((sources / "config" / "profiler.py").read_text(encoding="utf-8"))
-    except (OSError, SyntaxError):
-        return ()
-    return {
-        line.target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and node.name == "ProfilerConfig"
-        for line in node.body
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
-    }
-
-
 _VARIABLES = {
     "torch_profiler_dir": "VLLM_TORCH_PROFILER_DIR",
     "torch_profiler_with_stack": "VLLM_TORCH_PROFILER_WITH_STACK",
@@ -159,7 +129,7 @@ def _env(wanted: Mapping[str, Any], envs: str) -> dict[str, str]:
 
 
 def _admitted(allowed: str | None) -> dict[str, str]:
-    """Have vLLM load our plugin where VLLM_PLUGINS names those it may."""
-    if allowed is None or _PLUGIN in allowed.split(","):
+    """Have vLLM load our plugin where VLLMPLUGINS names those it may."""
+    if allowed is None or PLUGIN in allowed.split(","):
         return {}
-    return {"VLLM_PLUGINS": ",".join(filter(None, [*allowed.split(","), _PLUGIN]))}
+    return {"VLLMPLUGINS": ",".join(filter(None, [*allowed.split(","), PLUGIN]))}

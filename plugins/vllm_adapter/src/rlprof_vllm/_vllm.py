@@ -15,6 +15,7 @@ import attrs
 from rlprof import CaptureError, hookimpl
 from rlprof_vllm._engine import Engine, reach
 from rlprof_vllm._export import NOTES, exported
+from rlprof_vllm._installed import capabilities
 from rlprof_vllm._launch import engine_launch, profiler_dir
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import VllmOptions
@@ -43,6 +44,8 @@ class Vllm:
 
     Options = VllmOptions
     drives = True
+
+    capabilities = staticmethod(capabilities)
 
     options: VllmOptions = attrs.field(factory=VllmOptions)
     _engine: Engine | None = None

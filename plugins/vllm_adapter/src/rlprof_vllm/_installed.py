@@ -1,0 +1,98 @@
+"""The installed vLLM, known by its sources: importing it takes seconds, and needs its devices."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlprof import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+PLUGIN = "rlprof"
+"""Our name among vLLM's general plugins."""
+PROFILER = "config/profiler.py"
+_ENGINE = "v1/engine/async_llm.py"
+_STATS = "v1/metrics/stats.py"
+
+
+def sources_here() -> Path | None:
+    """Find the installed vLLM without importing it."""
+    try:
+        found = importlib.util.find_spec("vllm")
+    except (ImportError, ValueError):
+        return None
+    places = list(found.submodule_search_locations or ()) if found is not None else []
+    known = [Path(place) for place in places if Path(place, "envs.py").is_file()]
+    return known[0] if known else None  # any folder of that name beside the script is found, too
+
+
+def fields(sources: Path, file: str, name: str) -> Collection[str]:
+    """Name the fields of class *name* in *file*; none if it is not there."""
+    return {
+        line.target.id
+        for node in _nodes(sources, file)
+        if isinstance(node, ast.ClassDef) and node.name == name
+        for line in node.body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+    }
+
+
+def parameters(sources: Path, name: str) -> Collection[str]:
+    """Name what AsyncLLM's method *name* takes."""
+    return {
+        argument.arg
+        for node in _nodes(sources, _ENGINE)
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == name
+        for argument in (*node.args.args, *node.args.kwonlyargs)
+        if argument.arg != "self"
+    }
+
+
+def _nodes(sources: Path, file: str) -> list[ast.AST]:
+    try:
+        tree = ast.parse((sources / file).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError):
+        return []
+    return list(ast.walk(tree))
+
+
+def version(sources: Path) -> str:
+    """Read which version it is; the distribution has other names on other devices."""
+    try:
+        text = (sources / "_version.py").read_text(encoding="utf-8")
+    except OSError:
+        return "of unknown version"
+    found = re.search(r"^__version__ = (?:version = )?['\"](.*?)['\"]", text, re.MULTILINE)
+    return found[1] if found else "of unknown version"
+
+
+def capabilities() -> dict[str, str]:
+    """Say what the installed vLLM can do for a recording, and by which way."""
+    sources = sources_here()
+    if sources is None:
+        raise CaptureError("vLLM is not installed here; install rlprof-vllm where the engine runs")
+    taken = parameters(sources, "start_profile")
+    known = fields(sources, PROFILER, "ProfilerConfig")
+    sessions = "max_iterations" in taken
+    allowed = os.environ.get("VLLM_PLUGINS")
+    is_admitted = allowed is None or PLUGIN in allowed.split(",")
+    per_window, as_launched = "of each window", "as the engine was launched"
+    has_counts = "num_preemptions" in fields(sources, _STATS, "RequestStateStats")
+    requests = ", preemptions" if has_counts else "; preemptions are not counted"
+    inside = f"not admitted: VLLM_PLUGINS is {allowed!r}, add {PLUGIN}"
+    iterations = as_launched if "max_iterations" in known else "all of a window"
+    return {
+        "vllm": version(sources),
+        "way worker": "any tool, any rank, each window by itself" if is_admitted else inside,
+        "way native": "launched with profiler_config" if known else "launched by environment",
+        "native files": "a prefix of each window" if sessions else "told apart by what is new",
+        "native iterations": per_window if sessions else iterations,
+        "native contents": per_window if "profiler_kwargs" in taken else as_launched,
+        "requests": f"queued, prefill, decode, tokens{requests}",
+    }

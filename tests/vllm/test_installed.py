@@ -1,0 +1,84 @@
+"""What the installed vLLM can do, read from its sources."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import SimpleNamespace
+
+import pytest
+
+import rlprof
+from rlprof_vllm import Vllm
+
+NEWEST = {
+    "envs.py": "",
+    "_version.py": '__version__ = version = "0.33.1"\n',
+    "config/profiler.py": (
+        "class ProfilerConfig:\n    profiler: str = ''\n    max_iterations: int = 0\n"
+    ),
+    "v1/engine/async_llm.py": (
+        "class AsyncLLM:\n    async def start_profile(self, profile_prefix=None, *,"
+        " delay_iterations=None, max_iterations=None, profiler_kwargs=None): ...\n"
+    ),
+    "v1/metrics/stats.py": "class RequestStateStats:\n    num_preemptions: int = 0\n",
+}
+OLDEST = {
+    "envs.py": "",
+    "v1/engine/async_llm.py": "class AsyncLLM:\n    async def start_profile(self): ...\n",
+    "v1/metrics/stats.py": "class RequestStateStats:\n    queued_ts: float = 0\n",
+}
+
+
+@pytest.fixture(name="installed")
+def _installed(tmp_path, monkeypatch):
+    """Return a function that lays out sources as an installed vLLM."""
+    monkeypatch.delenv("VLLM_PLUGINS", raising=False)
+
+    def installed(files):
+        for name, text in files.items():
+            file = tmp_path / "vllm" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        found = SimpleNamespace(submodule_search_locations=[str(tmp_path / "vllm")])
+        monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
+
+    return installed
+
+
+def test_the_newest_can_do_all_of_it_for_each_window(installed):
+    """Files, iterations and contents are a window's own, preemptions are counted."""
+    installed(NEWEST)
+
+    said = Vllm.capabilities()
+
+    assert said["vllm"] == "0.33.1"
+    assert {said[f"native {what}"] for what in ("iterations", "contents")} == {"of each window"}
+    assert said["requests"].endswith("preemptions")
+
+
+def test_an_old_one_is_said_to_do_less(installed):
+    """What was launched decides, and what cannot be counted is named."""
+    installed(OLDEST)
+
+    said = Vllm.capabilities()
+
+    assert said["vllm"] == "of unknown version"
+    assert said["way native"] == "launched by environment"
+    assert said["native iterations"] == "all of a window"
+    assert "not counted" in said["requests"]
+
+
+def test_an_environment_that_keeps_our_plugin_out_is_named(installed, monkeypatch):
+    """VLLM_PLUGINS names those vLLM may load, and ours is not among them."""
+    installed(NEWEST)
+    monkeypatch.setenv("VLLM_PLUGINS", "lora")
+
+    assert "VLLM_PLUGINS is 'lora', add rlprof" in Vllm.capabilities()["way worker"]
+
+
+def test_without_vllm_it_is_said_where_to_install(monkeypatch):
+    """The trainer's environment has none, and need not."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+
+    with pytest.raises(rlprof.CaptureError, match="where the engine runs"):
+        Vllm.capabilities()
