@@ -58,7 +58,8 @@ def _drive(model, tmp_path_factory):
         home = tmp_path_factory.mktemp(name)
         asked = json.dumps({"home": str(home), "model": str(model), **given})
         argv = [sys.executable, "-m", f"tests.vllm_real.drivers.{name}"]
-        own = {"PYTHONPATH": str(ROOT), "TMPDIR": str(home), "DRIVE": asked}
+        path = os.pathsep.join(map(str, (ROOT, ROOT / "examples/third_party_tool/src")))
+        own = {"PYTHONPATH": path, "TMPDIR": str(home), "DRIVE": asked}
         full = os.environ | QUIET | own | (env or {})
         with (home / "log").open("wb") as log:
             child = subprocess.Popen(

@@ -140,3 +140,15 @@ def test_all_processes_have_ended_their_files(driven):
     states = {p.state for name in ("worker", "weights") for p in driven.run(name).processes}
 
     assert {"ended"} == states
+
+
+def test_the_death_of_the_core_ends_no_step(driven):
+    """Both steps are gone through; one window says what is lost, the next why it is not there."""
+    run = driven.run("core dies")
+
+    captures = {(c.window.start_step, c.tool): c for c in run.captures}
+
+    assert driven.of("core dies")[0]["done"] == [1, 2]
+    assert captures[1, "torch"].state in ("lost", "partial", "whole")
+    assert any("died" in note or "Dead" in note for note in captures[1, "vllm"].notes)
+    assert captures[2, "vllm"].state == "failed"

@@ -54,6 +54,20 @@ def test_a_profiler_of_the_processs_own_is_left_alone(driven, way):
     assert told[1]["events"] > 100
 
 
+def test_any_tool_records_inside_the_worker(driven):
+    """A stranger's tool leaves its trace; one that needs a GPU says so, and harms nobody."""
+    run = driven.run("any tool")
+
+    found = {c.tool: c for c in run.captures}
+
+    assert found["stacks"].state == "whole"
+    assert (found["stacks"].target.replica, found["stacks"].target.worker) == (1, 0)
+    assert any(artifact.kind == "trace" for artifact in found["stacks"].artifacts)
+    assert found["torch_memory"].state == "failed"
+    assert any("CUDA" in note for note in found["torch_memory"].notes)
+    assert driven.of("any tool")[0]["tokens"] == [5, 3]
+
+
 def test_training_and_generation_in_one_process_are_both_recorded(driven):
     """Each in its own phase, by a session of its own: the trainer's and the worker's."""
     run = driven.run("training")

@@ -73,6 +73,27 @@ async def somebody_else(engine):
     told(session="busy", run=prof.run_dir, tokens=got)
 
 
+async def core_dies(engine):
+    """Lose the engine's core in a window, and with it the worker."""
+    import psutil
+
+    done = []
+    with rlprof.open(config(), role="driver") as prof:
+        prof.attach(engine, role="rollout")
+        for step in prof.steps([1, 2]):
+            async with prof.phase("rollout"):
+                if step == 1:
+                    await batch(engine, "dying", [4])
+                    for child in psutil.Process().children():
+                        if (
+                            "EngineCore" in " ".join(child.cmdline())
+                            or "EngineCore" in child.name()
+                        ):
+                            child.kill()
+            done.append(step)
+    told(session="core dies", run=prof.run_dir, done=done)
+
+
 async def main():
     asked = config()
     engine = async_engine(rlprof.launch(asked, role="rollout"), worker_extension_cls=EXTENSION)
@@ -88,6 +109,7 @@ async def main():
         await paused(engine)
         await somebody_else(engine)
         told(tokens=await batch(engine, "last", [5]))
+        await core_dies(engine)
     finally:
         engine.shutdown()
 

@@ -11,6 +11,7 @@ import itertools
 import torch
 
 import rlprof
+from rlprof_stacks import Stacks
 from tests.vllm_real.drive import ARGUMENTS, config, told
 from tests.vllm_real.tiny import SMALL
 
@@ -58,6 +59,13 @@ def anothers_profiler(llm):
         told(session=f"{way} beside another", events=len(theirs.events()))
 
 
+def any_tool(llm):
+    """Have a stranger's tool record the worker, and one that cannot work here."""
+    rlprof.register("tool", "stacks", Stacks)
+    chosen = config(steps=[1], role={"ranks": "all"}, tool=["stacks", "torch_memory"])
+    recorded(llm, "any tool", chosen, steps=(1,))
+
+
 def training_too(llm):
     """Record the trainer's own phase in the same process and step."""
     chosen = config(steps=[1, 2])
@@ -84,6 +92,7 @@ def main():
     generate(llm, 8)
     seed_table(llm)
     anothers_profiler(llm)
+    any_tool(llm)
     training_too(llm)
     told(tokens=generate(llm, 6))
 
