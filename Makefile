@@ -1,7 +1,7 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean env-test env-vllm env-peer
+.PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean env-test env-vllm env-vllm28 env-peer
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -24,8 +24,9 @@ test-vllm: env-vllm ## the adapter on real vLLM, on CPU
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(PY) -m pytest -m "not slow"
 
-test-matrix: env-test ## the releases of vLLM whose signatures are kept, compared with the package index
+test-matrix: env-test env-vllm28 ## another real vLLM, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm.signatures --check
+	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 
 lint: env-test ## ruff and mypy --strict
 	$(PY) -m ruff check .
@@ -44,6 +45,9 @@ env-test:
 
 env-vllm:
 	@PYTHON=$(PYTHON) envs/make_env.sh vllm
+
+env-vllm28:
+	@PYTHON=$(PYTHON) envs/make_env.sh vllm28
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer

@@ -32,6 +32,12 @@ class Driven:
     """What it told, in order."""
     log: str
 
+    @property
+    def has_sessions(self):
+        """Whether this vLLM knows sessions with counts of their own, and guards them: since 0.32."""
+        (version,) = [one["version"] for one in self.told if "version" in one]
+        return tuple(map(int, version.split(".")[:2])) >= (0, 32)
+
     def of(self, session):
         """Return what was told of a session."""
         return [one for one in self.told if one.get("session") == session]

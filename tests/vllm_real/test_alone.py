@@ -83,6 +83,10 @@ def test_iterations_are_engine_steps(driven, session, way):
     """`skip: 2, count: 3` leaves out two steps and records three, in each window anew."""
     run = driven.run(session)
     whole = driven.run(way)
+    if way == "native" and not driven.has_sessions:
+        (capture,) = run.captures
+        assert "as it was launched to" in capture.unsupported["iterations"]
+        return
 
     _, artifact = model_trace(run, way, "1/rollout")
     names = [name for _, name in engine_steps(trace(run, artifact))]

@@ -95,6 +95,9 @@ async def core_dies(engine):
 
 
 async def main():
+    import vllm
+
+    told(version=vllm.__version__)
     asked = config()
     engine = async_engine(rlprof.launch(asked, role="rollout"), worker_extension_cls=EXTENSION)
     try:
