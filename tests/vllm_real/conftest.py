@@ -34,7 +34,7 @@ class Driven:
 
     @property
     def has_sessions(self):
-        """Whether this vLLM knows sessions with counts of their own, and guards them: since 0.32."""
+        """Whether this vLLM knows sessions of their own, and guards them: since 0.32."""
         (version,) = [one["version"] for one in self.told if "version" in one]
         return tuple(map(int, version.split(".")[:2])) >= (0, 32)
 
