@@ -1,18 +1,22 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint format bench clean env-test env-peer
+.PHONY: help demo test test-fast lint format bench clean env-test env-vllm env-peer
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
+PY_VLLM := .envs/vllm/bin/python
+ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: env-test ## a small real RL loop on Ray, on CPU: captured, listed, laid on one timeline
-	@bash examples/ray_rl/demo.sh $(CURDIR)/$(PY)
+demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on one timeline
+	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
+	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
 test: env-test ## every suite, each in the environment it needs
+	-@$(ENV_VLLM)
 	$(PY) -m pytest
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
@@ -32,6 +36,9 @@ bench: env-test env-peer ## the figures in docs/benchmarks.md, beside verl 0.9.1
 
 env-test:
 	@PYTHON=$(PYTHON) envs/make_env.sh test
+
+env-vllm:
+	@$(ENV_VLLM)
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer
