@@ -1,25 +1,30 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean env-test env-vllm env-vllm28 env-peer
+.PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean
+.PHONY: env-test env-vllm env-vllm28 env-peer
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
-VLLM := .envs/vllm/bin/python
+PY_VLLM := .envs/vllm/bin/python
+ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: env-test ## a small real RL loop on Ray, on CPU: captured, listed, laid on one timeline
-	@bash examples/ray_rl/demo.sh $(CURDIR)/$(PY)
+demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on one timeline
+	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
+	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
 test: test-core test-vllm ## every suite, each in the environment it needs
 
 test-core: env-test
+	-@$(ENV_VLLM)
 	$(PY) -m pytest
 
-test-vllm: env-vllm ## the adapter on real vLLM, on CPU
-	$(VLLM) -m pytest tests/vllm_real -o filterwarnings=default
+test-vllm: ## the adapter on real vLLM, on CPU
+	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
+	else test -z "$$CI"; fi
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(PY) -m pytest -m "not slow"
@@ -44,7 +49,7 @@ env-test:
 	@PYTHON=$(PYTHON) envs/make_env.sh test
 
 env-vllm:
-	@PYTHON=$(PYTHON) envs/make_env.sh vllm
+	@$(ENV_VLLM)
 
 env-vllm28:
 	@PYTHON=$(PYTHON) envs/make_env.sh vllm28

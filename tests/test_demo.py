@@ -1,12 +1,19 @@
-"""`make demo`, the whole way: a loop on Ray, captured, laid on a timeline; and without Ray."""
+"""`make demo`, the whole way: a loop on Ray and vLLM, captured, laid on a timeline; and without.
+
+Only the loop runs where vLLM is: what it leaves is read here.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -17,8 +24,13 @@ from tests.perfetto_engine import query_all, summary
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+VLLM = ROOT / ".envs/vllm/bin/python"
 STEPS, QUESTIONS = 6, 32
+LETTERS, WORDS = 8, 24
+"""How many tokens the two turns of a trajectory have."""
+BOUND_S = 500
 SLACK_NS = 50_000_000
 """A wrong base is off by days, a busy machine by a few ms."""
 
@@ -32,22 +44,44 @@ class Shown:
     err: str
 
 
-def show(folder, *, ci, path=""):
-    """Run `make demo` on a copy of the examples in *folder*."""
+def show(folder, *, ci, python=sys.executable, path=""):
+    """Run `make demo` on a copy of the examples in *folder*, in the environment of *python*."""
     left_out = shutil.ignore_patterns("__pycache__", "outputs", ".*")
     shutil.copytree(EXAMPLES, folder / "examples", ignore=left_out)
     env = {k: v for k, v in os.environ.items() if k not in {"CI", "PYTHONPATH"}}
     env |= {"CI": ci, "PYTHONPATH": str(path)}
-    argv = ["bash", str(folder / "examples/ray_rl/demo.sh"), sys.executable]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=400)
+    done = in_a_group(["bash", str(folder / "examples/ray_rl/demo.sh"), str(python)], env=env)
     return Shown(done.returncode, done.stdout, done.stderr)
 
 
+def in_a_group(argv, **more):
+    """Run *argv* to its end; what it has started ends with it, for vLLM leaves orphans."""
+    child = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, **more,
+    )  # fmt: skip
+    try:
+        out, err = child.communicate(timeout=BOUND_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(argv, child.returncode, out, err)
+
+
+@pytest.fixture(scope="module", name="vllm")
+def _vllm():
+    """Return the interpreter that has vLLM; skip where none can be had, which CI can."""
+    if not VLLM.exists():
+        why = "there is no .envs/vllm; `make env-vllm` makes it, or says why it cannot be made"
+        (pytest.fail if os.environ.get("CI", "0") not in {"", "0", "false"} else pytest.skip)(why)
+    return VLLM
+
+
 @pytest.fixture(scope="module", name="demo")
-def _demo(tmp_path_factory):
+def _demo(tmp_path_factory, vllm):
     """Run it once; return the run, what was shown, and the folder."""
     folder = tmp_path_factory.mktemp("demo")
-    shown = show(folder, ci="1")
+    shown = show(folder, ci="1", python=vllm)
     assert shown.code == 0, shown.out + shown.err
     (run,) = (folder / "outputs/profile").iterdir()
     return rlprof.read(run), shown, folder
@@ -62,7 +96,7 @@ def _no_ray(tmp_path_factory):
 
 
 def test_every_chosen_window_is_whole(demo):
-    """Two steps, two trainers and two replicas: all in one run folder, nothing skipped or lost."""
+    """Two steps, two trainers, two engines and what is inside them: nothing skipped or lost."""
     run, _, _ = demo
 
     captured = {(c.window.id, str(c.target), c.tool, c.state) for c in run.captures}
@@ -71,7 +105,8 @@ def test_every_chosen_window_is_whole(demo):
         for step in (2, 4)
         for phase, tool, targets in (
             ("update_actor", "torch", ("actor 0/2", "actor 1/2")),
-            ("rollout", "mini", ("rollout replica 0", "rollout replica 1")),
+            ("rollout", "vllm", ("rollout replica 0", "rollout replica 1")),
+            ("rollout", "torch", ("rollout replica 0 worker 0", "rollout replica 1 worker 0")),
         )
         for target in targets
     }
@@ -79,14 +114,16 @@ def test_every_chosen_window_is_whole(demo):
     assert {str(process.target): process.state for process in run.processes} == {
         "driver 0/1": "ended", "actor 0/2": "ended", "actor 1/2": "ended", "agent 0/1": "ended",
         "rollout replica 0": "ended", "rollout replica 1": "ended",
+        "rollout replica 0 worker 0": "ended", "rollout replica 1 worker 0": "ended",
     }  # fmt: skip
     for capture in run.captures:
-        (artifact,) = capture.artifacts
-        assert (run.path / artifact.path).stat().st_size == artifact.size
+        assert capture.artifacts
+        for artifact in capture.artifacts:
+            assert (run.path / artifact.path).stat().st_size == artifact.size
 
 
 def test_what_was_asked_was_applied(demo):
-    """The trainers record shapes, as the config asks; nothing was asked that could not be."""
+    """Trainers and workers record shapes, as the config asks; all that was asked could be."""
     run, _, _ = demo
 
     for capture in run.captures:
@@ -94,18 +131,34 @@ def test_what_was_asked_was_applied(demo):
         if capture.tool == "torch":
             assert capture.asked == {"contents": ["cpu", "shapes"]}
             assert capture.applied["record_shapes"] is True
+        else:
+            assert capture.applied == {"way": "worker", "workers": [0]}
 
 
-def test_training_learns_the_same(demo):
+def test_the_engines_show_what_they_did(demo):
+    """Each window has the engine steps of its own worker, and every request with its tokens."""
+    run, _, _ = demo
+
+    for capture in run.captures:
+        traces = [artifact for artifact in capture.artifacts if artifact.kind == "trace"]
+        assert len(traces) == 1
+        with gzip.open(run.path / traces[0].path) as file:
+            events = json.load(file)["traceEvents"]
+        if capture.tool == "vllm":
+            asked = [event for event in events if event["name"].startswith("request ")]
+            tokens = [event["args"]["tokens"] for event in asked]
+            assert sorted(tokens) == sorted([LETTERS, WORDS] * (QUESTIONS // 2))
+        elif capture.target.worker is not None:
+            ran = [event for event in events if event["name"].startswith("execute_context_")]
+            assert len(ran) >= LETTERS + WORDS
+
+
+def test_training_learns_the_same(demo, vllm):
     """Rewards and the parameters of both trainers are bit-equal with rlprof and without."""
     _, shown, folder = demo
     env = {k: v for k, v in os.environ.items() if not k.startswith("RLPROF_")}
-    env["PYTHONPATH"] = str(EXAMPLES / "third_party_engine/src")
 
-    plain = subprocess.run(
-        [sys.executable, "examples/ray_rl/train.py"],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    plain = in_a_group([str(vllm), "examples/ray_rl/train.py"], cwd=folder, env=env)
 
     assert (plain.returncode, plain.stderr) == (0, "")
     assert plain.stdout in shown.out
@@ -133,7 +186,7 @@ def test_every_trajectory_is_recorded(demo):
 
 
 def test_the_timeline_holds_it_all(demo):
-    """One file: phases, operators of both trainers with their collective, iterations, turns."""
+    """One file: phases, operators of trainers and workers, engine steps, requests, turns."""
     run, _, _ = demo
 
     timeline = run.path / "exports/timeline.json.gz"
@@ -141,11 +194,14 @@ def test_the_timeline_holds_it_all(demo):
     assert seen.errors == {}
     assert {
         "step 2", "weight_sync", "rollout", "reward", "update_actor", "gloo:all_reduce",
-        "iteration", "trajectory 2-7", "turn", "request", "tool_call",
+        "queued", "prefill", "decode", "trajectory 2-7", "turn", "request", "tool_call",
     } <= {*seen.slice_names}  # fmt: skip
-    for target in ("driver 0/1", "actor 0/2", "actor 1/2", "rollout", "agent 0/1"):
+    assert any(name.startswith("execute_context_") for name in seen.slice_names)
+    for target in ("driver 0/1", "actor 0/2", "actor 1/2", "agent 0/1"):
         assert any(name.startswith(target) for name in seen.process_names), target
-    assert sum(" · mini" in name for name in seen.process_names) == 2
+    for replica in ("rollout replica 0", "rollout replica 1"):
+        assert f"{replica} · vllm · requests" in seen.process_names
+        assert any(name.startswith(f"{replica} worker 0 · torch") for name in seen.process_names)
 
 
 def test_the_driver_and_its_members_are_on_one_clock(demo):
@@ -163,7 +219,7 @@ def test_the_driver_and_its_members_are_on_one_clock(demo):
     )["phases"]
 
     driver = [row for row in rows if row["process"].startswith("driver")]
-    traces = [row for row in rows if "torch" in row["process"]]
+    traces = [row for row in rows if re.match("actor .* torch", row["process"])]
     assert (len(driver), len(traces)) == (STEPS, 4)
     for found in traces:
         assert any(
@@ -186,8 +242,47 @@ def test_it_says_what_it_does_and_where_to_look(demo):
     assert shown.err == f"driver 0/1: writes to {run.path}\n"
 
 
-def test_the_environment_stays_as_it_was(demo):
-    """The engine was installed for the demo alone."""
+@pytest.fixture(scope="module", name="toy")
+def _toy(tmp_path_factory):
+    """Run it once in an environment that has no vLLM; return the run and what was shown."""
+    folder = tmp_path_factory.mktemp("toy")
+    shown = show(folder, ci="")
+    assert shown.code == 0, shown.out + shown.err
+    (run,) = (folder / "outputs/profile").iterdir()
+    return rlprof.read(run), shown
+
+
+def test_without_vllm_the_engine_is_a_toy_and_that_is_said(toy):
+    """The same loop, captured by another engine's plugin; the reason stands first and last."""
+    run, shown = toy
+
+    reason = "there is no vLLM here: ModuleNotFoundError: No module named 'vllm'"
+    assert f"demo: {reason}; the engine is a toy instead" in shown.err
+    last = shown.err.strip().splitlines()[-1]
+    assert f"the engine was a toy (examples/third_party_engine): {reason}" in last
+    assert {(str(c.target), c.tool, c.state) for c in run.captures} == {
+        ("actor 0/2", "torch", "whole"), ("actor 1/2", "torch", "whole"),
+        ("rollout replica 0", "mini", "whole"), ("rollout replica 1", "mini", "whole"),
+    }  # fmt: skip
+    assert (run.skipped, run.missing, run.problems) == ((), (), ())
+    assert (run.path / "exports/timeline.json.gz").exists()
+    rewards = [float(reward) for reward in re.findall(r"reward (\S+)", shown.out)]
+    assert rewards[-1] > rewards[0] + 0.3
+
+
+def test_without_vllm_ci_fails(tmp_path):
+    """Nothing is shown instead, and no run is left."""
+    shown = show(tmp_path, ci="1")
+
+    assert shown.code == 1
+    assert "there is no vLLM here" in shown.err
+    assert "under CI that is an error" in shown.err
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_environment_stays_as_it_was():
+    """The toy was installed for the demo alone."""
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
     done = subprocess.run(
@@ -212,9 +307,9 @@ def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path, no_ray):
     assert (run / "exports/timeline.json.gz").exists()
 
 
-def test_without_ray_ci_fails(tmp_path, no_ray):
+def test_without_ray_ci_fails(tmp_path, no_ray, vllm):
     """Nothing is shown instead, and no run is left."""
-    shown = show(tmp_path, ci="1", path=no_ray)
+    shown = show(tmp_path, ci="1", python=vllm, path=no_ray)
 
     assert shown.code == 1
     assert "there is no Ray here; under CI that is an error" in shown.err

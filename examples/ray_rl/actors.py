@@ -1,59 +1,41 @@
-"""The actors of the loop: trainers, rollout replicas, and the agent that stands between.
+"""The actors that are the same with every engine: trainers, and the agent that asks replicas.
 
-Ordinary classes. The engine is a toy that writes words without meaning (it is in
-examples/third_party_engine); what is learned is which key of a calculator to press. Only the agent
-has lines of rlprof: they name its trajectories.
+Ordinary classes. What is learned is which key of a calculator to press. Only the agent has lines of
+rlprof: they name its trajectories. The policy and its replicas are in on_vllm.py and on_mini.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 import rlprof
-from mini_engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEYS = {"plus": int.__add__, "minus": int.__sub__, "times": int.__mul__}
-
-
-class Policy(nn.Module):
-    """Reads the letters of a question."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.letters = nn.EmbeddingBag(128, 32)
-        self.head = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, len(KEYS)))
-
-    def forward(self, question: str) -> Any:
-        """Return the distribution over the keys."""
-        letters = torch.tensor([list(question.encode())])
-        return torch.distributions.Categorical(logits=self.head(self.letters(letters))[0])
 
 
 class Trainer:
     """A training rank: learns from its share of the trajectories, and averages the gradients."""
 
-    def __init__(self, rank: int, ranks: int, meet: str) -> None:
+    def __init__(self, rank: int, ranks: int, meet: str, make_policy: Callable[[], Any]) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(0)
         dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=ranks)
         self.share = slice(rank, None, ranks)
-        self.policy = Policy()
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=0.05)
+        self.policy = make_policy()
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=self.policy.learning_rate)
 
     def update(self, questions: list[str], keys: list[int], rewards: list[float]) -> float:
         """Take one policy-gradient step, and return the loss."""
         advantages = torch.tensor(rewards) - sum(rewards) / len(rewards)
-        log_probs = torch.stack([
-            self.policy(question).log_prob(torch.tensor(key))
-            for question, key in zip(questions[self.share], keys[self.share], strict=True)
-        ])  # fmt: skip
+        log_probs = self.policy(questions[self.share]).log_prob(torch.tensor(keys[self.share]))
         loss = -(advantages[self.share] * log_probs).mean()
         self.optimizer.zero_grad()
         loss.backward()
@@ -65,41 +47,13 @@ class Trainer:
 
     def weights(self) -> dict[str, torch.Tensor]:
         """Return what the replicas need."""
-        return dict(self.policy.state_dict())
+        weights: dict[str, torch.Tensor] = self.policy.weights()
+        return weights
 
     def checksum(self) -> str:
         """Return what tells any two sets of parameters apart, to the last bit."""
         bits = b"".join(one.detach().numpy().tobytes() for one in self.policy.parameters())
         return hashlib.sha256(bits).hexdigest()[:16]
-
-
-class Replica:
-    """A rollout replica: an engine and a copy of the policy; answers many calls at a time."""
-
-    def __init__(self, **engine_args: Any) -> None:
-        torch.set_num_threads(1)
-        self.engine = Engine(**engine_args)
-        self.policy = Policy()
-
-    def load(self, weights: dict[str, torch.Tensor]) -> None:
-        """Take the trainers' weights."""
-        self.policy.load_state_dict(weights)
-
-    def think(self, question: str, seed: int) -> tuple[str, int]:
-        """Write a thought, and choose a key: the same ones for the same weights and seed."""
-        (thought,) = self.engine.generate([question], max_tokens=48, seed=seed)
-        with torch.no_grad():
-            odds = self.policy(question).probs.tolist()
-        return thought, random.Random(seed).choices(range(len(KEYS)), odds)[0]
-
-    def conclude(self, thought: str, result: int) -> str:
-        """Write the answer, now that the calculator has shown its *result*."""
-        (words,) = self.engine.generate([f"{thought} {result}"], max_tokens=16)
-        return f"{words} {result}"
-
-    def close(self) -> None:
-        """End the engine."""
-        self.engine.close()
 
 
 class Agent:
@@ -120,12 +74,13 @@ class Agent:
         async with rlprof.trajectory(f"{step}-{number}") as path:
             async with path.turn(0):
                 async with path.request():
-                    seed = 1000 * step + number
-                    thought, key = await replica.think.remote(question, seed)
+                    name, seed = f"{step}-{number}", 1000 * step + number
+                    thought, key = await replica.think.remote(question, name, seed)
                 with path.tool_call("calculator"):
                     result = press(key, question)
             async with path.turn(1), path.request():
-                return key, await replica.conclude.remote(thought, result)
+                words = await replica.conclude.remote(f"{thought} {result}", name)
+                return key, f"{words} {result}"
 
     async def judge(self, step: int, questions: list[str], answers: list[str]) -> list[float]:
         """Reward the answers that are right."""

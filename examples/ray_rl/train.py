@@ -1,23 +1,26 @@
 """A small real RL loop on Ray, profiled: an agent learns which key of a calculator to press.
 
-Two trainers update one policy together (gloo), two rollout replicas write with an engine and a copy
-of the policy, and one agent asks them, calls its tool, and asks again: `actors.py`. This is the
-driver. rlprof adds the lines that name it, and nothing else: take the config away and they do
-nothing.
+Two trainers update one policy together (gloo), two rollout replicas write with an engine that has
+its weights (`on_vllm.py`, or `on_mini.py` where there is no vLLM), and one agent asks them, calls
+its tool, and asks again (`actors.py`). This is the driver. rlprof adds the lines that name it, and
+nothing else: take the config away and they do nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import os
 import random
 import sys
 import tempfile
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import rlprof_ray
-from actors import KEYS, Agent, Replica, Trainer
+from actors import KEYS, Agent, Trainer
 
 QUESTIONS = 32
 NO_RAY = 69
@@ -48,20 +51,25 @@ def ask(step: int) -> list[str]:
     ]
 
 
-def train(ray: Any, fleet: rlprof_ray.Fleet, steps: int, meet: str) -> None:
-    """Start the actors, have the fleet take them, and go through the steps."""
+def train(ray: Any, fleet: rlprof_ray.Fleet, on: Any, steps: int, folder: Path) -> None:
+    """Start the actors on an engine, have the fleet take them, and go through the steps."""
+    model, meet = str(folder / "model"), f"file://{folder}/trainers"
+    ray.get(ray.remote(on.prepare).remote(model))
     trainers = [
         ray.remote(Trainer)
         .options(runtime_env=fleet.launch("actor", rank).runtime_env)
-        .remote(rank, 2, meet)
+        .remote(rank, 2, meet, partial(on.Policy, model))
         for rank in range(2)
     ]
-    replicas = [
-        ray.remote(Replica)
-        .options(max_concurrency=16)
-        .remote(**fleet.launch("rollout", rank).engine_args)
-        for rank in range(2)
-    ]
+    replicas = []
+    for rank in range(2):
+        launch = fleet.launch("rollout", rank)  # what its engine must be born with
+        replica = ray.remote(on.Replica).options(
+            max_concurrency=on.Replica.concurrency,
+            runtime_env={"env_vars": {**on.ENV, **launch.env}},
+        )
+        replicas.append(replica.remote(model, **launch.engine_args))
+    ray.get([replica.ready.remote() for replica in replicas])
     agent = ray.remote(Agent).remote(replicas)
     fleet.attach(
         actor=trainers,
@@ -89,11 +97,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", help="an rlprof config; without one rlprof is off")
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--engine", choices=["vllm", "mini"], default="vllm")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     ray = start_ray()
     with rlprof_ray.Fleet(args.config) as fleet, tempfile.TemporaryDirectory() as folder:
-        train(ray, fleet, args.steps, meet=f"file://{folder}/trainers")
+        on = importlib.import_module(f"on_{args.engine}")
+        train(ray, fleet, on, args.steps, Path(folder))
     ray.shutdown()
 
 

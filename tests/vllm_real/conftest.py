@@ -51,7 +51,7 @@ class Driven:
 def _model(tmp_path_factory):
     """Build the small model, in a process of its own: transformers warns where it likes."""
     folder = tmp_path_factory.mktemp("model")
-    script = Path(__file__).with_name("tiny.py")
+    script = ROOT / "examples/ray_rl/tiny_model.py"
     subprocess.run([sys.executable, str(script), str(folder)], check=True, capture_output=True)
     return folder
 
