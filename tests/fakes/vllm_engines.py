@@ -1,7 +1,7 @@
 """Engines that profile as vLLM does, generation by generation, and go wrong where they are told to.
 
 There is no model: a generated token is a step of the profiler. The methods have no signatures of
-their own; `tests/vllm/generations.py` gives them those of a release.
+their own; `tests/vllm_adapter/generations.py` gives them those of a release.
 """
 
 from __future__ import annotations

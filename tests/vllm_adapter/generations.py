@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from tests.fakes.vllm_engines import Profiler, Stand
-from tests.vllm.signatures import kept
+from tests.vllm_adapter.signatures import kept
 
 SAID = kept()
 """Release → what was read in its wheel."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.vllm import signatures, wheels
-from tests.vllm.extract import described
+from tests.vllm_adapter import signatures, wheels
+from tests.vllm_adapter.extract import described
 
 ASYNC = """
 class EngineClient:

@@ -16,8 +16,8 @@ from rlprof_vllm._launch import engine_launch, server_args
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import Iterations, VllmOptions
 from rlprof_vllm._requests import _TIMES
-from tests.vllm import signatures
-from tests.vllm.generations import SAID, InprocClient, engine, number
+from tests.vllm_adapter import signatures
+from tests.vllm_adapter.generations import SAID, InprocClient, engine, number
 
 RELEASES = sorted(SAID, key=number)
 KINDS = ("AsyncLLM", "LLM")
@@ -53,11 +53,6 @@ def started(handle, iterations, contents=()):
     asyncio.run(native.start(WINDOW, "run-1"))
     (given,) = handle.called("start_profile")
     return given, native
-
-
-def test_this_folder_does_not_stand_for_vllm():
-    """With an `__init__.py`, pytest would import it as `vllm`, before the real one."""
-    assert not signatures.FILE.with_name("__init__.py").exists()
 
 
 def test_releases_of_every_generation_are_known():

@@ -12,7 +12,7 @@ import pytest
 import rlprof
 from rlprof.errors import ConfigError
 from tests.fakes.vllm_engines import EngineDeadError
-from tests.vllm.generations import SAID, InprocClient, engine
+from tests.vllm_adapter.generations import SAID, InprocClient, engine
 
 NEW, OLD = "vllm==0.32.0", "vllm==0.31.0"
 OTHERS = ("vllm==0.11.0", "vllm==0.11.2", "vllm==0.12.0", "vllm==0.16.0", "vllm==0.17.1",

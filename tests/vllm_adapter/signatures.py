@@ -1,6 +1,6 @@
 """The signatures of vLLM's releases, kept beside this file.
 
-`python -m tests.vllm.signatures --refresh` reads them anew out of the wheels of each release;
+`python -m tests.vllm_adapter.signatures --refresh` reads them out of the wheels of each release;
 `--check` asks the index whether its wheels still are the ones that were read. Wheels come by pip,
 one at a time, each half a gigabyte that is deleted again; a whole refresh takes minutes.
 """
@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.vllm import wheels
-from tests.vllm.extract import Json, described
+from tests.vllm_adapter import wheels
+from tests.vllm_adapter.extract import Json, described
 
 FILE = Path(__file__).with_suffix(".json")
 
@@ -93,7 +93,9 @@ def _say(number: int, releases: tuple[str, ...], text: str) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Do what is asked; the exit status says whether all of it worked."""
-    parser = argparse.ArgumentParser(prog="python -m tests.vllm.signatures", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vllm_adapter.signatures", description=__doc__
+    )
     verb = parser.add_mutually_exclusive_group(required=True)
     verb.add_argument("--refresh", action="store_true", help="read the wheels anew")
     verb.add_argument("--check", action="store_true", help="compare with the index")

@@ -9,7 +9,7 @@ import pytest
 
 from rlprof.testing import EngineTests
 from rlprof_vllm import Vllm
-from tests.vllm.generations import engine
+from tests.vllm_adapter.generations import engine
 
 pytestmark = pytest.mark.slow
 
