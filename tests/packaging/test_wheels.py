@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 DRIVEN = {"torch", "torch-npu", "vllm", "sglang", "ray", "verl", "numpy", "omegaconf", "nvidia"}
 """What rlprof and its plugins drive or may meet; a profiler never asks for any of it."""
-LIGHT = {"attrs", "pluggy", "pyyaml", "rlprof"}
+LIGHT = {"rlprof-torch", "attrs", "pluggy", "pyyaml", "rlprof"}
 NAMES = ["rlprof", *sorted(
     re.search(r'^name = "(.+)"', file.read_text(), re.MULTILINE)[1]
     for file in ROOT.glob("plugins/*/pyproject.toml")
