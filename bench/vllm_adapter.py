@@ -150,12 +150,10 @@ def told(costs: Mapping[str, Sequence[Cost]]) -> bool:
     mine, bare = costs[_MINE], costs["bare"]
     stall = ratio([one.gap for one in mine], [one.gap for one in bare])
     around = statistics.median(a.around - b.around for a, b in zip(mine, bare, strict=True))
-    return all(
-        [
-            verdict("stall at stop, rlprof in the worker / bare", stall, 1.3, ""),
-            verdict("CPU of a step's range over a bare one", around * 1e6, 300, "us"),
-        ]
+    print(
+        f"  the range that names an engine step: {around * 1e6:.0f} us of CPU more than a bare one"
     )
+    return verdict("stall at stop, rlprof in the worker / bare", stall, 1.3, "")
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
