@@ -1,0 +1,62 @@
+"""The programs that the README of rlprof-vllm quotes, run on a real engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+import rlprof
+from tests.vllm_real.conftest import BOUND_S, ROOT
+from tests.vllm_real.drivers.server import FLAGS, free_port
+from tests.vllm_real.tiny import QUIET, SMALL
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path, model):
+    """Return a function that runs a program beside its config, and reads what it recorded."""
+    folder = tmp_path / "vllm"
+    shutil.copytree(ROOT / "examples/vllm", folder)
+
+    def run(program, *arguments):
+        env = os.environ | QUIET | {"PYTHONPATH": str(folder), "TMPDIR": str(tmp_path)}
+        with (tmp_path / "log").open("wb") as log:
+            child = subprocess.Popen(
+                [sys.executable, program, str(model), *arguments],
+                cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        try:
+            code = child.wait(BOUND_S)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+        assert code == 0, (tmp_path / "log").read_text(errors="replace")[-4000:]
+        (found,) = (folder / "outputs/profile").iterdir()
+        return rlprof.read(found)
+
+    return run
+
+
+def tools_of(run):
+    assert {c.state for c in run.captures} == {"whole"}
+    assert {c.window.start_step for c in run.captures} == {2}
+    return sorted(c.tool for c in run.captures)
+
+
+@pytest.mark.parametrize("program", ["async_llm.py", "extension.py"])
+def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program):
+    """Launch, attach, steps, and the second step is there: the worker's trace and the requests."""
+    assert tools_of(run(program, json.dumps(SMALL))) == ["torch", "vllm"]
+
+
+def test_a_server_is_recorded_by_its_own_profiler(run):
+    """Launched by the command line that the launch gives, attached by its address."""
+    assert tools_of(run("server.py", str(free_port()), *FLAGS)) == ["vllm"]
