@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from importlib.util import find_spec
 
 import pytest
 
@@ -14,7 +15,15 @@ from tests.fakes import tools
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+HAS_VLLM = find_spec("vllm") is not None
+collect_ignore = [] if HAS_VLLM else ["vllm_real"]
+
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+def pytest_report_header():
+    """Say which tests need an environment of their own."""
+    return [] if HAS_VLLM else ["tests/vllm_real: not in this environment; `make test-vllm`"]
 
 
 @pytest.fixture(autouse=True)
