@@ -120,10 +120,12 @@ class Recording:
         return "" if self._skip else self._open()
 
     def _open(self) -> str:
-        self.why = self._follower.begin(self.window)
-        self._is_open = not self.why
-        if self.why:
-            self._unwrap()
+        try:
+            self.why = self._follower.begin(self.window)
+            self._is_open = not self.why
+        finally:
+            if not self._is_open:  # else each engine step would try it again
+                self._unwrap()
         return self.why
 
     def end(self, reason: str) -> None:
