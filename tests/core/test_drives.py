@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import rlprof
+from rlprof.session import _current
 from tests.fakes import engines, tools
 
 
@@ -116,3 +119,18 @@ def test_what_fails_in_a_worker_fails_there_alone(hive_config):
 
     states = {c.tool: c.state for c in run.captures if c.window.start_step == 1}
     assert states == {"hive": "whole", "fake": "failed"}
+
+
+def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
+    """Their files are the parent's: the child writes nothing into them, and ends at once."""
+    with rlprof.open(hive_config(), role="driver") as prof:
+        prof.attach([0], role="rollout")
+        (worker,) = _current.beside
+        child = os.fork()
+        if child == 0:
+            worker.close()  # as at its exit
+            os._exit(0 if worker._is_forgotten and not _current.beside else 1)
+        _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert {p.state for p in rlprof.read(prof.run_dir).processes} == {"ended"}

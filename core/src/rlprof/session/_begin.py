@@ -214,6 +214,8 @@ def _open(
     _at_exit(session)
     if _current.session is None:
         _current.session = session
+    else:
+        _current.beside.append(session)
     boundary.say(f"writes to {run.path}")
     return session
 
@@ -314,8 +316,9 @@ def _workers(
 def _forget() -> None:
     """Make a forked child deaf: the session's threads and files are its parent's."""
     session, _current.session = _current.session, None
-    if session is not None:
-        session.forget()
+    for one in (*_current.beside, *([] if session is None else [session])):
+        one.forget()
+    _current.beside.clear()
     if _opening.locked():  # by a thread that a fork does not take along
         _opening.release()
 

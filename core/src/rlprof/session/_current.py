@@ -13,3 +13,6 @@ if TYPE_CHECKING:
 
 session: Session | None = None
 """None: rlprof is off in this process."""
+
+beside: list[Session] = []
+"""Those of an engine's workers that live in this process, while it has a session of its own."""

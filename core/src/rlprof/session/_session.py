@@ -227,6 +227,8 @@ class Session:
         self._is_closed = True
         if _current.session is self:
             _current.session = None
+        if self in _current.beside:
+            _current.beside.remove(self)
         self._unretired = list(self._tracks)
         self._end_step()
         self._say_shortfall()
