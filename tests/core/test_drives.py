@@ -8,6 +8,7 @@ import pytest
 
 import rlprof
 from rlprof.session import _current
+from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
 
@@ -113,12 +114,55 @@ def test_the_engine_is_born_with_what_the_tools_need(hive_config):
     assert dict(launch.env) == {"WRAPPED": "1"}
 
 
+def test_an_engine_is_born_recordable_if_any_of_its_ranks_is_chosen(hive_config):
+    """`ranks: [5]` chooses the replica that holds 4 and 5, and not the one before it."""
+
+    class Wrapper(tools.Bare):
+        @rlprof.hookimpl
+        def configure(self, place, target):
+            if place == "launch":
+                return rlprof.Launch(env={"FIRST": str(target.rank)})
+            return None
+
+    rlprof.register("tool", "wrapper", Wrapper)
+    config = hive_config(role={"tool": "wrapper", "ranks": [5]})
+
+    found = [rlprof.launch(config, role="rollout", ranks=held) for held in ([2, 3], [4, 5])]
+
+    assert [launch.env for launch in found] == [{}, {"FIRST": "4"}]
+    with pytest.raises(rlprof.ConfigError, match="launch: ranks: expected"):
+        rlprof.launch(config, role="rollout", ranks=[])
+
+
 def test_what_fails_in_a_worker_fails_there_alone(hive_config):
     """The tool raises in one window of one worker; the other captures are whole."""
     run = record(hive_config(options={"raises_in": "start"}), [0])
 
     states = {c.tool: c.state for c in run.captures if c.window.start_step == 1}
     assert states == {"hive": "whole", "fake": "failed"}
+
+
+def test_a_request_reaches_the_processes_with_options_of_its_own(hive_config):
+    """And with its name, so that what they recorded is told as its answer."""
+    config = hive_config(role={"options": {"fake": {"level": 2}}}) | {"steps": [1]}
+    with rlprof.open(config, role="driver") as prof:
+        prof.attach([0], role="rollout")
+        steps = prof.steps(range(1, 5))
+        next(steps)
+        with prof.phase("rollout"):
+            pass
+        asked = ask(prof, role="rollout", options={"fake": {"level": 5}})
+        for _ in steps:
+            with prof.phase("rollout"):
+                pass
+    run = rlprof.read(prof.run_dir)
+
+    inside = [c for c in run.captures if c.tool == "fake"]
+    assert [(c.window.start_step, c.asked["level"], c.request) for c in inside] == [
+        (1, 2, ""),
+        (2, 5, asked.id),
+    ]
+    assert {c.state for c in run.captures} == {"whole"}
 
 
 def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):

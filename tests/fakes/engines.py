@@ -117,6 +117,6 @@ class Hive:
                 continue
             member = order.follower(cell, {"cell": cell})
             if order.verb == "begin":
-                member.begin(order.window)
+                order.begin(member)
             elif order.verb == "end":
                 member.end(order.window, order.reason)

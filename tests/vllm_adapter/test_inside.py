@@ -17,8 +17,9 @@ class Worker:
 
 
 class Broken:
-    """A follower that cannot begin."""
+    """An order that cannot be obeyed."""
 
+    window = Window(1, 2)
     asked = 0
 
     def begin(self, _):
@@ -28,13 +29,13 @@ class Broken:
 
 def test_a_window_that_cannot_begin_is_tried_once():
     """After the steps passed over it fails; the engine goes on, with its own method again."""
-    worker, follower = Worker(), Broken()
-    recording = Recording(worker, Window(1, 2), follower, skip=1, count=5)
+    worker, order = Worker(), Broken()
+    recording = Recording(worker, order, None, skip=1, count=5)
     recording.begin()
 
     answers = [worker.execute_model(None) for _ in range(4)]
 
     assert answers == ["tokens"] * 4
-    assert (worker.ran, follower.asked) == (4, 1)
+    assert (worker.ran, order.asked) == (4, 1)
     assert "execute_model" not in vars(worker)
     assert "no disk" in recording.why

@@ -138,12 +138,13 @@ def as_config(request: Request, config: Config) -> Mapping[str, Any]:
     """Write *request* as the config it would be, so that it is checked like one."""
     mode = request.mode or config.mode
     role = config.as_data()["roles"].get(request.role, {})
-    tools = config.tools_of(request.role) if request.role in config.roles else config.tool
-    tools = tools if request.tool is None else request.tool
-    own: dict[str, Any] = {"tool": list(tools), "options": dict(request.options)}
+    tools = role.get("tool") if request.tool is None else request.tool
+    own: dict[str, Any] = {"options": dict(request.options)}
+    if tools is not None:
+        own["tool"] = list(tools)
     if role.get("engine") is not None:
         own["engine"] = role["engine"]
-    used = {*tools, role.get("engine")}
+    used = {*(config.tool if tools is None else tools), role.get("engine")}
     for name, options in (role.get("options") or {}).items():
         if name in used:
             given = own["options"].get(name)
@@ -156,8 +157,13 @@ def as_config(request: Request, config: Config) -> Mapping[str, Any]:
     kept = {name: options for name, options in config.tools.items() if name in used}
     engines = {name: options for name, options in config.engines.items() if name in used}
     return {
-        "mode": mode, "steps": [0], "roles": {request.role: own}, "tools": kept, "engines": engines
-    }  # fmt: skip
+        "mode": mode,
+        "steps": [0],
+        "tool": list(config.tool),
+        "roles": {request.role: own},
+        "tools": kept,
+        "engines": engines,
+    }
 
 
 def check(request: Request, config: Config) -> None:

@@ -205,6 +205,8 @@ class Workers:
     """Those of them that the config chooses."""
     given: Mapping[str, Any] = attrs.field(factory=dict)
     """What every order says."""
+    request: str = ""
+    """The request on demand that asked for the window; empty: the schedule did."""
 
     def prepare(self) -> str:
         """Write the order to open their sessions and let the tools warm up."""
@@ -221,7 +223,10 @@ class Workers:
     def _order(self, verb: str, **said: Any) -> str:
         import json
 
-        told = {**self.given, "ranks": self.ranks, "chosen": self.chosen, "verb": verb}
+        role = {"ranks": "all", "tool": list(self.tools), "options": self.tools}
+        config = {**self.given["config"], "roles": {self.given["role"]: role}}
+        own = {"config": config, "ranks": self.ranks, "chosen": self.chosen}
+        told = {**self.given, **own, "request": self.request, "verb": verb}
         return json.dumps(told | said)
 
 

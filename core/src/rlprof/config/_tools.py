@@ -46,6 +46,15 @@ class ToolUse:
     inside: tuple[ToolUse, ...] = ()
     """Of an engine: the tools that record its own processes."""
 
+    @property
+    def asked_inside(self) -> dict[str, Mapping[str, Any]]:
+        """What is asked of each of these."""
+        return {use.name: use.asked for use in self.inside}
+
+    def asks_as(self, other: ToolUse) -> bool:
+        """Whether the same is asked of it and *other*."""
+        return self.asked == other.asked and self.asked_inside == other.asked_inside
+
 
 def use_tools(
     config: Config, roles: Iterable[str] | None, faults: Faults, rank: int = 0

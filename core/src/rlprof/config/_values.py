@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping  # noqa: TC003 -- read when a config is structured
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
 from rlprof.errors import shown
 from rlprof.schedule import Mode, Schedule, Steps, parse_steps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -246,12 +243,7 @@ class Config:
         own = self.roles[role]
         return self.tool if own.tool is None else own.tool
 
-    def inside(self, role: str, tools: Iterable[str]) -> dict[str, Any]:
-        """Return, as plain data, the config of the processes of *role*'s engine."""
-        data, own = self.as_data(), self.roles[role]
-        options = {name: own.options[name] for name in tools if name in own.options}
-        there = {"ranks": "all", "tool": list(tools), "options": options}
-        return {
-            **{key: data[key] for key in ("run_dir", "scratch_dir", "steps", "tools", "limits")},
-            "roles": {role: there},
-        }
+    def inside(self) -> dict[str, Any]:
+        """Return, as plain data, what the processes of an engine share of the config."""
+        data = self.as_data()
+        return {key: data[key] for key in ("run_dir", "scratch_dir", "steps", "limits")}

@@ -284,33 +284,26 @@ def engine_track(
         target = Target(role, held[0], world, replica=replica, coordinates=held_by)
     is_chosen = any(own.includes(rank) for rank in held)
     schedule = config.schedule(role) if is_chosen else Schedule()
-    link = Link(handle, loop, _workers(config, uses, means, target, given))
+    link = Link(handle, loop, _workers(config, means, target, given))
     instruments = Instruments(target, means, took_s, link)
     track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
     return track, uses if schedule.steps else []
 
 
-def _workers(
-    config: Config,
-    uses: Iterable[ToolUse],
-    means: Means,
-    target: Target,
-    ranks: tuple[int, ...],
-) -> Workers:
-    """Describe the engine's own processes to its plugin."""
+def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...]) -> Workers:
+    """Describe the engine's own processes to its plugin; what records them is not yet said."""
     role = target.role
-    tools = {use.name: use.asked for engine in uses for use in engine.inside}
     chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
     manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
     given = {
         "run": str(means.run.path),
-        "config": config.inside(role, tools),
+        "config": config.inside(),
         "role": role,
         "replica": target.replica or 0,
         "world_size": target.world_size,
         "leader": attrs.asdict(Leader(means.here, str(manifest))),
     }
-    return Workers(tools, ranks, chosen, given)
+    return Workers(ranks=ranks, chosen=chosen, given=given)
 
 
 def _forget() -> None:

@@ -90,6 +90,8 @@ class Follower:
         self, session: Session | Off, leader: Leader | None, look_s: float = _LOOK_S
     ) -> None:
         self.session = session
+        self.config: Mapping[str, Any] | None = None
+        """What an engine's process was given to open it; a request may ask for something else."""
         self._look_s = look_s
         self.orphaned: Callable[[], object] = self.close
         """Called on a thread of its own once the leader is gone; it must close the session."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.errors import CaptureError
 from rlprof.types import Workers
+
+if TYPE_CHECKING:
+    from rlprof.config import ToolUse
 
 
 @attrs.frozen(eq=False)
@@ -21,6 +24,11 @@ class Link:
     loop: asyncio.AbstractEventLoop | None = None
     workers: Workers = attrs.field(factory=Workers)
     """What its plugin can have the engine's own processes told."""
+
+    def given(self, use: ToolUse, request: str = "") -> dict[str, Any]:
+        """Return what hooks of an engine are called with beside what all are."""
+        workers = attrs.evolve(self.workers, tools=use.asked_inside, request=request)
+        return {"handle": self.handle, "workers": workers}
 
     def check(self) -> None:
         """Refuse to wait, on the thread of the engine's loop, for what that loop should do."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof.session._off import Off
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlprof.config import Config
     from rlprof.session._follow import Follower, Leader
@@ -78,20 +78,28 @@ def follow(
     return Follower(session, leader) if worker is None else Follower(session, leader, LOOK_WORKER_S)
 
 
-def launch(config: Given = None, *, role: str, rank: int = 0) -> Launch:
+def launch(
+    config: Given = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
+) -> Launch:
     """Say what a process of *role* must be born with: environment, command, engine arguments.
 
     Call it before the process is started, on any host; the plugins of *role* answer. A rank that
-    is not chosen needs nothing. *config* as for `open`; ConfigError has every fault of it.
+    is not chosen needs nothing. An engine that holds several has all its *ranks* named, as
+    `attach` has them. *config* as for `open`; ConfigError has every fault of it.
     """
     from rlprof.config import check_config, merge_launches
+    from rlprof.errors import ConfigError
     from rlprof.types import Launch
 
     config = _given(config)
     if config is None:
         return Launch()
-    checked, uses = check_config(config, roles=[role], rank=rank)
-    if not checked.enabled or role not in checked.roles or not checked.roles[role].includes(rank):
+    held = (rank,) if ranks is None else tuple(ranks)
+    if not held:
+        raise ConfigError(["launch: ranks: expected the global ranks it holds, got none"])
+    checked, uses = check_config(config, roles=[role], rank=held[0])
+    own = checked.roles.get(role)
+    if not checked.enabled or own is None or not any(own.includes(one) for one in held):
         return Launch()
     return merge_launches({use.name: use.launch for use in uses[role]})
 

@@ -42,6 +42,8 @@ class Order:
     window: Window | None = None
     """None: to prepare."""
     reason: str = "end"
+    request: str = ""
+    """The request on demand that asked for the window, if one did."""
 
     @classmethod
     def read(cls, text: str) -> Order:
@@ -71,7 +73,7 @@ class Order:
         key = (self.run, self.role, self.replica, worker)
         if key not in _followers:
             rank = self.rank(worker)
-            _followers[key] = follow(
+            follower = _followers[key] = follow(
                 self.config,
                 run=self.run,
                 role=self.role,
@@ -82,4 +84,12 @@ class Order:
                 worker=worker,
                 leader=self.leader,
             )
+            follower.config = self.config
         return _followers[key]
+
+    def begin(self, follower: Follower) -> str:
+        """Have *follower* open the window, as a request asked if one did; return why not."""
+        if self.window is None:
+            return "the order names no window"
+        changed = None if self.config == follower.config else self.config
+        return follower.begin(self.window, config=changed, request=self.request)

@@ -61,9 +61,7 @@ class Recorder:
         self._target = target
         self._means = means
         self._link = link
-        self._given: dict[str, Any] = {}
-        if link is not None:
-            self._given = {"handle": link.handle, "workers": link.workers}
+        self._request = ""
         self._caller = Caller(name, means.limits, means.boundary, link)
         self._instances: list[_Instance] = []
         self._job: Job | None = None
@@ -82,7 +80,7 @@ class Recorder:
     def take(self, use: ToolUse) -> None:
         """Go on with the options of *use*; new ones need a new instance, which is configured."""
         for known in self._instances:
-            if known.use.asked == use.asked:
+            if known.use.asks_as(use):
                 self._now = known
                 return
         plugin = use.plugin()
@@ -94,8 +92,11 @@ class Recorder:
         """Let the plugin import and warm up; one that cannot is not used with these options."""
         hook = partial(
             instance.hooks.configure,
-            place="process", target=self._target, options=instance.use.options, **self._given,
-        )  # fmt: skip
+            place="process",
+            target=self._target,
+            options=instance.use.options,
+            **self._given(instance.use),
+        )
 
         def refuse(reason: str) -> None:
             instance.refused = reason
@@ -146,6 +147,7 @@ class Recorder:
             scratch /= self._target.folder
         folder = scratch / window.folder / self.name
         out = run / window.folder / self._target.folder / self.name
+        self._request = said.get("request", "")
         own = type(self._now.plugin).__module__ == "__main__"
         job = Job(key, folder, out, run, in_process=own, measured=self._measured)
         self._job = self._latest = job
@@ -167,7 +169,7 @@ class Recorder:
             return
         self._started = False
         folder = self._job.folder / RAW
-        given = {"window": window, "folder": folder, **self._given}
+        given = {"window": window, "folder": folder, **self._given(self.use)}
         hook = partial(self._now.hooks.start, target=self._target, **given)
         tidy = partial(self._caller.settled, partial(self._now.hooks.stop, **given))
         self._attempt("start", lambda: self._on_start(*self._timed("start", hook, tidy)))
@@ -179,7 +181,7 @@ class Recorder:
             return
         scribe = self._means.scribe
         scribe.clock()
-        given = {"window": window, "folder": job.folder / RAW, **self._given}
+        given = {"window": window, "folder": job.folder / RAW, **self._given(self.use)}
         hook = partial(self._now.hooks.stop, **given)
         export = partial(scribe.exports.submit, job)
         seconds = None
@@ -225,6 +227,10 @@ class Recorder:
             error += "nobody can cut it"
             self._failed(hook, error, None if hook == "configure" else self._latest)
             self._means.boundary.tell(f"{self.name}.{hook} hangs", error)
+
+    def _given(self, use: ToolUse) -> dict[str, Any]:
+        """Return what an engine's hooks are called with beside what all are."""
+        return {} if self._link is None else self._link.given(use, self._request)
 
     @property
     def _key(self) -> dict[str, Any]:

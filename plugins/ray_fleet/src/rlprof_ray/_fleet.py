@@ -65,9 +65,10 @@ class Fleet:
         """Whether a window is open."""
         return self.session.is_recording
 
-    def launch(self, role: str, rank: int = 0) -> Launch:
+    def launch(self, role: str, rank: int = 0, ranks: Iterable[int] | None = None) -> Launch:
         """Say what a process of *role* must be born with; one that is not chosen needs nothing.
 
+        An engine that holds several ranks has all its *ranks* named.
         `launch(...).runtime_env` is for `Actor.options(runtime_env=...)`.
         """
         if self._config is None:
@@ -76,7 +77,7 @@ class Fleet:
             self._unknown.add(role)
             there = ", ".join(self._config.roles)
             log.warning("launch: role %r is not in the config (there: %s)", role, there)
-        found = rlprof.launch(self._config, role=role, rank=rank)
+        found = rlprof.launch(self._config, role=role, rank=rank, ranks=ranks)
         if not found.env:
             return found
         env = dict(found.runtime_env)

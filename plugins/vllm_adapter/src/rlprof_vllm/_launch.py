@@ -49,7 +49,7 @@ def engine_launch(
         elif sources is not None:
             env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))
     if options.way != "native":
-        env |= _admitted(os.environ.get("VLLMPLUGINS"))
+        env |= _admitted(os.environ.get("VLLM_PLUGINS"))
     return Launch(env=env, engine_args=arguments)
 
 
@@ -129,7 +129,7 @@ def _env(wanted: Mapping[str, Any], envs: str) -> dict[str, str]:
 
 
 def _admitted(allowed: str | None) -> dict[str, str]:
-    """Have vLLM load our plugin where VLLMPLUGINS names those it may."""
+    """Have vLLM load our plugin where VLLM_PLUGINS names those it may."""
     if allowed is None or PLUGIN in allowed.split(","):
         return {}
-    return {"VLLMPLUGINS": ",".join(filter(None, [*allowed.split(","), PLUGIN]))}
+    return {"VLLM_PLUGINS": ",".join(filter(None, [*allowed.split(","), PLUGIN]))}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlprof import Follower, Window
+    from rlprof import Follower, Order
 
 METHOD = "rlprof_obey"
 """What `collective_rpc` is asked for."""
@@ -71,7 +71,7 @@ def _obey(worker: Any, said: dict[str, Any]) -> dict[str, Any]:
         if recording is not None:
             recording.end("the next window began")
         follower = order.follower(number, coordinates)
-        recording = Recording(worker, order.window, follower, **said["iterations"])
+        recording = Recording(worker, order, follower, **said["iterations"])
         setattr(worker, _ATTRIBUTE, recording)
         why = recording.begin()
         return {"state": "refused" if why else "recording", "why": why, **known}
@@ -96,13 +96,14 @@ class Recording:
     """One window in one worker: its engine steps are counted, each has a range of its own."""
 
     def __init__(
-        self, worker: Any, window: Window, follower: Follower, skip: int = 0, count: int = 0
+        self, worker: Any, order: Order, follower: Follower, skip: int = 0, count: int = 0
     ) -> None:
-        self.window = window
+        self.window = order.window
         self.why = ""
         """Why it ended before it was told to, or could not begin."""
         self.done = 0
         """How many engine steps it has recorded."""
+        self._order = order
         self._worker = worker
         self._follower = follower
         self._skip = skip
@@ -121,7 +122,7 @@ class Recording:
 
     def _open(self) -> str:
         try:
-            self.why = self._follower.begin(self.window)
+            self.why = self._order.begin(self._follower)
             self._is_open = not self.why
         finally:
             if not self._is_open:  # else each engine step would try it again
@@ -131,7 +132,7 @@ class Recording:
     def end(self, reason: str) -> None:
         """End, whatever has become of it."""
         self._unwrap()
-        if self._is_open:
+        if self._is_open and self.window is not None:
             self._is_open = False
             self._follower.end(self.window, reason)
 
