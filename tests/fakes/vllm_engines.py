@@ -118,6 +118,7 @@ class Profiler:
             for at, name in self._steps
         ]  # fmt: skip
         trace = {"schemaVersion": 1, "baseTimeNanoseconds": zero, "displayTimeUnit": "ms",
+                 "distributedInfo": {"backend": "gloo", "rank": rank, "pg_config": [{}]},
                  "traceEvents": events}  # fmt: skip
         text = json.dumps(trace, indent=0).encode()
         called = self.trace.format(rank=rank, pid=pid)

@@ -142,7 +142,8 @@ def _pid(actor):
 def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     """Attaching ends at its deadline, closing does not wait again, and its windows say why."""
     actors = [spawn(Trainer), spawn(Trainer, 1, resources={"nowhere": 1})]
-    limits = LIMITS | {"configure_timeout_s": 3}
+    patience_s = 8  # of whoever attaches; the other actor answers in it, busy as the machine may be
+    limits = LIMITS | {"configure_timeout_s": patience_s}
     ray.get(actors[0].pid.remote())
 
     with rlprof_ray.Fleet(config(limits=limits)) as fleet:
@@ -154,7 +155,7 @@ def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     closed = time.monotonic()
 
     assert bare((0,), STEPS) == out
-    assert attached - began < 3 + 2 * SLACK_S
+    assert attached - began < patience_s + 2 * SLACK_S
     assert longest < SLACK_S
     assert closed - ended < LIMITS["stop_timeout_s"] + 2 * SLACK_S
     found = told(fleet.run_dir)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import os
 import threading
 import time
@@ -120,12 +122,17 @@ def quiet(release):
     return {"ignore_frontend": True} if SAID[release]["ProfilerConfig"] is not None else {}
 
 
-def test_every_worker_leaves_a_trace(lab, traces):
-    """Two by tensor parallelism: two traces, each with its place."""
-    run = lab.train(engine(NEW, directory=traces, tp=2, launched=quiet(NEW)), steps=(1,))
+@pytest.mark.parametrize("release", [NEW, "vllm==0.11.0"])
+def test_every_worker_leaves_a_trace(lab, traces, release):
+    """Two by tensor parallelism: two traces, each with its place, by its name or its own word."""
+    run = lab.train(engine(release, directory=traces, tp=2, launched=quiet(release)), steps=(1,))
 
     assert states(run) == ["whole"]
-    assert len(traces_of(run, 0)) == 2
+    places = []
+    for artifact in sorted(traces_of(run, 0), key=lambda one: one.path):
+        header = json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))["rlprof"]
+        places.append(header["target"]["coordinates"])
+    assert places == [{"tp": 0, "pp": 0}, {"tp": 1, "pp": 0}]
 
 
 def test_engine_steps_are_counted_and_the_session_ended(lab, traces):

@@ -99,7 +99,7 @@ def test_iterations_are_engine_steps(driven, session, way):
 
 
 def test_windows_end_while_requests_go_on(driven):
-    """The requests get all their tokens, and the window says which of them were not over."""
+    """They get all their tokens; which of them were over by then is told, and how they ended."""
     run = driven.run("in flight")
     said = driven.of("in flight")[0]
 
@@ -110,11 +110,16 @@ def test_windows_end_while_requests_go_on(driven):
     ]  # fmt: skip
 
     assert said["tokens"] == [150, 150]
-    assert {event["name"]: "unfinished" in event["args"] for event in requests} == {
-        "request short-0": False,
-        "request long-0": True,
-        "request long-1": True,
+    assert {event["name"]: event["args"].get("finish") for event in requests} == {
+        "request short-0": "length",
+        "request lost": "abort",
+        "request long-0": None,
+        "request long-1": None,
     }
+    assert [event["name"] for event in requests if "unfinished" in event["args"]] == [
+        "request long-0",
+        "request long-1",
+    ]
 
 
 def test_a_window_ends_where_weights_come(driven):

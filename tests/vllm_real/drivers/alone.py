@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import rlprof
-from tests.vllm_real.drive import EXTENSION, async_engine, batch, config, run, told
+from tests.vllm_real.drive import (
+    EXTENSION,
+    async_engine,
+    batch,
+    config,
+    generate,
+    run,
+    told,
+)
 
 LENGTHS = {1: [6], 2: [9, 3], 3: [4, 4, 4], 4: [12], 5: [5, 7], 6: [8]}
 """By step: how many tokens each request gets."""
@@ -25,13 +34,17 @@ async def windows(engine, name, chosen, steps=LENGTHS):
 
 
 async def requests_in_flight(engine):
-    """End a window while requests go on."""
+    """End a window while requests go on, and one is given up."""
     with rlprof.open(config(steps=[1]), role="driver") as prof:
         prof.attach(engine, role="rollout")
         for _ in prof.steps([1]):
             async with prof.phase("rollout"):
                 long = asyncio.create_task(batch(engine, "long", [150, 150]))
+                lost = asyncio.create_task(generate(engine, "lost", 150))
                 await batch(engine, "short", [10])
+                lost.cancel()
+                with suppress(asyncio.CancelledError):
+                    await lost
         told(session="in flight", run=prof.run_dir, tokens=await long)
 
 

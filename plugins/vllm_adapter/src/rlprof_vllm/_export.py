@@ -32,6 +32,7 @@ _TRACE = (".pt.trace.json", ".pt.trace.json.gz")
 _RANK = re.compile(r"(?:^|_|-)rank-?(\d+)[._-]")
 _STEP = re.compile(rb'"name": "execute_[^"]*generation_')
 _PID = re.compile(rb'"cat": "(?:cpu_op|user_annotation)"[^{}]*?"pid": (\d+)')
+_OWN_RANK = re.compile(rb'"distributedInfo": \{[^{}]*?"rank": (\d+)')
 _BLOCK = 4 << 20
 _LONGEST = 300
 """Bytes of the longest name of an engine step."""
@@ -135,15 +136,15 @@ def _trace(
     found: list[dict[str, Any]],
 ) -> Artifact:
     """Make a trace of *plain*; what is told of it goes into *found*."""
-    local = _RANK.search(raw.name)
-    steps, pid = _looked(plain)
-    worker = int(local[1]) if local else 0
+    named = _RANK.search(raw.name)  # vLLM 0.11.0 does not say it there
+    steps, pid, rank = _looked(plain)
+    worker = int(named[1]) if named else rank
     is_frontend = "async_llm" in raw.name
     facts = notes.get("facts") or {}
-    own = {} if is_frontend else _coordinates(worker, facts)
+    own = {} if is_frontend or worker is None else _coordinates(worker, facts)
     target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
     told = {"file": raw.name, "worker": worker, "pid": pid, "iterations": steps}
-    what = "frontend" if is_frontend else f"worker{worker}"
+    what = "frontend" if is_frontend else f"worker{'' if worker is None else worker}"
     name = f"{capture.stem}_{what}_enginepid{pid}.pt.trace.json.gz"
     done = finish(plain, out / name, header=_header(capture, target))
     found.append({**told, "frontend": is_frontend})
@@ -169,16 +170,19 @@ def _coordinates(worker: int, facts: dict[str, Any]) -> dict[str, int]:
     return {"tp": worker % facts["tp"], "pp": worker // facts["tp"] % facts["pp"]}
 
 
-def _looked(file: Path) -> tuple[int, int]:
-    """Count the engine steps in a raw trace, and find whose it is."""
+def _looked(file: Path) -> tuple[int, int, int | None]:
+    """Count the engine steps in a raw trace, and find whose it is: its process and its rank."""
     steps, pid, rest = 0, 0, b""
+    rank: int | None = None
     for block in _blocks(file):
         text = rest + block
         steps += sum(step.end() > len(rest) for step in _STEP.finditer(text))
         if not pid and (mine := _PID.search(text)):
             pid = int(mine[1])
+        if rank is None and (own := _OWN_RANK.search(text)):
+            rank = int(own[1])
         rest = text[-_LONGEST:]
-    return steps, pid
+    return steps, pid, rank
 
 
 def _blocks(file: Path) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import Launch, safe_name
-from rlprof_vllm._engine import CONTENTS
+from rlprof_vllm._facts import CONTENTS
 from rlprof_vllm._installed import PLUGIN, PROFILER, fields, sources_here
 
 if TYPE_CHECKING:

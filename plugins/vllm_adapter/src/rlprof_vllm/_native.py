@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_vllm._engine import CONTENTS, RefusedError
+from rlprof_vllm._facts import CONTENTS
 from rlprof_vllm._launch import native_iterations
+from rlprof_vllm._server import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,9 @@ class Native:
         if facts.has_prefix:
             given["profile_prefix"] = self._prefix = _prefix(window, run_id)
         self._count(given)
+        if facts.schedule:
+            told = ", ".join(f"{name} {count}" for name, count in facts.schedule.items())
+            self.unsupported["schedule"] = f"the launch has engine steps passed over: {told}"
         self._choose_contents(given)
         self._before = frozenset(_names(facts.directory))
         self._may_run = True

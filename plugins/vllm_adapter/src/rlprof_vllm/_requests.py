@@ -35,8 +35,17 @@ class Watched(dict[str, Any]):
         state = super().pop(key, *default)
         gone = self.gone
         if gone is not None and state is not None:
-            gone.append((_kept(state), time.monotonic()))
+            # Only what is aborted may be gone already, and so only that has a default.
+            gone.append(((*_kept(state), bool(default)), time.monotonic()))
         return state
+
+
+def _counts_preemptions() -> bool:
+    """Whether the vLLM of this process does, by what it keeps of a request: since 0.30."""
+    import sys
+
+    kept = getattr(sys.modules.get("vllm.v1.metrics.stats"), "RequestStateStats", None)
+    return kept is None or hasattr(kept, "num_preemptions")
 
 
 class Requests:
@@ -51,6 +60,8 @@ class Requests:
         if not isinstance(getattr(self._processor, "request_states", None), dict):
             self._processor = None
             self.unsupported["requests"] = "this engine's frontend is in another process"
+        elif not _counts_preemptions():
+            self.unsupported["requests: preemptions"] = "this vLLM counts none by request"
 
     def start(self) -> None:
         """Look at every request that leaves from now on."""
@@ -71,7 +82,7 @@ class Requests:
             return
         gone, watched.gone = watched.gone or [], None
         now = time.monotonic()
-        still = [(_kept(state), None) for state in tuple(watched.values())]
+        still = [((*_kept(state), False), None) for state in tuple(watched.values())]
         first = {
             "realtime_ns": time.time_ns(),
             "monotonic_ns": time.monotonic_ns(),
@@ -99,8 +110,10 @@ def _kept(state: Any) -> tuple[Any, ...]:
 
 def _line(kept: tuple[Any, ...], left: float | None) -> dict[str, Any]:
     """Describe a request; *left* is when it ended, None if it goes on."""
-    name, prompt, cached, most, stats = kept
+    name, prompt, cached, most, stats, is_aborted = kept
     line: dict[str, Any] = {"id": name, "left": left, "prompt_tokens": prompt}
+    if is_aborted:
+        line["finish"] = "abort"
     if cached:
         line["cached_tokens"] = cached
     if stats is None:
@@ -108,8 +121,8 @@ def _line(kept: tuple[Any, ...], left: float | None) -> dict[str, Any]:
     line |= {key: value for key in _TIMES if (value := getattr(stats, key, 0.0))}
     line["arrival"] = getattr(stats, "arrival_time", 0.0)
     line["tokens"] = stats.num_generation_tokens
-    if most is not None and left is not None:
-        line["finish"] = "length" if line["tokens"] >= most else "stop"
+    if left is not None and not is_aborted:
+        line["finish"] = "length" if most is not None and line["tokens"] >= most else "stop"
     if hasattr(stats, "num_preemptions"):
         line["preemptions"] = stats.num_preemptions
     return line
@@ -156,7 +169,7 @@ def _of_line(line: dict[str, Any], common: dict[str, Any]) -> dict[str, Any]:
     end = common["ended"] if line["left"] is None else line["left"]
     known = [(key, line[key]) for key in _TIMES[:3] if line.get(key)]
     last = line.get("last_token_ts")
-    if last and line["left"] is not None:
+    if last and line["left"] is not None and line.get("finish") != "abort":
         end = max(last, known[-1][1] if known else last)
     arrived = line.get("arrival")
     if known:

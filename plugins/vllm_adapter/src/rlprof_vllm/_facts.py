@@ -1,0 +1,196 @@
+"""What is known of an engine without asking it anything.
+
+Asking can hurt: a call that fails in the workers leaves answers unread, and every later call of
+the engine gets the answer of the one before. So what can be seen from outside is looked at first.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+METHODS = ("is_sleeping", "is_paused", "collective_rpc", "start_profile", "stop_profile")
+"""What an engine may have."""
+CONTENTS = {
+    "stack": "torch_profiler_with_stack",
+    "shapes": "torch_profiler_record_shapes",
+    "memory": "torch_profiler_with_memory",
+    "flops": "torch_profiler_with_flops",
+}
+"""Contents of the tool torch, as vLLM's own profiler calls them."""
+_OLD_CONTENTS = {
+    "stack": "VLLM_TORCH_PROFILER_WITH_STACK",
+    "shapes": "VLLM_TORCH_PROFILER_RECORD_SHAPES",
+    "memory": "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY",
+    "flops": "VLLM_TORCH_PROFILER_WITH_FLOPS",
+}
+"""The variables that said so before 0.13."""
+_COUNTS = {
+    "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
+    "max_iterations": "VLLM_PROFILER_MAX_ITERS",
+}
+"""How it counts engine steps, and the variables that said so in 0.12."""
+
+
+@attrs.frozen
+class Facts:
+    """What can be seen of an engine from outside."""
+
+    kind: str
+    """What reaches it: `AsyncLLM`, `LLM`, `http`, or the handle's own class."""
+    version: str = ""
+    parameters: tuple[str, ...] = ()
+    """What its `start_profile` takes."""
+    profiler: str | None = None
+    """vLLM's own profiler as the engine was launched: `torch`, `cuda`, `proton`, empty for none;
+    None: that cannot be seen."""
+    directory: str | None = None
+    """Where that one writes."""
+    at_launch: Mapping[str, int] = attrs.field(factory=dict)
+    """How it counts engine steps unless asked otherwise."""
+    schedule: Mapping[str, int] = attrs.field(factory=dict)
+    """Which engine steps its launch has every window pass over, in torch's words; none: none."""
+    contents: tuple[str, ...] = ()
+    """What vLLM's own profiler was launched to record beside operators."""
+    records_frontend: bool = False
+    """Whether it records this very process, too."""
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    has_layout: bool = False
+    """Whether the sizes above are known."""
+    device: str = ""
+    is_here: bool = False
+    """Whether its only worker lives in this very process."""
+    can_tell_workers: bool = False
+    """Whether rlprof's code is in its workers."""
+    methods: tuple[str, ...] = ()
+
+    @property
+    def workers(self) -> int:
+        """How many workers it has."""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def is_npu(self) -> bool:
+        """Whether vllm-ascend runs the workers, whose profiler is behind what vLLM asks of it."""
+        return self.device == "npu"
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether each session has a prefix of its own: before 0.32 the first one's stayed."""
+        return "profile_prefix" in self.parameters and self.has_iterations
+
+    @property
+    def has_iterations(self) -> bool:
+        """Whether each session counts engine steps of its own: since 0.32, and not on NPUs."""
+        return "max_iterations" in self.parameters and not self.is_npu
+
+
+def seen(handle: Any) -> Facts:
+    """Look at an AsyncLLM, an LLM, or anything with methods of their names."""
+    start = getattr(handle, "start_profile", None)
+    inner = getattr(handle, "llm_engine", handle)
+    config = getattr(inner, "vllm_config", None)
+    parallel = getattr(config, "parallel_config", None)
+    known = tuple(name for name in METHODS if hasattr(handle, name))
+    if hasattr(inner, "is_sleeping") and "is_sleeping" not in known:
+        known += ("is_sleeping",)  # an LLM has it inside
+    if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
+        return Facts(type(handle).__name__, parameters=_parameters(start), methods=known)
+    profiler = getattr(config, "profiler_config", None)
+    return Facts(
+        type(handle).__name__,
+        version=_version(),
+        parameters=_parameters(start),
+        profiler=_old_profiler() if profiler is None else profiler.profiler or "",
+        directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
+        contents=_old_contents() if profiler is None else _contents(profiler),
+        at_launch=_old_counts() if profiler is None else _counts(profiler),
+        schedule={} if profiler is None else _schedule(profiler),
+        records_frontend=profiler is not None and not profiler.ignore_frontend,
+        tp=parallel.tensor_parallel_size,
+        pp=parallel.pipeline_parallel_size,
+        dp=parallel.data_parallel_size,
+        has_layout=True,
+        device=str(getattr(getattr(config, "device_config", None), "device_type", "")),
+        is_here=_is_here(inner),
+        can_tell_workers=_has_our_code() and hasattr(handle, "collective_rpc"),
+        methods=known,
+    )  # fmt: skip
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    """Name what *function* takes; a function of any arguments says nothing."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(one.name for one in found if one.kind not in kinds)
+
+
+def _version() -> str:
+    import sys
+
+    return str(getattr(sys.modules.get("vllm"), "__version__", ""))
+
+
+def _old_profiler() -> str:
+    """Before 0.13 the environment switched it on."""
+    return "torch" if _old_directory() else ""
+
+
+def _old_directory() -> str:
+    import os
+
+    return os.environ.get("VLLM_TORCH_PROFILER_DIR", "")
+
+
+def _counts(profiler: Any) -> dict[str, int]:
+    return {name: getattr(profiler, name, 0) for name in _COUNTS}
+
+
+def _schedule(profiler: Any) -> dict[str, int]:
+    """Torch's schedule, which vLLM has only if it waits or warms up."""
+    names = ("wait_iterations", "warmup_iterations")
+    found = {name: count for name in names if (count := getattr(profiler, name, 0))}
+    return found and {**found, "active_iterations": profiler.active_iterations}
+
+
+def _old_counts() -> dict[str, int]:
+    """Ask the vLLM in this process how it reads its environment."""
+    import sys
+
+    envs = sys.modules.get("vllm.envs")
+    return {name: getattr(envs, variable, 0) for name, variable in _COUNTS.items()}
+
+
+def _old_contents() -> tuple[str, ...]:
+    import sys
+
+    envs = sys.modules.get("vllm.envs")
+    return tuple(word for word, name in _OLD_CONTENTS.items() if getattr(envs, name, False))
+
+
+def _contents(profiler: Any) -> tuple[str, ...]:
+    return tuple(word for word, name in CONTENTS.items() if getattr(profiler, name, False))
+
+
+def _is_here(inner: Any) -> bool:
+    """Whether the engine runs in this process, its worker with it."""
+    core = getattr(inner, "engine_core", None)
+    return type(core).__name__ == "InprocClient"
+
+
+def _has_our_code() -> bool:
+    """Whether vLLM has loaded our plugin here; it then loads it in the workers, too."""
+    import sys
+
+    inside = sys.modules.get("rlprof_vllm.inside")
+    return inside is not None and bool(inside.installed)

@@ -1,0 +1,45 @@
+"""What an engine must be born with to be recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof import Target
+from rlprof_vllm._launch import engine_launch, server_args
+from rlprof_vllm._options import VllmOptions
+
+TARGET = Target("rollout", 0, 1, replica=0)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "wanted"),
+    [(None, None), ("lora", "lora,rlprof"), ("rlprof,lora", None), ("", "rlprof")],
+    ids=["all", "another", "ours", "none"],
+)
+def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, allowed, wanted):
+    """VLLM_PLUGINS, if it is set, names those vLLM loads."""
+    monkeypatch.delenv("VLLM_PLUGINS", raising=False)
+    if allowed is not None:
+        monkeypatch.setenv("VLLM_PLUGINS", allowed)
+
+    launch = engine_launch(VllmOptions(), TARGET, {"torch": {}})
+
+    assert launch.env.get("VLLM_PLUGINS") == wanted
+
+
+def test_the_native_way_alone_needs_no_plugin(monkeypatch):
+    """VLLM's own profiler records, and the list stays as it is."""
+    monkeypatch.setenv("VLLM_PLUGINS", "lora")
+
+    assert engine_launch(VllmOptions(way="native"), TARGET, {"torch": {}}).env == {}
+
+
+def test_the_server_gets_the_same_as_arguments():
+    """Mappings as JSON; what vLLM's server has for its default is left out."""
+    options = VllmOptions(way="native", profiler_dir="/traces")
+
+    arguments = server_args(engine_launch(options, TARGET, {"torch": {}}))
+
+    assert arguments[0] == "--profiler-config"
+    assert '"torch_profiler_dir": "/traces"' in arguments[1]
+    assert len(arguments) == 2

@@ -1,0 +1,80 @@
+"""The life of requests, from a frontend that is like vLLM's."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from rlprof_vllm._requests import FILE, Requests, trace_events
+
+
+@pytest.fixture(name="frontend")
+def _frontend():
+    """Return an engine's frontend without requests."""
+    return SimpleNamespace(output_processor=SimpleNamespace(request_states={}))
+
+
+def begin(frontend, name, tokens=0):
+    """Have *frontend* take a request that may have 4 tokens, and has had *tokens*."""
+    now = time.monotonic()
+    stats = SimpleNamespace(
+        arrival_time=time.time(), queued_ts=now, scheduled_ts=now, first_token_ts=now,
+        last_token_ts=now, num_generation_tokens=tokens, num_preemptions=0,
+    )  # fmt: skip
+    frontend.output_processor.request_states[name] = SimpleNamespace(
+        request_id=name, prompt_len=2, stats=stats, max_tokens_param=4
+    )
+
+
+def test_it_is_told_how_each_request_ended(frontend, tmp_path):
+    """By its tokens, by its end, by being aborted, which is its end; or not at all."""
+    states = frontend.output_processor.request_states
+    for name, tokens in (("full", 4), ("ended", 3), ("aborted", 3), ("going on", 1)):
+        begin(frontend, name, tokens)
+    requests = Requests(frontend)
+
+    requests.start()
+    states = frontend.output_processor.request_states
+    states.pop("full")
+    states.pop("ended")
+    time.sleep(0.05)
+    states.pop("aborted", None)
+    assert states.pop("nobody", None) is None
+    requests.stop(tmp_path)
+
+    events = [one for one in trace_events(tmp_path / FILE, 1) if one.get("cat") == "request"]
+    whole = {one["args"]["id"]: one for one in events if "id" in one["args"]}
+    assert {name: one["args"].get("finish") for name, one in whole.items()} == {
+        "full": "length", "ended": "stop", "aborted": "abort", "going on": None,
+    }  # fmt: skip
+    assert whole["ended"]["dur"] < 50_000 <= whole["aborted"]["dur"]
+    assert [name for name, one in whole.items() if "unfinished" in one["args"]] == ["going on"]
+
+
+def test_without_statistics_an_abort_is_still_told(frontend, tmp_path):
+    """The engine was launched with disable_log_stats."""
+    states = frontend.output_processor.request_states
+    for name in ("ended", "aborted"):
+        states[name] = SimpleNamespace(request_id=name, prompt_len=2, stats=None)
+    requests = Requests(frontend)
+
+    requests.start()
+    frontend.output_processor.request_states.pop("ended")
+    frontend.output_processor.request_states.pop("aborted", None)
+    requests.stop(tmp_path)
+
+    lines = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()[1:]]
+    assert [line.get("finish") for line in lines] == [None, "abort"]
+
+
+@pytest.mark.parametrize(("kept", "is_said"), [({}, True), ({"num_preemptions": 0}, False)])
+def test_a_vllm_that_counts_no_preemptions_is_said_to(frontend, monkeypatch, kept, is_said):
+    """By what the installed one keeps of a request."""
+    stats = SimpleNamespace(RequestStateStats=type("RequestStateStats", (), kept))
+    monkeypatch.setitem(sys.modules, "vllm.v1.metrics.stats", stats)
+
+    assert ("requests: preemptions" in Requests(frontend).unsupported) is is_said
