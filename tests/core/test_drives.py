@@ -7,6 +7,7 @@ import os
 import pytest
 
 import rlprof
+from rlprof.cli import main
 from rlprof.session import _current
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
@@ -132,6 +133,18 @@ def test_an_engine_is_born_recordable_if_any_of_its_ranks_is_chosen(hive_config)
     assert [launch.env for launch in found] == [{}, {"FIRST": "4"}]
     with pytest.raises(rlprof.ConfigError, match="launch: ranks: expected"):
         rlprof.launch(config, role="rollout", ranks=[])
+
+
+@pytest.mark.usefixtures("hive", "calls")
+@pytest.mark.parametrize("command", [["check"], ["plan", "--no-estimate", "--steps", "1-1"]])
+def test_who_asks_before_a_run_is_told_what_records_inside(tmp_path, capsys, command):
+    """The tools of its role are not those of the process that holds the engine."""
+    file = tmp_path / "profile.yaml"
+    file.write_text("tool: fake\nsteps: [1]\nroles: {rollout: {engine: hive}}")
+
+    assert main([command[0], str(file), *command[1:]]) == 0
+
+    assert "engine hive (inside it: fake)" in capsys.readouterr().out
 
 
 def test_what_fails_in_a_worker_fails_there_alone(hive_config):

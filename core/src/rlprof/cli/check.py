@@ -9,6 +9,7 @@ from rlprof.config import check_config, merge_launches
 if TYPE_CHECKING:
     import argparse
 
+    from rlprof.config import ToolUse
     from rlprof.types import Launch
 
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.file}: fine")
     for role, uses in tools.items():
-        names = [use.name if use.kind == "tool" else f"engine {use.name}" for use in uses]
+        names = [use.name if use.kind == "tool" else _engine(use) for use in uses]
         needs = _needs(merge_launches({use.name: use.launch for use in uses}))
         born = f"; processes must be born with {', '.join(needs)}" if needs else ""
         print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
@@ -50,6 +51,12 @@ def run(args: argparse.Namespace) -> int:
     if not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0
+
+
+def _engine(use: ToolUse) -> str:
+    """Name an engine, and the tools that record its own processes."""
+    inside = ", ".join(one.name for one in use.inside)
+    return f"engine {use.name}" + (f" (inside it: {inside})" if inside else "")
 
 
 def _needs(launch: Launch) -> list[str]:

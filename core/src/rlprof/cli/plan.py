@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._arguments import duration
 from rlprof.cli._estimate import estimates
 from rlprof.cli._table import table
 from rlprof.config import load_config
+from rlprof.errors import PluginError
+from rlprof.plugins import load
 from rlprof.rundir import read
 from rlprof.schedule import parse_steps
 
@@ -107,11 +110,24 @@ def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
             break
         for name, role in config.roles.items():
             ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
-            tools = [*config.tools_of(name), *([f"engine {role.engine}"] if role.engine else [])]
             windows = _windows(config, name, step)
             if windows:
-                rows.append((str(step), name, ranks, ", ".join(tools), windows))
+                rows.append((str(step), name, ranks, _tools(config, name), windows))
     return rows
+
+
+def _tools(config: Config, role: str) -> str:
+    """Name what records *role*; what an engine does is not known where its plugin is not."""
+    names, engine = list(config.tools_of(role)), config.roles[role].engine
+    if engine is None:
+        return ", ".join(names)
+    drives = False
+    with suppress(PluginError):
+        drives = bool(getattr(load("engine", engine), "drives", False))
+    inside = ", ".join(config.tools_inside(role)) if drives else ""
+    if drives:
+        names = []
+    return ", ".join([*names, f"engine {engine}" + (f" (inside it: {inside})" if inside else "")])
 
 
 def _windows(config: Config, role: str, step: int) -> str:
