@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 
+import attrs
 import pytest
 
 import rlprof
 from rlprof.cli import main
-from rlprof.session import _current
+from rlprof.rundir import Here
+from rlprof.session import _current, _farewell
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
@@ -191,3 +194,19 @@ def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert {p.state for p in rlprof.read(prof.run_dir).processes} == {"ended"}
+
+
+def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, monkeypatch):
+    """Its exports may take minutes: that it is waited for is said, once, and then that it was not."""
+    monkeypatch.setattr(_farewell, "_SILENT_S", 0)
+    engine = rlprof.Target("rollout", 0, 1, replica=2)
+    file = tmp_path / "manifest" / "rollout-0-host-1-worker0of2.jsonl"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"here": attrs.asdict(Here.now())}) + "\n")
+    (file.parent / "rollout-0-host-1-worker0of3.jsonl").write_bytes(file.read_bytes())
+    said = []
+
+    slow = _farewell.await_workers(tmp_path, [engine], 0.3, said.append)
+
+    assert slow == [file.stem]
+    assert said == [f"waits up to 0.3 s for the exports of {file.stem}"]

@@ -15,12 +15,14 @@ from rlprof.rundir._fields import known
 from rlprof.types import safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from rlprof.types import Target
 
 _LOOK_S = 0.1
+_SILENT_S = 5
+"""After so long it is said what is waited for."""
 
 
 def worker_name(name: str, target: Target) -> str:
@@ -28,8 +30,13 @@ def worker_name(name: str, target: Target) -> str:
     return f"{name}-worker{target.worker}of{target.replica}"
 
 
-def await_workers(folder: Path, engines: Iterable[Target], within_s: float) -> list[str]:
-    """Wait until the processes of *engines* have closed their sessions; name those that did not."""
+def await_workers(
+    folder: Path, engines: Iterable[Target], within_s: float, say: Callable[[str], object]
+) -> list[str]:
+    """Wait until the processes of *engines* have closed their sessions; name those that did not.
+
+    If that takes long, *say* it once.
+    """
     waiting = [
         file
         for target in engines
@@ -37,11 +44,17 @@ def await_workers(folder: Path, engines: Iterable[Target], within_s: float) -> l
             f"{safe_name(target.role)}-*-worker*of{target.replica}.jsonl"
         )
     ]
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
+    has_said = False
     while True:
+        waited_s = time.monotonic() - began
         waiting = [file for file in waiting if _goes_on(file)]
-        if not waiting or time.monotonic() > deadline:
+        if not waiting or waited_s > within_s:
             return [file.stem for file in waiting]
+        if waited_s > _SILENT_S and not has_said:
+            has_said = True
+            names = ", ".join(file.stem for file in waiting)
+            say(f"waits up to {within_s:g} s for the exports of {names}")
         time.sleep(_LOOK_S)
 
 

@@ -252,7 +252,8 @@ class Session:
             return
         self.scribe.close()
         engines = [track.target for track in self._tracks if track.link is not None]
-        slow = await_workers(self.run_dir, engines, self._config.limits.export_timeout_s)
+        limit_s = self._config.limits.export_timeout_s
+        slow = await_workers(self.run_dir, engines, limit_s, self.boundary.say)
         if slow:
             self.boundary.say(f"did not wait for {', '.join(slow)}", logging.WARNING)
 
