@@ -197,7 +197,7 @@ def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
 
 
 def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, monkeypatch):
-    """Its exports may take minutes: that it is waited for is said, once, and then that it was not."""
+    """Its exports may take minutes: the waiting is said once, and in the end that it was not."""
     monkeypatch.setattr(_farewell, "_SILENT_S", 0)
     engine = rlprof.Target("rollout", 0, 1, replica=2)
     file = tmp_path / "manifest" / "rollout-0-host-1-worker0of2.jsonl"
