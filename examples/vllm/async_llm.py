@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from typing import Any
 
@@ -15,7 +16,8 @@ async def main(model: str, more: dict[str, Any]) -> None:
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    launch = rlprof.launch("profile.yaml", role="rollout")
+    launch = rlprof.launch("profile.yaml", role="rollout", ranks=[0])
+    os.environ |= launch.env
     arguments = AsyncEngineArgs(model=model, **more, **launch.engine_args)
     engine = AsyncLLM.from_engine_args(arguments)
     with rlprof.open("profile.yaml", role="driver") as prof:

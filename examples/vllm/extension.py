@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -21,9 +22,10 @@ def main(model: str, more: dict[str, Any]) -> None:
     """Generate for three steps, the second of which the config has recorded."""
     from vllm import LLM, SamplingParams
 
+    launch = rlprof.launch("profile.yaml", role="rollout", ranks=[0])
+    os.environ |= launch.env
     arguments = {"model": model, "worker_extension_cls": "extension.Extension", **more}
-    arguments |= rlprof.launch("profile.yaml", role="rollout").engine_args
-    engine = LLM(**arguments)
+    engine = LLM(**arguments, **launch.engine_args)
     print(engine.collective_rpc("framework_version"))
     with rlprof.open("profile.yaml", role="driver") as prof:
         prof.attach(engine, role="rollout", replica=0, ranks=[0])

@@ -15,7 +15,7 @@ import rlprof_vllm
 
 def main(model: str, port: str, *more: str) -> None:
     """Generate for three steps, the second of which the config has recorded."""
-    launch = rlprof.launch("profile.yaml", role="rollout")
+    launch = rlprof.launch("profile.yaml", role="rollout", ranks=[0])
     argv = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]
     argv += ["--port", port, *more, *rlprof_vllm.server_args(launch)]
     server = subprocess.Popen(argv, env=os.environ | launch.env)
