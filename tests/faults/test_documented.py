@@ -13,6 +13,7 @@ ROOT = HERE.parents[1]
 
 
 FLEET = ROOT / "tests/ray_fleet"
+VLLM = ROOT / "tests/vllm_adapter"
 FILES = {
     "The table": [file for file in HERE.glob("test_*.py") if file != Path(__file__)],
     "The fleet": [
@@ -22,6 +23,7 @@ FILES = {
             "verl_scenarios",
         )
     ],
+    "Engines on vLLM": [VLLM / "test_failures.py", VLLM / "test_server_refusals.py"],
 }  # fmt: skip
 """The tables of the page, by their headings, and the files all of whose tests they name."""
 
