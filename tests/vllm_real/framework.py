@@ -25,7 +25,7 @@ class FrameworkExtension:
         """Return how often the model has run."""
         return self.framework_steps
 
-    def framework_load(self):
+    def framework_update_weights(self):
         """Bring new weights, as a trainer does after its update."""
         model = self.model_runner.model
         model.load_weights(iter(()))

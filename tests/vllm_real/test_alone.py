@@ -122,14 +122,18 @@ def test_windows_end_while_requests_go_on(driven):
     ]
 
 
-def test_a_window_ends_where_weights_come(driven):
+@pytest.mark.parametrize(
+    ("way", "why"), [("worker", "load weights"), ("native", "framework update weights")]
+)
+def test_a_window_ends_where_weights_come(driven, way, why):
     """What is recorded is one generation phase: the steps before, and the reason is said."""
-    run = driven.run("weights")
+    session = f"{way} weights"
+    run = driven.run(session)
 
-    capture, artifact = model_trace(run, "worker", "1/rollout")
+    capture, artifact = model_trace(run, way, "1/rollout")
 
-    assert driven.of("weights")[0]["ran"] == len(engine_steps(trace(run, artifact)))
-    assert "closed early: the engine was asked to load weights" in capture.notes
+    assert driven.of(session)[0]["ran"] == len(engine_steps(trace(run, artifact)))
+    assert any(f"closed early: the engine was asked to {why}" in note for note in capture.notes)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,7 @@ def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session,
 
 def test_all_processes_have_ended_their_files(driven):
     """The driver's and the worker's: an engine that is shut down loses nothing."""
-    states = {p.state for name in ("worker", "weights") for p in driven.run(name).processes}
+    states = {p.state for name in ("worker", "worker weights") for p in driven.run(name).processes}
 
     assert {"ended"} == states
 

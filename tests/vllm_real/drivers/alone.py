@@ -48,18 +48,18 @@ async def requests_in_flight(engine):
         told(session="in flight", run=prof.run_dir, tokens=await long)
 
 
-async def weights_come(engine):
+async def weights_come(engine, name, **changes):
     """Load weights inside a window, and generate after that."""
-    with rlprof.open(config(steps=[1]), role="driver") as prof:
+    with rlprof.open(config(steps=[1], **changes), role="driver") as prof:
         prof.attach(engine, role="rollout")
         for _ in prof.steps([1]):
             await engine.collective_rpc("framework_begin")
             async with prof.phase("rollout"):
                 await batch(engine, "before", [5])
                 ran = (await engine.collective_rpc("framework_count"))[0]
-                await engine.collective_rpc("framework_load")
+                await engine.collective_rpc("framework_update_weights")
                 await batch(engine, "after", [20])
-    told(session="weights", run=prof.run_dir, ran=ran)
+    told(session=name, run=prof.run_dir, ran=ran)
 
 
 async def paused(engine):
@@ -121,7 +121,8 @@ async def main():
         await windows(engine, "worker three", config(vllm=three), {1: [12], 2: [9, 4]})
         await windows(engine, "native three", config(vllm={"way": "native", **three}), {1: [12]})
         await requests_in_flight(engine)
-        await weights_come(engine)
+        await weights_come(engine, "worker weights")
+        await weights_come(engine, "native weights", vllm={"way": "native"})
         await paused(engine)
         await somebody_else(engine)
         told(tokens=await batch(engine, "last", [5]))

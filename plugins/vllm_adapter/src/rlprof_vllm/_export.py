@@ -199,7 +199,9 @@ def _summary(
     missing = _missing(notes, found)
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
-    return Artifact(name, "files", "json", "partial" if missing else "whole", "; ".join(missing))
+    told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
+    note = "; ".join([*told, *missing])
+    return Artifact(name, "files", "json", "partial" if missing else "whole", note)
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
+from rlprof_vllm._cuts import Cuts
 from rlprof_vllm._facts import CONTENTS
 from rlprof_vllm._launch import native_iterations
 from rlprof_vllm._server import RefusedError
@@ -45,7 +46,7 @@ class Native:
     """One window, by vLLM's own profiler."""
 
     def __init__(
-        self, engine: Engine, iterations: Iterations | None, contents: Sequence[str]
+        self, engine: Engine, handle: Any, iterations: Iterations | None, contents: Sequence[str]
     ) -> None:
         self._engine = engine
         self._iterations = iterations
@@ -53,6 +54,7 @@ class Native:
         self._prefix = ""
         self._before: frozenset[str] = frozenset()
         self._may_run = False
+        self._cuts = Cuts(handle, is_here=engine.facts.is_here)
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 
@@ -79,6 +81,12 @@ class Native:
             if type(exc).__name__ == _BUSY:
                 raise CaptureError("vllm: somebody else is profiling this engine") from None
             raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
+        self._cuts.watch()
+
+    @property
+    def cut(self) -> str:
+        """Why the window ended before it was told to; empty: it did not."""
+        return self._cuts.reason
 
     def _count(self, given: dict[str, Any]) -> None:
         """Have the engine steps counted that were asked for, or say what is counted instead."""
@@ -124,11 +132,13 @@ class Native:
 
     async def stop(self, folder: Path) -> None:
         """Stop it, if it may run, and fetch what it wrote; nothing in progress is success."""
+        await self._cuts.unwatch()
         if not self._may_run:
             return
         self._may_run = False
         try:
-            await self._engine.call("stop_profile")
+            if not self.cut:
+                await self._engine.call("stop_profile")
         except Exception as exc:
             raise CaptureError(f"vllm: stop_profile: {_said(exc)}") from exc
         finally:

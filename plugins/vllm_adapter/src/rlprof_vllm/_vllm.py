@@ -107,7 +107,7 @@ class Vllm:
             if options.chosen is not None:
                 said.applied["iterations"] = attrs.asdict(options.chosen)
         else:
-            native = Native(engine, options.chosen, _contents(workers))
+            native = Native(engine, handle, options.chosen, _contents(workers))
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             _check_hosting(engine)
             self._native = native
@@ -137,12 +137,12 @@ class Vllm:
                 self._answers["ended"] = await self._tell(workers.end(window))
         finally:
             if native is not None or self._answers or requests is not None:
-                self._leave_notes(folder, requests)
+                self._leave_notes(folder, requests, "" if native is None else native.cut)
             self._answers = {}
 
-    def _leave_notes(self, folder: Path, requests: Requests | None) -> None:
+    def _leave_notes(self, folder: Path, requests: Requests | None, cut: str) -> None:
         facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
-        notes = {"way": self._way, "facts": facts, "answers": self._answers}
+        notes = {"way": self._way, "facts": facts, "answers": self._answers, "cut": cut}
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
         if requests is not None:

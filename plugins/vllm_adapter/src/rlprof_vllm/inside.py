@@ -14,6 +14,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from rlprof_vllm._wrapped import Wrapped
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,8 @@ METHOD = "rlprof_obey"
 
 installed = False
 
-_CUTS = ("sleep", "wake_up", "reload_weights", "update_weights", "load_model")
+_CUTS = ("sleep", "wake_up", "reload_weights", "start_weight_update", "update_weights",
+         "load_model")  # fmt: skip
 """Methods of a worker that end a window: what is recorded is one generation phase."""
 
 _ATTRIBUTE = "_rlprof_recording"
@@ -109,15 +112,11 @@ class Recording:
         self._skip = skip
         self._count = count
         self._is_open = False
-        self._wrapped: list[tuple[Any, str, Any, Any]] = []
-        """What has a method of ours, its name, ours, and what stood there before."""
+        self._wrapped = Wrapped()
 
     def begin(self) -> str:
         """Begin, at once or when so many engine steps are over; return why not, or nothing."""
-        self._wrap("execute_model", self._step)
-        for name in _CUTS:
-            self._wrap(name, self._cut(name))
-        self._wrap_model()
+        self._wrap_all()
         return "" if self._skip else self._open()
 
     def _open(self) -> str:
@@ -126,12 +125,12 @@ class Recording:
             self._is_open = not self.why
         finally:
             if not self._is_open:  # else each engine step would try it again
-                self._unwrap()
+                self._wrapped.take_back()
         return self.why
 
     def end(self, reason: str) -> None:
         """End, whatever has become of it."""
-        self._unwrap()
+        self._wrapped.take_back()
         if self._is_open and self.window is not None:
             self._is_open = False
             self._follower.end(self.window, reason)
@@ -171,37 +170,15 @@ class Recording:
         except Exception as exc:  # an engine step must not fail for us
             self.why = self.why or f"{type(exc).__name__}: {exc}"[:500]
 
-    def _wrap(self, name: str, around: Callable[..., Any], owner: Any = None) -> None:
-        """Put *around* in front of a method of this one worker."""
-        owner = self._worker if owner is None else owner
-        inner = getattr(owner, name, None)
-        if not callable(inner):
-            return
-
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return around(inner, *args, **kwargs)
-
-        before = vars(owner).get(name)
-        setattr(owner, name, wrapped)
-        self._wrapped.append((owner, name, wrapped, before))
-
-    def _wrap_model(self) -> None:
-        """Weights that a framework loads by itself go through the model's own method."""
-        runner = getattr(self._worker, "model_runner", None)
-        model = getattr(runner, "model", None)
+    def _wrap_all(self) -> None:
+        worker = self._worker
+        self._wrapped.put(worker, "execute_model", self._step)
+        for name in _CUTS:
+            self._wrapped.put(worker, name, self._cut(name))
+        # Weights that a framework loads by itself go through the model's own method.
+        model = getattr(getattr(worker, "model_runner", None), "model", None)
         if model is not None:
-            self._wrap("load_weights", self._cut("load_weights"), model)
-
-    def _unwrap(self) -> None:
-        """Give the worker its methods back; what somebody has put over ours stays."""
-        while self._wrapped:
-            owner, name, wrapped, before = self._wrapped.pop()
-            if vars(owner).get(name) is not wrapped:
-                continue
-            if before is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, before)
+            self._wrapped.put(model, "load_weights", self._cut("load_weights"))
 
 
 def range_name(output: Any) -> str:

@@ -1,0 +1,111 @@
+"""Windows of vLLM's own profiler end where the engine is put to sleep or given weights.
+
+What is recorded is one phase of generation. In the workers `inside` sees to that; here the calls
+that come through the engine's frontend are looked at. Who calls is never kept longer than that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+
+from rlprof_vllm._wrapped import Wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_METHODS = ("sleep", "start_weight_update", "update_weights")
+_REMOTE = re.compile(r"^sleep$|load_model|(update|load|reload|sync|receive)\w*_(weight|param)")
+"""Methods of workers that frameworks ask for by `collective_rpc`, by their usual names."""
+_PATIENCE_S = 60
+"""A profiler that has not stopped by then goes on: nobody waits for it any longer."""
+
+
+class Cuts:
+    """The calls of one engine that end a window, while it is open."""
+
+    def __init__(self, handle: Any, *, is_here: bool) -> None:
+        self.reason = ""
+        """Why the window has ended before it was told to; empty: it has not."""
+        self._handle = handle
+        self._is_here = is_here
+        self._wrapped = Wrapped()
+        self._is_over = threading.Event()
+
+    def watch(self) -> None:
+        """Look at the calls from now on; an address has none."""
+        if isinstance(self._handle, str):
+            return
+        for name in _METHODS:
+            self._wrapped.put(self._handle, name, self._cutting(name))
+        self._wrapped.put(self._handle, "collective_rpc", self._remote)
+
+    async def unwatch(self) -> None:
+        """Look at them no more; what one of them has begun is waited for."""
+        self._wrapped.take_back()
+        if self.reason and not self._is_over.is_set():
+            await asyncio.to_thread(self._is_over.wait, _PATIENCE_S)
+
+    def _cutting(self, name: str) -> Callable[..., Any]:
+        def call(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if inspect.iscoroutinefunction(inner):
+                return self._later(name, inner, args, kwargs)
+            if not inspect.iscoroutinefunction(self._handle.stop_profile):
+                self._cut(name)
+            return inner(*args, **kwargs)
+
+        return call
+
+    def _remote(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Tell by its name whether a call to the workers brings weights."""
+        method = args[0] if args else kwargs.get("method")
+        if isinstance(method, str) and _REMOTE.search(method):
+            return self._cutting(method)(inner, *args, **kwargs)
+        return inner(*args, **kwargs)
+
+    async def _later(
+        self, name: str, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if self._begins(name):
+            stopping = asyncio.ensure_future(self._handle.stop_profile())
+            stopping.add_done_callback(lambda _: self._is_over.set())
+            await asyncio.wait({stopping}, timeout=_PATIENCE_S)
+            self._look(stopping)
+        return await inner(*args, **kwargs)
+
+    def _look(self, stopping: asyncio.Future[Any]) -> None:
+        """Say what has become of it; what it raises later is nobody's any more."""
+        if not stopping.done():
+            self.reason += f"; its profiler had not stopped after {_PATIENCE_S} s"
+            stopping.add_done_callback(lambda late: late.cancelled() or late.exception())
+        elif (exc := stopping.exception()) is not None:
+            self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
+
+    def _cut(self, name: str) -> None:
+        if not self._begins(name):
+            return
+        if self._is_here:  # its profiler belongs to this very thread
+            self._stop()
+            return
+        thread = threading.Thread(target=self._stop, name="rlprof-vllm-cut", daemon=True)
+        thread.start()
+        thread.join(_PATIENCE_S)
+        if thread.is_alive():
+            self.reason += f"; its profiler had not stopped after {_PATIENCE_S} s"
+
+    def _stop(self) -> None:
+        try:
+            self._handle.stop_profile()
+        except Exception as exc:  # the engine is to sleep all the same
+            self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
+        self._is_over.set()
+
+    def _begins(self, name: str) -> bool:
+        """Say that the window is over; False: it was."""
+        if self.reason:
+            return False
+        self.reason = f"the engine was asked to {name.replace('_', ' ')}"
+        return True
