@@ -471,11 +471,17 @@ def answer(promise):
     return asyncio.run(promise) if asyncio.iscoroutine(promise) else promise
 
 
-@pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 @pytest.mark.parametrize("call", ["sleep", "framework_update_weights"])
-def test_a_window_ends_where_the_engine_is_put_to_sleep_or_given_weights(lab, traces, kind, call):
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("AsyncLLM", {}), ("LLM", {}), ("LLM", {"client": InprocClient})],
+    ids=["AsyncLLM", "LLM", "LLM in this process"],
+)
+def test_a_window_ends_where_the_engine_is_put_to_sleep_or_given_weights(
+    lab, traces, kind, more, call
+):
     """Its own calls stop the profiler first; what is generated later is not in the trace."""
-    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW), **more)
     order = []
 
     def inside(_):
