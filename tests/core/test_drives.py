@@ -181,6 +181,55 @@ def test_a_request_reaches_the_processes_with_options_of_its_own(hive_config):
     assert {c.state for c in run.captures} == {"whole"}
 
 
+def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive_config):
+    """With `steps: none` the first order that comes is a request's."""
+    with rlprof.open(hive_config() | {"steps": "none"}, role="driver") as prof:
+        prof.attach([0], role="rollout")
+        steps = prof.steps(range(1, 4))
+        next(steps)
+        asked = ask(prof, role="rollout")
+        for _ in steps:
+            with prof.phase("rollout"):
+                pass
+    run = rlprof.read(prof.run_dir)
+
+    found = [(c.window.start_step, c.tool, c.request, c.state) for c in run.captures]
+    assert sorted(found) == [(2, "fake", asked.id, "whole"), (2, "hive", asked.id, "whole")]
+
+
+def test_an_order_nobody_can_obey_is_answered_so(hive_config, monkeypatch):
+    """A process of the engine that opens no window says it, and does not call that recorded."""
+    told = []
+    real = rlprof.Order.begin
+    monkeypatch.setattr(
+        rlprof.Order, "begin", lambda self, member: told.append(real(self, member)) or told[-1]
+    )
+
+    def record_nothing(self, *_):
+        return ""
+
+    monkeypatch.setattr("rlprof.session._track.Track.record", record_nothing)
+
+    record(hive_config(), [0])
+
+    assert told == ["its tools are not there; the log of this process says why"] * 2
+
+
+def test_a_rank_that_no_engine_holds_is_a_problem(hive_config):
+    """`ranks: [5]`, and what was attached holds 0: nothing was recorded, and that is why."""
+    run = record(hive_config(role={"ranks": [5]}), [0], ranks=[0])
+
+    assert run.captures == ()
+    why = "5 is chosen, and no engine that was attached holds it (they hold 0)"
+    assert f"driver 0/1: roles.rollout.ranks: {why}" in run.problems
+
+
+def test_ranks_beyond_the_world_are_refused(hive_config):
+    """Before the run, at `attach`."""
+    with pytest.raises(rlprof.ConfigError, match="attach: rank 7 does not exist in a world of 4"):
+        record(hive_config(), [0], ranks=[7], world_size=4)
+
+
 def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
     """Their files are the parent's: the child writes nothing into them, and ends at once."""
     with rlprof.open(hive_config(), role="driver") as prof:

@@ -246,4 +246,5 @@ class Config:
     def inside(self) -> dict[str, Any]:
         """Return, as plain data, what the processes of an engine share of the config."""
         data = self.as_data()
-        return {key: data[key] for key in ("run_dir", "scratch_dir", "steps", "limits")}
+        shared = {key: data[key] for key in ("run_dir", "scratch_dir", "steps", "limits")}
+        return {**shared, "calibrate": False}  # nobody asks there what a tool may cost

@@ -201,7 +201,7 @@ def _open(
     own = schedule if followed is None else Schedule()
     track = Track(target, Agenda(own), session.means, instruments)
     session.add(track)
-    if schedule.steps:
+    if schedule.steps or target.worker is not None:  # which exists because somebody has asked
         try:
             scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
             tools = [use for use in uses if use.kind == "tool"]
@@ -277,6 +277,9 @@ def engine_track(
     given = () if ranks is None else held
     if not held or any(type(rank) is not int or rank < 0 for rank in held):
         raise ConfigError([f"attach: ranks: expected the global ranks it holds, got {shown(held)}"])
+    if world_size is not None and max(held) >= world_size:
+        what = f"rank {max(held)} does not exist in a world of {world_size}"
+        raise ConfigError([f"attach: {what}; name the ranks it holds, and how many there are"])
     target = means.target
     if (target.role, target.replica) != (role, replica):  # else it is this process' own engine
         held_by = dict(coordinates or {})

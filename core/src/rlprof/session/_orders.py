@@ -92,4 +92,7 @@ class Order:
         if self.window is None:
             return "the order names no window"
         changed = None if self.config == follower.config else self.config
-        return follower.begin(self.window, config=changed, request=self.request)
+        why = follower.begin(self.window, config=changed, request=self.request)
+        if not why and not follower.session.is_recording:
+            return "its tools are not there; the log of this process says why"
+        return why

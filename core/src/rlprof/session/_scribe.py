@@ -78,6 +78,8 @@ class Scribe:
         self._rubbish: deque[Path] = deque()
         self._tickets: deque[threading.Event] = deque()
         self.exports = Exports(limits.export_timeout_s, self.discard)
+        self.is_recording: Callable[[], bool] = lambda: False
+        """Whether a window is open: nothing is measured beside it."""
         self._unmeasured: deque[ToolUse] = deque()
         self._measuring: tuple[ToolUse, subprocess.Popen[bytes]] | None = None
         self._costs: dict[str, Calibration] = {}
@@ -198,7 +200,9 @@ class Scribe:
         self.budget.look(line["artifact"] for line in lines if line["event"] == "artifact")
 
     def _measure(self) -> None:
-        """Measure one tool after the other, and keep what is known."""
+        """Measure one tool after the other while no window is open, and keep what is known."""
+        if self.is_recording():
+            return
         if self._measuring is not None:
             use, process = self._measuring
             if process.poll() is None:

@@ -27,7 +27,7 @@ from rlprof.session._farewell import await_workers
 from rlprof.session._link import is_on_a_loop
 from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope, noted
-from rlprof.session._shortfall import shortfall
+from rlprof.session._shortfall import shortfall, unheld
 from rlprof.session._slow import SlowSteps
 from rlprof.session._trajectory import Trajectory
 
@@ -77,6 +77,7 @@ class Session:
         self._mailbox: Mailbox | None = None
         self._came: deque[Batch] = deque()
         self.means = means(self._tick)
+        self.scribe.is_recording = lambda: self.is_recording
         self._slow: SlowSteps | None = None
         if listens and config.slow_step is not None:
             self._slow = SlowSteps(config.slow_step)
@@ -384,8 +385,10 @@ class Session:
         if self._has_misstepped or self._mailbox is None:  # told already; or who follows has none
             return
         outside = bool(self._occurrences) and not self.step_id
-        reason = shortfall(self._tracks, outside=outside)
-        if reason:
+        reasons = [shortfall(self._tracks, outside=outside)]
+        if self.means.target.world_size == 1:  # else others may hold what is chosen
+            reasons += unheld(self._config, self._tracks)
+        for reason in filter(None, reasons):
             self.scribe.tell("problem", reason=reason)
             self.boundary.say(reason, logging.WARNING)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlprof.config import Config
     from rlprof.schedule import Steps
     from rlprof.session._track import Track
 
@@ -35,6 +36,22 @@ def shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
     first, last = min(first, last), max(first, last)
     seen = f"steps {first}-{last}" if first < last else f"step {first}"
     return f"the config asks for {_words(asked)}; this process went through {seen}"
+
+
+def unheld(config: Config, tracks: Sequence[Track]) -> list[str]:
+    """Say which roles no engine was recorded for, though some were attached."""
+    found = []
+    for name, role in config.roles.items():
+        held = sorted({rank for one in tracks if one.link for rank in one.ranks
+                       if one.target.role == name})  # fmt: skip
+        if held and not any(role.includes(rank) for rank in held):
+            asked = ", ".join(map(str, role.ranks or ()))
+            there = ", ".join(map(str, held))
+            found.append(
+                f"roles.{name}.ranks: {asked} is chosen, and no engine that was attached holds it "
+                f"(they hold {there})"
+            )
+    return found
 
 
 def _words(asked: Steps) -> str:

@@ -53,17 +53,26 @@ class Calibration:
 def file_of(use: ToolUse) -> Path:
     """Name the file that keeps what is known of *use*."""
     module = use.plugin.__module__
-    versions = _versions(module.partition(".")[0])
     what = [module, use.plugin.__qualname__, json.dumps(use.asked, sort_keys=True, default=str)]
-    key = hashlib.sha256("\n".join([*what, *versions, sys.version]).encode()).hexdigest()[:24]
+    key = hashlib.sha256("\n".join([*what, _version(module), sys.version]).encode()).hexdigest()[
+        :24
+    ]
     return own_folder(Path(tempfile.gettempdir())) / "calibration" / f"{use.name}-{key}.json"
 
 
 @cache
-def _versions(package: str) -> tuple[str, ...]:
-    """Name the distributions that bring *package*; a tenth of a second, for all are looked at."""
-    packages = metadata.packages_distributions().get(package, [])
-    return tuple(f"{name} {metadata.version(name)}" for name in sorted(set(packages)))
+def _version(module: str) -> str:
+    """Say which version of its distribution *module* is.
+
+    Only one of the package's own name is looked for: to look through all of them takes a tenth of
+    a second, which a profiler with stacks makes many, and shows in its trace.
+    """
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(module.partition(".")[0])
+    file = getattr(sys.modules.get(module), "__file__", None)
+    with suppress(OSError, TypeError):
+        return str(Path(file).stat().st_mtime_ns)  # type: ignore[arg-type]  # none: a TypeError
+    return ""
 
 
 def known(use: ToolUse) -> Calibration | None:

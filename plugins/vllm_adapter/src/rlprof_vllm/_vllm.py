@@ -99,6 +99,13 @@ class Vllm:
             raise CaptureError("vllm: a window is open already")
         await _check_awake(engine)
         said = VllmRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
+        if engine.facts.has_layout and len(workers.ranks or range(engine.facts.workers)) != (
+            engine.facts.workers
+        ):
+            said.unsupported["ranks"] = (
+                f"the engine has {engine.facts.workers} workers, and was attached with "
+                f"{len(workers.ranks)} ranks"
+            )
         self._answers = {}
         if self._way == "worker":
             self._answers = {"began": await self._tell(workers.begin(window))}
