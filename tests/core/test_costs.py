@@ -63,6 +63,33 @@ def test_two_processes_do_not_measure_the_same(use):
     first.wait()
 
 
+def test_nothing_is_measured_beside_a_window(config, use, monkeypatch):
+    """The measuring would take part in what is recorded; it waits until no window is open."""
+    begun = []
+    monkeypatch.setattr(calibration, "begin", lambda _: begun.append(len(begun)))
+    with rlprof.open(config(tool="costly", calibrate=True, steps=[1])) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            before = len(begun)
+            prof.scribe.measure([use])
+            prof.scribe.flush()
+            prof.scribe.flush()
+            inside = len(begun)
+        prof.scribe.flush()
+        prof.scribe.flush()
+
+        assert (inside, len(begun) > inside) == (before, True)
+
+
+def test_whose_version_it_is_is_found_without_a_look_at_all_of_them(use, monkeypatch):
+    """Looking through all that is installed would fill a trace with stacks, and take its time."""
+    calibration._version.cache_clear()
+    monkeypatch.delattr("importlib.metadata.packages_distributions")
+
+    assert calibration.file_of(use).name.startswith("costly-")
+    assert calibration._version("rlprof_torch._torch") == calibration._version("rlprof_torch")
+
+
 def test_a_tool_without_a_sample_has_no_estimate(config):
     """Nothing is started for it, and the reason is said."""
     _, uses = check_config(config())
