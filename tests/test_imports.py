@@ -141,6 +141,7 @@ def test_core_catches_everything_only_at_its_boundaries():
         "plugins.py",  # importing and making a plugin
         "rundir/_journal.py",  # the text of a user's own objects
         "session/_boundary.py",  # everything in a run
+        "session/_aside.py",  # hands what was raised to who waits
         "session/_worker.py",  # hands what was raised to who waits
         "session/calibrate_process.py",  # a tool's sample, in the helper process
         "session/export_process.py",  # export, likewise

@@ -376,3 +376,20 @@ def test_attaching_to_a_closed_session_does_nothing(given):
     prof.attach({"name": "e"})
 
     assert engines.calls == []
+
+
+def test_a_request_may_name_the_tools_inside_an_engine(given, tmp_path, monkeypatch):
+    """On the command line, beside the engine's own options, which need no name."""
+    rlprof.register("engine", "hive", engines.Hive)
+    asked = []
+    monkeypatch.setattr(control, "write", lambda _, request: asked.append(request))
+    config = given("hive", rollout={"engine": "hive", "phases": ["rollout"], "tool": ["fake"]})
+
+    with rlprof.open(config, role="actor") as prof:
+        prof.attach([])
+        while not rlprof.read(prof.run_dir).attached:
+            time.sleep(0.05)
+        words = ["capture", str(prof.run_dir), "--role", "rollout", "--no-wait"]
+        assert main([*words, "--set", "fake.level=7"]) == 0
+
+    assert [one.options for one in asked] == [{"fake": {"level": 7}}]

@@ -77,12 +77,49 @@ class AsyncMotor:
         return Motor().export(capture, folder, out)
 
 
+class Guest:
+    """An engine that lives on a loop, which all it is asked has to be done on; it says which."""
+
+    Options = MotorOptions
+    loop: asyncio.AbstractEventLoop | None = None
+
+    @hookimpl
+    def configure(self, place, handle):
+        return None if place == "launch" else self._arrive(handle)
+
+    @hookimpl
+    async def start(self, window, folder):
+        (folder / "raw.txt").write_text(window.id)
+        await self._there("start", window.id)
+
+    @hookimpl
+    async def stop(self, window):
+        await self._there("stop", window.id)
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        return Motor().export(capture, folder, out)
+
+    async def _arrive(self, handle):
+        self.loop = handle["loop"]
+        await self._there("configure", "")
+
+    async def _there(self, *call):
+        async def work():
+            calls.append(("begin", *call))
+            await asyncio.sleep(0.1)
+            calls.append(call)
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self.loop))
+
+
 def register() -> None:
     """Offer them in this process."""
     import rlprof
 
     rlprof.register("engine", "motor", Motor)
     rlprof.register("engine", "async_motor", AsyncMotor)
+    rlprof.register("engine", "guest", Guest)
 
 
 class Hive:

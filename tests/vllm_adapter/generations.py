@@ -98,7 +98,6 @@ def engine_class(release: str, kind: str) -> type[Stand]:
     del methods["__builtins__"]
     if kind == "AsyncLLM":
         methods["errored"] = property(lambda self: self.is_dead)
-        methods["output_handler"] = None
     return type(kind, (Stand,), methods)
 
 

@@ -590,3 +590,76 @@ def test_an_engine_that_cannot_be_recorded_in_its_workers_is_told(lab, traces):
             },
             role="rollout",
         )
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, traces, is_given):
+    """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle.output_handler = None
+    loops = []
+
+    def look(**given):
+        loops.append(asyncio.get_running_loop())
+        type(handle)._start_profile(handle, **given)
+
+    handle._start_profile = look
+    config = {
+        "run_dir": str(tmp_path / "runs"),
+        "scratch_dir": str(tmp_path / "scratch"),
+        "steps": [1, 2],
+        "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}},
+    }
+
+    async def main():
+        home = asyncio.get_running_loop()
+        with rlprof.open(config, role="trainer") as prof:
+            prof.attach(handle, role="rollout", loop=home if is_given else None)
+            for _ in prof.steps([1, 2]):
+                async with prof.phase("rollout"):
+                    handle.generate("jest")
+                handle.output_handler = handle.output_handler or await _task()
+        await _ended(handle.output_handler)
+        return rlprof.read(prof.run_dir), home
+
+    run, home = asyncio.run(main())
+
+    assert states(run) == ["whole" if is_given else "failed", "whole"]
+    assert set(loops) == {home}
+    assert is_given or "lives on no event loop yet" in notes(run, 0)
+
+
+def test_requests_are_watched_from_the_engines_own_loop(traces, tmp_path):
+    """A request that came while they are taken over on another thread would never be answered."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    threads = []
+
+    class Processor:
+        """Notes where its requests are put in another place."""
+
+        def __setattr__(self, name, value):
+            threads.append(threading.current_thread())
+            super().__setattr__(name, value)
+
+    handle.output_processor = handle._processor = Processor()
+    handle.output_processor.request_states = {}
+    threads.clear()
+    config = {
+        "run_dir": str(tmp_path / "runs"),
+        "scratch_dir": str(tmp_path / "scratch"),
+        "steps": [1],
+        "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}},
+    }
+
+    async def main():
+        handle.output_handler = await _task()
+        with rlprof.open(config, role="trainer") as prof:
+            prof.attach(handle, role="rollout")
+            for _ in prof.steps([1]):
+                async with prof.phase("rollout"):
+                    handle.generate("jest")
+        await _ended(handle.output_handler)
+
+    asyncio.run(main())
+
+    assert threads == [threading.current_thread()]

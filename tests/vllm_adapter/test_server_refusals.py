@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -85,3 +87,22 @@ def test_a_server_that_refuses_is_not_asked_to_stop(server, tmp_path, code):
     assert capture.state == "failed"
     assert REFUSALS[code] in " ".join(capture.notes)
     assert server.posted == ["/start_profile", "/stop_profile"][: 2 if code == 500 else 1]
+
+
+SILENT = """
+import socket, sys, rlprof
+silent = socket.create_server(("127.0.0.1", 0))
+limits = {"configure_timeout_s": 1, "start_timeout_s": 1, "stop_timeout_s": 1}
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1], "steps": [1], "limits": limits,
+          "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}}}
+with rlprof.open(config, role="trainer") as prof:
+    prof.attach(f"http://127.0.0.1:{silent.getsockname()[1]}", role="rollout")
+"""
+
+
+@pytest.mark.slow
+def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
+    """The process ends while a question to the server is still open."""
+    done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)
+
+    assert done.returncode == 0

@@ -153,6 +153,9 @@ class Engine:
         `"thread"`: `start` and `stop` are called on the thread whose phase it is, for an engine
         that works there itself; a property may answer after `configure(place="process")`. Default:
         on a thread of their own.
+    `loop`
+        the event loop the engine lives on, once `configure` is done, if the plugin can see it: core
+        never waits on that loop's own thread.
     `capabilities`
         a static method `capabilities()`: what can be had of the engine that is installed here, as
         `{what: how}`, for `rlprof doctor`; called in a process of its own. Raise `CaptureError` if

@@ -14,8 +14,9 @@ from rlprof.cli._arguments import duration
 from rlprof.cli._live import the_live_run
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
-from rlprof.errors import ConfigError, RunError, shown
+from rlprof.errors import ConfigError, PluginError, RunError, shown
 from rlprof.fleets import DRIVER
+from rlprof.plugins import load
 from rlprof.rundir import read
 from rlprof.schedule import LAST_STEP
 
@@ -136,7 +137,7 @@ def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control
     tools = args.tool
     used = tools or (config.tools_of(role) if own is not None else config.tool)
     names = [*used, *([own.engine] if own is not None and own.engine else [])]
-    options = _options(args.set, names, faults)
+    options = _options(args.set, names, faults, _inside(config, role, tools))
     if faults:
         raise ConfigError(faults, "rlprof capture")
     return control.Request(
@@ -166,8 +167,25 @@ def _only_role(recorded: Run) -> str:
     return roles[0]
 
 
-def _options(pairs: list[str], names: list[str], faults: list[str]) -> dict[str, Any]:
-    """Read `--set`: `key=value` for the one tool there is, `tool.key=value` for one of several."""
+def _inside(config: Config, role: str, tools: list[str] | None) -> tuple[str, ...]:
+    """Name the tools that record inside the engine of *role*, if its plugin drives any."""
+    own = config.roles.get(role)
+    if own is None or own.engine is None or tools:
+        return ()
+    try:
+        drives = getattr(load("engine", own.engine), "drives", False)
+    except PluginError:  # it need not be installed where one asks
+        drives = False
+    return config.tools_inside(role) if drives else ()
+
+
+def _options(
+    pairs: list[str], names: list[str], faults: list[str], inside: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Read `--set`: `key=value` for the one tool there is, `tool.key=value` for one of several.
+
+    Those *inside* an engine are always named.
+    """
     import yaml
 
     options: dict[str, Any] = {}
@@ -177,7 +195,7 @@ def _options(pairs: list[str], names: list[str], faults: list[str]) -> dict[str,
             faults.append(f"--set {pair}: expected KEY=VALUE, e.g. contents=[cpu,stack]")
             continue
         path = key.strip().split(".")
-        if path[0] not in names or len(path) == 1:
+        if path[0] not in (*names, *inside) or len(path) == 1:
             if len(names) != 1:
                 there = ", ".join(names) or "none"
                 faults.append(f"--set {pair}: say of which tool: TOOL.{key}= (there: {there})")

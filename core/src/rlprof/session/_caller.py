@@ -8,8 +8,9 @@ their own to be called on, and a step stops waiting for them when their time is 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlprof.errors import CaptureError
 from rlprof.session._worker import Overrun, Worker
@@ -48,12 +49,17 @@ class Caller:
         afterwards: Callable[[], Any],
         *,
         here: bool,
+        is_held_up: bool = False,
     ) -> tuple[Any, float]:
-        """Call *function* within its time; *afterwards* follows a call answered too late."""
+        """Call *function* within its time; *afterwards* follows a call answered too late.
+
+        One that *is_held_up* would wait for the loop of the very thread that waits for it.
+        """
         limit = f"{hook}_timeout_s"
         timeout_s = getattr(self._limits, limit)
-        if self._link is not None and not here:
-            self._link.check()
+        self.unanswered = ""
+        if is_held_up and not here:
+            self._leave(hook, function, afterwards)
         began = time.monotonic()
         if here:
             result = self.here(hook, partial(self.settled, function))
@@ -75,6 +81,21 @@ class Caller:
                 f"{self._name}.{hook}", f"{self.broken}; {self._name} is not used again"
             )
         return result, round(seconds, 6)
+
+    def _leave(
+        self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
+    ) -> NoReturn:
+        """Have what was begun ended once the loop goes on, and begin nothing."""
+        if hook != "stop":
+            raise CaptureError("the engine's own event loop cannot answer while it waits")
+        if self._worker is not None:
+            self.unanswered = hook
+            ended = partial(self.settled, function)
+            with suppress(Overrun):
+                self._worker.call(ended, timeout_s=0, afterwards=afterwards)
+        raise CaptureError(
+            "it ended on the engine's own event loop, which stops it when it goes on"
+        )
 
     def here(self, hook: str, function: Callable[[], Any]) -> Any:
         """Call *function* on the calling thread, under the eyes of `hangs`."""

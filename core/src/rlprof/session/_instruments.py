@@ -45,6 +45,16 @@ class Instruments:
         """Whether any of them must be started and stopped on the thread that works."""
         return any(recorder.needs_its_thread for recorder in self._recorders.values())
 
+    @property
+    def need_this_loop(self) -> bool:
+        """Whether any of them waits for the event loop that runs on the calling thread."""
+        return any(recorder.needs_this_loop for recorder in self._recorders.values())
+
+    def has(self, uses: Sequence[ToolUse]) -> bool:
+        """Whether all of *uses* are warmed up."""
+        found = ((self._recorders.get(use.name), use) for use in uses)
+        return all(recorder is not None and recorder.has(use) for recorder, use in found)
+
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Have a recorder for each of *uses*, warmed up."""
         for use in uses:

@@ -30,15 +30,11 @@ class Link:
         workers = attrs.evolve(self.workers, tools=use.asked_inside, request=request)
         return {"handle": self.handle, "workers": workers}
 
-    def check(self) -> None:
-        """Refuse to wait, on the thread of the engine's loop, for what that loop should do."""
+    def is_on_its_loop(self, loop: Any) -> bool:
+        """Whether the calling thread is that of the engine's loop: the one given, or *loop*."""
         with suppress(RuntimeError):  # no loop runs on this thread
-            if self.loop is not asyncio.get_running_loop():
-                return
-            raise CaptureError(
-                "the phase was entered on the engine's own event loop, which cannot answer while "
-                "it waits; enter it with asyncio.to_thread, or attach without loop="
-            )
+            return asyncio.get_running_loop() in (self.loop, loop)
+        return False
 
     def settle(self, result: Any) -> Any:
         """Wait for what a hook returned, if it must be waited for; called on a worker's thread."""
@@ -48,6 +44,9 @@ class Link:
             return _done_at_once(result)
         if self.loop is None:
             return asyncio.run(_awaited(result))
+        if self.loop.is_closed():
+            getattr(result, "close", lambda: None)()
+            raise CaptureError("the event loop given to attach is closed")
         return asyncio.run_coroutine_threadsafe(_awaited(result), self.loop).result()
 
 

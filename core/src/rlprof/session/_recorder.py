@@ -34,6 +34,11 @@ NEEDS_A_THREAD = (
     "opened beside its work; use a tool that records the process, or have its calls come one by one"
 )
 
+ON_ITS_LOOP = (
+    "the phase was entered on the engine's own event loop, which cannot answer while it waits; "
+    "enter it by `async with`, or with asyncio.to_thread"
+)
+
 
 @attrs.define
 class _Instance:
@@ -76,6 +81,10 @@ class Recorder:
     def use(self) -> ToolUse:
         """The plugin with the options it goes on with."""
         return self._now.use
+
+    def has(self, use: ToolUse) -> bool:
+        """Whether it knows the options of *use*."""
+        return any(known.use.asks_as(use) for known in self._instances)
 
     def take(self, use: ToolUse) -> None:
         """Go on with the options of *use*; new ones need a new instance, which is configured."""
@@ -124,6 +133,12 @@ class Recorder:
         usual = "thread" if self._link is None else "process"
         return bool(getattr(self._now.plugin, "runs_on", usual) == "thread")
 
+    @property
+    def needs_this_loop(self) -> bool:
+        """Whether the engine needs the event loop that runs on the calling thread."""
+        loop = getattr(self._now.plugin, "loop", None)
+        return self._link is not None and self._link.is_on_its_loop(loop)
+
     def capture(self, window: Window) -> Capture:
         """Describe the capture of *window* to whoever exports it."""
         plugin = type(self._now.plugin)
@@ -162,6 +177,9 @@ class Recorder:
         if self._job is None:
             return
         why = self._caller.broken or self._now.refused
+        if not why and self.needs_this_loop and not self.needs_its_thread:
+            why = ON_ITS_LOOP
+            self._means.boundary.tell(f"{self.name}.start", why)
         if why:
             self._failed("start", f"not started: {why}")
             self._means.scribe.discard(self._job.folder)
@@ -264,7 +282,8 @@ class Recorder:
     def _timed(
         self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
     ) -> tuple[Any, float]:
-        return self._caller.timed(hook, function, afterwards, here=self.needs_its_thread)
+        here, is_held_up = self.needs_its_thread, self.needs_this_loop
+        return self._caller.timed(hook, function, afterwards, here=here, is_held_up=is_held_up)
 
     def _attempt(self, hook: str, function: Callable[[], Any], job: Job | None = None) -> Any:
         failed = partial(self._failed, hook, job=job or self._job)

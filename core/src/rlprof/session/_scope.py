@@ -28,8 +28,8 @@ class Scope:
     """One phase or one span, from entry to exit."""
 
     __slots__ = (
-        "above", "attributes", "common", "detached", "end_ns", "id", "is_open", "is_phase", "name",
-        "occurrence", "parent", "session", "start_ns", "step", "thread",
+        "above", "attributes", "common", "detached", "end_ns", "id", "is_aside", "is_open",
+        "is_phase", "name", "occurrence", "parent", "session", "start_ns", "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,8 @@ class Scope:
         self.common: dict[str, Any] | None = None
         """Attributes of all that runs inside, never changed: the id of a trajectory."""
         self.is_open = False
+        self.is_aside = False
+        """Whether the windows that engines have for it are closed on threads beside its loop."""
 
     def __enter__(self) -> Self:
         self._prepare()

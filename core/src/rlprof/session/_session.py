@@ -22,6 +22,7 @@ import attrs
 from rlprof.errors import shown
 from rlprof.schedule import LAST_STEP
 from rlprof.session import _current
+from rlprof.session._aside import aside, unwaited
 from rlprof.session._boundary import survives
 from rlprof.session._farewell import await_workers
 from rlprof.session._link import is_on_a_loop
@@ -311,7 +312,13 @@ class Session:
             self.enter_phase(scope)
             return
         self._count(scope)
-        await asyncio.gather(*(asyncio.to_thread(self._open_for, track, scope) for track in due))
+        try:
+            await asyncio.gather(*(aside(self._open_for, track, scope) for track in due))
+        except BaseException:  # who enters is cancelled; what is opened by now nobody would close
+            scope.is_aside = True
+            for track in due:
+                unwaited(self._close_unentered, track, scope)
+            raise
         self._enter_opened(scope, due)
 
     def _count(self, scope: Scope) -> None:
@@ -320,7 +327,15 @@ class Session:
 
     @survives
     def _open_for(self, track: Track, scope: Scope) -> None:
-        track.open_for(scope)
+        if not scope.is_aside:
+            track.open_for(scope)
+        if scope.is_aside:  # given up meanwhile
+            self._close_unentered(track, scope)
+
+    @survives
+    def _close_unentered(self, track: Track, scope: Scope) -> None:
+        if track.is_owned_by(scope):
+            track.close_window("its phase was never entered")
 
     @survives
     def _enter_opened(self, scope: Scope, opened: Sequence[Track]) -> None:
@@ -337,12 +352,18 @@ class Session:
         if mine and not self._is_closed:
             for track in mine:
                 track.pop(scope)
-            await asyncio.gather(*(asyncio.to_thread(self._close_of, track) for track in mine))
-        self.leave(scope)
+            scope.is_aside = True
+            try:
+                await asyncio.gather(*(aside(self._close_of, track, scope) for track in mine))
+            finally:  # also if who leaves is cancelled
+                self.leave(scope)
+        else:
+            self.leave(scope)
 
     @survives
-    def _close_of(self, track: Track) -> None:
-        track.close_window("end")
+    def _close_of(self, track: Track, scope: Scope) -> None:
+        if track.is_owned_by(scope):
+            track.close_window("end")
 
     @survives
     def leave(self, scope: Scope) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -91,6 +92,22 @@ class Track:
         self._adopting = threading.Thread(target=adopt, name="rlprof-attach", daemon=True)
         self._adopting.start()
 
+    def _make_ready(self, uses: Sequence[ToolUse]) -> None:
+        """Let what a request asks for warm up; beside a loop, which its engine may need."""
+        take = partial(self._instruments.take, uses)
+        if self.link is None or self._instruments.has(uses) or not is_on_a_loop():
+            take()
+            return
+        before = self._adopting
+
+        def adopt() -> None:
+            if before is not None:
+                before.join()
+            self._means.boundary.call("request", take, lambda _: None)
+
+        self._adopting = threading.Thread(target=adopt, name="rlprof-attach", daemon=True)
+        self._adopting.start()
+
     def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch = _OUT) -> None:
         """Take a demand, from whatever thread; its first step begins after this, and its batch."""
         self._asked[demand.id] = uses
@@ -135,7 +152,7 @@ class Track:
         """Close the window that ended before *step*, and open the one that begins with it."""
         self.check_time()
         opened = self._open
-        if opened is not None and opened.owner is not None and not opened.owner.is_open:
+        if opened is not None and opened.owner is not None and self._is_left(opened.owner):
             self.close_window("its phase was never entered")  # a signal handler has raised in it
         elif opened is not None and opened.owner is None:
             if opened.window.start_step <= step < opened.window.end_step:
@@ -147,7 +164,7 @@ class Track:
         self._rule, self._demand = self.agenda.at(step, is_busy=is_busy)
         if self._demand is not None:
             self._served.setdefault(self._demand.id, [])
-            self._instruments.take(self._asked[self._demand.id])
+            self._make_ready(self._asked[self._demand.id])
         self._due_step = step if step in self._rule.steps else None
         self.reached = self.reached or (self._due_step is not None and self._demand is None)
         self.first_step = step if self.first_step is None else self.first_step
@@ -200,7 +217,7 @@ class Track:
         if self._open is None:
             return
         self.pop(scope)
-        if self.is_owned_by(scope):
+        if self.is_owned_by(scope) and self._is_left(scope):
             self.close_window("end")
 
     def pop(self, scope: Scope) -> None:
@@ -216,6 +233,10 @@ class Track:
         """Whether the phase closes a window of an engine, on any thread."""
         mine = self.link is not None and self.is_owned_by(scope)
         return mine and not self._instruments.need_their_thread
+
+    def _is_left(self, scope: Scope) -> bool:
+        """Whether the phase is over, and no thread beside it is about to close its window."""
+        return not scope.is_open and not (scope.is_aside and self.may_close_aside(scope))
 
     def minibatch(self) -> None:
         """Tell the recordings of the next mini-batch."""
@@ -289,7 +310,10 @@ class Track:
 
         A tool that must be stopped on its own thread goes on until that comes by, unless *now*.
         """
-        with self._edge:
+        # On the loop it needs, an edge that goes on would never end: whose it is closes, too.
+        if not self._edge.acquire(blocking=not self._instruments.need_this_loop):
+            return
+        try:
             opened = self._open
             if opened is None:
                 return
@@ -298,6 +322,8 @@ class Track:
                 return
             self._open = None
             opened.stop(reason)
+        finally:
+            self._edge.release()
 
     def check_time(self) -> None:
         """Close a window that is over or too old, if this thread may; the helper's asks too."""
@@ -339,13 +365,16 @@ class Track:
             return "it was attached after the step had begun"
         if self._rule.mode == "continuous":
             return "its window could not be opened"
-        if self._rule.phases is None:
+        entered, wanted = set(phases), self._rule.phases
+        if entered and (wanted is None or entered & set(wanted)):
+            return "its phases began while another window was open or ended"
+        if wanted is None:
             return (
                 "the step entered no phase, and discrete mode records phases; mark them with "
                 "prof.phase(...), or set mode: continuous"
             )
-        seen = ", ".join(sorted(phases)) or "none"
-        return f"the step entered none of {', '.join(self._rule.phases)}; it entered: {seen}"
+        seen = ", ".join(sorted(entered)) or "none"
+        return f"the step entered none of {', '.join(wanted)}; it entered: {seen}"
 
     def _skip(self, step: int, reason: str) -> None:
         said: Mapping[str, Any] = {} if self._demand is None else {"request": self._demand.id}

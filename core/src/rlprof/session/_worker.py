@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ class _Call:
             late = self.given_up
             self.done.set()
         if late:
-            self.afterwards()
+            with suppress(Exception):  # nobody waits; the thread goes on for those that come
+                self.afterwards()
 
 
 class Worker:

@@ -11,7 +11,7 @@ from rlprof_vllm._facts import Facts, seen
 from rlprof_vllm._server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
 _LOOK_S = 0.5
 """How often it is looked whether an engine that does not answer is still alive."""
@@ -23,6 +23,14 @@ class Engine(Protocol):
     facts: Facts
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop it lives on; None: it has none, or any will do."""
+
+    @property
+    def is_unborn(self) -> bool:
+        """Whether it will live on the loop that asks it first."""
+
+    @property
     def is_errored(self) -> bool:
         """Whether it is known to be dead."""
 
@@ -31,6 +39,9 @@ class Engine(Protocol):
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the engine."""
+
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call *function* where the engine's frontend works, so that nothing comes between."""
 
 
 def reach(handle: Any, directory: str) -> Engine:
@@ -54,6 +65,16 @@ class _Object:
         self.facts = seen(handle)
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop it lives on; None: it has none, or any will do."""
+        return _loop_of(self._handle)
+
+    @property
+    def is_unborn(self) -> bool:
+        """Whether it will live on the loop that asks it first, and on no other ever."""
+        return getattr(self._handle, "output_handler", self) is None and self.loop is None
+
+    @property
     def is_errored(self) -> bool:
         """Whether it is known to be dead."""
         return getattr(self._handle, "errored", False) is True
@@ -67,11 +88,23 @@ class _Object:
         result = getattr(owner, method)(*args, **kwargs)
         if not inspect.isawaitable(result):
             return result
-        loop = _loop_of(self._handle)
+        loop = self.loop
         if loop is None or loop is asyncio.get_running_loop():
             return await self._answered(asyncio.ensure_future(result), method)
         there = asyncio.run_coroutine_threadsafe(_awaited(result), loop)
         return await self._answered(asyncio.wrap_future(there), method)
+
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call it on the engine's own loop, if it has one."""
+        loop = self.loop
+        if loop is None or loop is asyncio.get_running_loop():
+            function()
+            return
+
+        async def there() -> None:
+            function()
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), loop))
 
     async def _answered(self, call: asyncio.Future[Any], method: str) -> Any:
         """Wait for the answer as long as the engine lives: one that dies leaves calls open."""
@@ -94,5 +127,6 @@ async def _awaited(promise: Awaitable[Any]) -> Any:
 
 def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:
     """Return the loop an AsyncLLM lives on; None: it has none, or any will do."""
-    task = getattr(handle, "output_handler", None)
-    return task.get_loop() if isinstance(task, asyncio.Task) else None
+    resources = getattr(getattr(handle, "engine_core", None), "resources", None)
+    tasks = getattr(handle, "output_handler", None), getattr(resources, "output_queue_task", None)
+    return next((task.get_loop() for task in tasks if isinstance(task, asyncio.Task)), None)

@@ -80,9 +80,15 @@ class Requests:
         watched, self._watched = self._watched, None
         if watched is None:
             return
+        there = tuple(watched.values())  # first: who leaves now would be in neither
         gone, watched.gone = watched.gone or [], None
         now = time.monotonic()
-        still = [((*_kept(state), False), None) for state in tuple(watched.values())]
+        known = {id(kept[4]) for kept, _ in gone if kept[4] is not None}
+        still = [
+            ((*_kept(state), False), None)
+            for state in there
+            if id(getattr(state, "stats", None)) not in known
+        ]
         first = {
             "realtime_ns": time.time_ns(),
             "monotonic_ns": time.monotonic_ns(),

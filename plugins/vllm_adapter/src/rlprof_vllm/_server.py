@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
+import threading
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from rlprof_vllm._facts import METHODS, Facts
 from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _NOT_BEGUN = (400, 422)
 """A server that answers so has not asked the engine."""
@@ -34,6 +36,15 @@ class Server:
     def __init__(self, address: str, directory: str) -> None:
         self._address = address.rstrip("/")
         self.facts = Facts("http", directory=directory)
+
+    @property
+    def loop(self) -> None:
+        """None: any will do."""
+
+    @property
+    def is_unborn(self) -> bool:
+        """Never: it lives elsewhere."""
+        return False
 
     @property
     def is_errored(self) -> bool:
@@ -68,10 +79,24 @@ class Server:
             return (await self._ask("POST", f"/{method}", body) or {}).get("results")
         return await self._ask("POST", f"/{method}", kwargs)
 
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call it: its frontend is in another process."""
+        function()
+
     async def _ask(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, missing: Any = None
     ) -> Any:
-        return await asyncio.to_thread(self._answer, verb, path, body, missing)
+        """Ask on a thread of its own: a process waits at its end for those of an executor."""
+        answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(self._answer(verb, path, body, missing))
+            except Exception as exc:  # handed to who waits
+                answer.set_exception(exc)
+
+        threading.Thread(target=ask, name="rlprof-vllm-http", daemon=True).start()
+        return await asyncio.wrap_future(answer)
 
     def _answer(self, verb: str, path: str, body: Mapping[str, Any] | None, missing: Any) -> Any:
         data = json.dumps(body).encode() if body else None

@@ -7,6 +7,7 @@ folder, any rank, results by rank. Else vLLM's own profiler.
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,11 @@ class Vllm:
         is_here = self._engine is not None and self._engine.facts.is_here
         return "thread" if is_here else "process"
 
+    @property
+    def loop(self) -> Any:
+        """The event loop the engine lives on, which cannot wait for what it should do itself."""
+        return None if self._engine is None else self._engine.loop
+
     @hookimpl
     def configure(
         self, place: Place, target: Target, options: VllmOptions, handle: Any, workers: Workers
@@ -71,14 +77,14 @@ class Vllm:
                                    "name one: tool: torch")  # fmt: skip
             return engine_launch(options, target, workers.tools)
         self.options = options
-        return self._arrive(target, handle, workers)
+        return self._arrive(target, handle, workers, threading.get_ident())
 
-    async def _arrive(self, target: Target, handle: Any, workers: Workers) -> None:
+    async def _arrive(self, target: Target, handle: Any, workers: Workers, caller: int) -> None:
         """Choose the way, and let the workers warm up."""
         self._engine = reach(handle, profiler_dir(self.options, target))
         await self._engine.look()
         self._way = _way(self.options, self._engine, workers.tools)
-        if self._way == "worker":
+        if self._way == "worker" and not _is_too_early(self._engine, caller):
             answers = await self._tell(workers.prepare())
             _raise_if_none(answers, "ready")
 
@@ -87,16 +93,21 @@ class Vllm:
         self, window: Window, folder: Path, handle: Any, workers: Workers
     ) -> Awaitable[VllmRecording]:
         """Begin, by the way that was chosen."""
-        return self._start(window, folder, handle, workers)
+        return self._start(window, folder, handle, workers, threading.get_ident())
 
     async def _start(
-        self, window: Window, folder: Path, handle: Any, workers: Workers
+        self, window: Window, folder: Path, handle: Any, workers: Workers, caller: int
     ) -> VllmRecording:
         engine, options = self._engine, self.options
         if engine is None:
             raise CaptureError("vllm: was not configured")
         if self._native is not None or self._answers:
             raise CaptureError("vllm: a window is open already")
+        if _is_too_early(engine, caller):
+            raise CaptureError(
+                "vllm: the engine lives on no event loop yet, for it was made outside of one and "
+                "nobody has asked it; make it in a coroutine, or attach it with loop="
+            )
         await _check_awake(engine)
         said = VllmRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
         if engine.facts.has_layout and len(workers.ranks or range(engine.facts.workers)) != (
@@ -124,7 +135,7 @@ class Vllm:
         if options.requests:
             self._requests = Requests(handle)
             said.unsupported |= self._requests.unsupported
-            self._requests.start()
+            await engine.run(self._requests.start)
         return said
 
     @hookimpl
@@ -176,6 +187,15 @@ class Vllm:
                 f"vllm: its workers cannot be told: {type(exc).__name__}: {exc}"[:500]
             ) from exc
         return [json.loads(answer) for answer in found or ()]
+
+
+def _is_too_early(engine: Engine, caller: int) -> bool:
+    """Whether asking the engine would tie it, for ever, to a loop that ends with the question.
+
+    On the thread that has called the hook it is a loop of the hook's own; that given to `attach`
+    is another thread's.
+    """
+    return engine.is_unborn and threading.get_ident() == caller
 
 
 def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:

@@ -82,6 +82,9 @@ def _obey(worker: Any, said: dict[str, Any]) -> dict[str, Any]:
         return {"state": "idle", "why": "it was not recording this window", **known}
     delattr(worker, _ATTRIBUTE)
     recording.end(order.reason)
+    if not recording.why and recording.is_waiting:
+        why = "the window ended before the engine steps of iterations.skip were over"
+        return {"state": "idle", "why": why, **known}
     return {"state": "ended", "why": recording.why, "iterations": recording.done, **known}
 
 
@@ -110,8 +113,12 @@ class Recording:
         self._worker = worker
         self._follower = follower
         self._skip = skip
+        self.is_waiting = skip > 0
+        """Whether engine steps are still passed over."""
         self._count = count
         self._is_open = False
+        self._is_over = False
+        """Whether nothing may begin any more; what somebody has put over ours still calls it."""
         self._wrapped = Wrapped()
 
     def begin(self) -> str:
@@ -120,16 +127,19 @@ class Recording:
         return "" if self._skip else self._open()
 
     def _open(self) -> str:
+        self.is_waiting = False
         try:
             self.why = self._order.begin(self._follower)
             self._is_open = not self.why
         finally:
             if not self._is_open:  # else each engine step would try it again
+                self._is_over = True
                 self._wrapped.take_back()
         return self.why
 
     def end(self, reason: str) -> None:
         """End, whatever has become of it."""
+        self._is_over = True
         self._wrapped.take_back()
         if self._is_open and self.window is not None:
             self._is_open = False
@@ -137,6 +147,8 @@ class Recording:
 
     def _step(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run one engine step in a range of its own."""
+        if self._is_over:
+            return inner(*args, **kwargs)
         if not self._is_open:
             if self._skip > 0:
                 self._skip -= 1
@@ -156,7 +168,7 @@ class Recording:
 
     def _cut(self, name: str) -> Callable[..., Any]:
         def cut(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            if self._is_open or self._skip:
+            if not self._is_over:
                 self.why = f"the engine was asked to {name.replace('_', ' ')}"
                 self._guarded(lambda: self.end(self.why))
             return inner(*args, **kwargs)

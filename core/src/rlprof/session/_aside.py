@@ -1,0 +1,47 @@
+"""Work beside an event loop, on a thread of its own.
+
+A loop's executor may be full of what waits for this very work, and drops what is cancelled before
+its turn has come; a thread of our own begins at once, and goes on if nobody waits for it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def aside(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
+    """Begin to call *function*; return what is done when it has returned."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def end(exc: BaseException | None) -> None:
+        if done.done():  # cancelled
+            return
+        if exc is None:
+            done.set_result(None)
+        else:
+            done.set_exception(exc)
+
+    def work() -> None:
+        raised: BaseException | None = None
+        try:
+            function(*args)
+        except BaseException as exc:  # strict: who waits gets it
+            raised = exc
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(end, raised)
+
+    unwaited(contextvars.copy_context().run, work)
+    return done
+
+
+def unwaited(function: Callable[..., Any], *args: Any) -> None:
+    """Call *function* without anybody who waits for it."""
+    threading.Thread(target=function, args=args, name="rlprof-aside", daemon=True).start()

@@ -1,0 +1,232 @@
+"""Engines that live on the trainer's own event loop: nobody who is on it may wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+import rlprof
+from tests.core.test_on_demand import ask
+from tests.fakes import engines
+
+BOUND_S = 20
+"""Far below the time in which an engine must answer, and far above what anything takes here."""
+LATE = {"configure_timeout_s": 60, "start_timeout_s": 60, "stop_timeout_s": 60}
+
+
+@pytest.fixture(name="given")
+def _given(config):
+    """Return a function that makes a config with an engine that lives on a loop."""
+    engines.register()
+    engines.calls.clear()
+
+    def make(**changes):
+        roles = {"rollout": {"engine": "guest", "phases": ["rollout"], "tool": []}}
+        return config(roles=roles, limits=LATE, **({"steps": [1, 2]} | changes))
+
+    return make
+
+
+async def until(*call):
+    """Wait until the engine has been called so."""
+    while call not in engines.calls:
+        await asyncio.sleep(0.01)
+
+
+async def ready():
+    """Wait until no thread beside the loop is busy with the engine."""
+    while any(one.name in ("rlprof-attach", "rlprof-aside") for one in threading.enumerate()):
+        await asyncio.sleep(0.01)
+
+
+async def rollout(prof, *, inside=None):
+    """Go through a phase."""
+    async with prof.phase("rollout"):
+        if inside is not None:
+            inside.set()
+
+
+async def cancelled(coroutine, when):
+    """Cancel what goes on when *when* has come."""
+    task = asyncio.create_task(coroutine)
+    await when
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def opened(config):
+    prof = rlprof.open(config, role="trainer")
+    prof.attach({"loop": asyncio.get_running_loop()})
+    return prof
+
+
+def states(prof):
+    return {c.window.id: c.state for c in rlprof.read(prof.run_dir).captures}
+
+
+def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
+    """Its window is closed beside the loop, which goes on; the next one is whole."""
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            await cancelled(rollout(prof), until("begin", "start", "1/rollout"))
+            await ready()
+            prof.step(2)
+            await rollout(prof)
+        return prof
+
+    began = time.monotonic()
+    prof = asyncio.run(main())
+
+    assert time.monotonic() - began < BOUND_S
+    assert states(prof) == {"1/rollout": "whole", "2/rollout": "whole"}
+    (first, _) = rlprof.read(prof.run_dir).captures
+    assert first.notes == ("closed early: its phase was never entered",)
+
+
+def test_a_step_that_begins_while_a_cancelled_window_closes_is_told(given):
+    """It does not wait for it; nothing is recorded of the step, and it is said why."""
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            await cancelled(rollout(prof), until("begin", "start", "1/rollout"))
+            prof.step(2)
+            await rollout(prof)
+            await ready()
+        return prof
+
+    began = time.monotonic()
+    prof = asyncio.run(main())
+
+    assert time.monotonic() - began < BOUND_S
+    (skipped,) = rlprof.read(prof.run_dir).skipped
+    assert skipped.step == 2
+    assert skipped.reason == "its phases began while another window was open or ended"
+
+
+def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
+    """The engine is stopped all the same, and the phase has its line on the timeline."""
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            await cancelled(rollout(prof), until("begin", "stop", "1/rollout"))
+            await ready()
+        return prof
+
+    prof = asyncio.run(main())
+
+    assert states(prof) == {"1/rollout": "whole"}
+    assert [s.name for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"] == ["rollout"]
+
+
+def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(given):
+    """It is closed on the loop that the engine needs; the engine is stopped once that goes on."""
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            await cancelled(rollout(prof), until("begin", "stop", "1/rollout"))
+        closed = list(engines.calls)
+        await until("stop", "1/rollout")
+        return prof, closed
+
+    began = time.monotonic()
+    prof, closed = asyncio.run(main())
+
+    assert time.monotonic() - began < BOUND_S
+    assert ("stop", "1/rollout") not in closed
+    assert states(prof) == {"1/rollout": "lost"}
+
+
+def test_a_session_that_is_closed_in_a_window_has_it_stopped(given):
+    """By a phase that never ends: the capture says that the engine was not waited for."""
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            await prof.phase("rollout").__aenter__()
+        await until("stop", "1/rollout")
+        return prof
+
+    began = time.monotonic()
+    prof = asyncio.run(main())
+
+    assert time.monotonic() - began < BOUND_S
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert capture.state == "failed"
+    assert "it ended on the engine's own event loop" in capture.notes[0]
+
+
+def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
+    """The engine itself has said that this is its loop; nobody waits for what cannot come."""
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            with prof.phase("rollout"):
+                pass
+            prof.step(2)
+            await rollout(prof)
+        return prof
+
+    began = time.monotonic()
+    prof = asyncio.run(main())
+
+    assert time.monotonic() - began < BOUND_S
+    assert states(prof) == {"1/rollout": "failed", "2/rollout": "whole"}
+    assert "on the engine's own event loop" in rlprof.read(prof.run_dir).captures[0].notes[0]
+
+
+def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
+    """What fills it may be waiting for this very phase."""
+    gate = threading.Event()
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        waiting = [loop.run_in_executor(None, gate.wait) for _ in range(64)]
+        with opened(given()) as prof:
+            await ready()
+            prof.step(1)
+            try:
+                await asyncio.wait_for(rollout(prof), BOUND_S)
+            finally:
+                gate.set()
+        await asyncio.gather(*waiting)
+        return prof
+
+    prof = asyncio.run(main())
+
+    assert states(prof) == {"1/rollout": "whole"}
+
+
+def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
+    """The engine needs the loop on which the step begins."""
+
+    async def main():
+        with opened(given(steps=[9])) as prof:
+            await ready()
+            ask(prof, role="rollout", options={"guest": {"speed": 9}})
+            prof.step(1)
+            await rollout(prof)
+        return prof
+
+    began = time.monotonic()
+    prof = asyncio.run(main())
+
+    assert time.monotonic() - began < BOUND_S
+    assert states(prof) == {"1/rollout": "whole"}
+    assert engines.calls.count(("configure", "")) == 2
