@@ -10,6 +10,8 @@ from contextlib import suppress
 import pytest
 
 import rlprof
+from rlprof.session._link import Link
+from rlprof.session._recorder import Recorder
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
 
@@ -230,3 +232,38 @@ def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
     assert time.monotonic() - began < BOUND_S
     assert states(prof) == {"1/rollout": "whole"}
     assert engines.calls.count(("configure", "")) == 2
+
+
+def test_an_engine_that_raises_when_it_is_looked_at_spoils_no_phase(given):
+    """What a plugin says of itself may raise; the step goes on, and its window is not there."""
+
+    class Cross(engines.Guest):
+        @property
+        def runs_on(self):
+            if threading.current_thread() is threading.main_thread():
+                raise RuntimeError("not now")
+            return "process"
+
+    rlprof.register("engine", "guest", Cross)
+    done = []
+
+    async def main():
+        with opened(given()) as prof:
+            await ready()
+            for step in prof.steps([1, 2]):
+                await rollout(prof)
+                done.append(step)
+        return prof
+
+    prof = asyncio.run(main())
+
+    assert done == [1, 2]
+    assert "whole" not in states(prof).values()
+
+
+def test_an_engine_that_is_just_made_ready_can_be_looked_at(given):
+    """Its recorder is there before its plugin is: a phase may be entered in between."""
+    with rlprof.open(given(), role="trainer") as prof:
+        recorder = Recorder("guest", prof.means.target, prof.means, link=Link(object()))
+
+        assert (recorder.needs_its_thread, recorder.needs_this_loop) == (False, False)

@@ -13,6 +13,7 @@ import pytest
 
 import rlprof
 from rlprof.errors import ConfigError
+from rlprof_vllm._engine import reach
 from tests.fakes.vllm_engines import EngineDeadError
 from tests.vllm_adapter.generations import SAID, InprocClient, engine
 
@@ -47,20 +48,23 @@ class Lab:
         self.answers = []
         """What the engine said in each step, or the name of what it raised."""
 
-    def train(self, handle, *, inside=None, before=None, steps=(1, 2, 3), limits=None, **options):
+    def train(
+        self, handle, *, inside=None, before=None, steps=(1, 2, 3), limits=None, tool=(),
+        ranks=None, **options,
+    ):  # fmt: skip
         """Train, with a rollout in each step; return the run that was left.
 
         *before* and *inside* are called with the step, before its rollout and in the midst of it.
         """
         config = self._places | {
             "steps": list(steps),
-            "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}},
+            "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": list(tool)}},
             "engines": {"vllm": options},
             "limits": {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {}),
         }
         with rlprof.open(config, role="trainer") as prof:
             self.run_dir = prof.run_dir
-            prof.attach(handle, role="rollout")
+            prof.attach(handle, role="rollout", ranks=ranks)
             for step in prof.steps(steps):
                 if before is not None:
                     before(step)
@@ -663,3 +667,52 @@ def test_requests_are_watched_from_the_engines_own_loop(traces, tmp_path):
     asyncio.run(main())
 
     assert threads == [threading.current_thread()]
+
+
+def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, traces):
+    """Asked for another tool alone, a trace of torch's is not what was wanted."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, steps=(1,), tool=["torch_memory"])
+
+    assert states(run) == ["failed"]
+    assert "it is torch's, and cannot stand for torch_memory" in notes(run, 0)
+    assert handle.called("start_profile") == []
+
+
+def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces, monkeypatch):
+    """The frontend has it, they have not: a call that fails there would shift later answers."""
+    monkeypatch.setattr("rlprof_vllm.inside.installed", True)
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, steps=(1,), tool=["torch"])
+
+    assert states(run) == ["whole"]
+    assert run.captures[0].applied["way"] == "native"
+    assert [given["method"] for given in handle.called("collective_rpc")] == ["__dir__"]
+
+
+def test_ranks_and_workers_that_differ_in_number_are_told(lab, traces):
+    """Attached with four ranks, and it has one worker."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, steps=(1,), ranks=[0, 1, 2, 3])
+
+    told = "the engine has 1 workers, and was attached with 4 ranks"
+    assert run.captures[0].unsupported["attach: ranks"] == told
+
+
+def test_a_folder_that_the_engine_was_not_launched_with_is_told(lab, traces):
+    """Where vLLM's own profiler writes is decided when the engine is born."""
+    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+
+    run = lab.train(handle, steps=(1,), profiler_dir=str(traces / "elsewhere"))
+
+    told = f"the engine was launched with {traces}"
+    assert run.captures[0].unsupported["profiler_dir"] == told
+
+
+def test_an_address_without_a_scheme_is_refused():
+    """It is said how it is written."""
+    with pytest.raises(rlprof.CaptureError, match="no address; write http://localhost:8000"):
+        reach("localhost:8000", "")

@@ -131,12 +131,14 @@ class Recorder:
     def needs_its_thread(self) -> bool:
         """Whether the plugin must be stopped on the thread it was started on."""
         usual = "thread" if self._link is None else "process"
+        if not self._instances:  # another thread is just making it ready
+            return False
         return bool(getattr(self._now.plugin, "runs_on", usual) == "thread")
 
     @property
     def needs_this_loop(self) -> bool:
         """Whether the engine needs the event loop that runs on the calling thread."""
-        loop = getattr(self._now.plugin, "loop", None)
+        loop = getattr(self._now.plugin, "loop", None) if self._instances else None
         return self._link is not None and self._link.is_on_its_loop(loop)
 
     def capture(self, window: Window) -> Capture:

@@ -307,7 +307,7 @@ class Session:
 
     async def enter_phase_aside(self, scope: Scope) -> None:
         """Do the same in a coroutine: an engine's start may need the very loop that waits here."""
-        due = [track for track in self._tracks if track.may_open_aside]
+        due = self._due_aside()
         if not due or self._is_closed:
             self.enter_phase(scope)
             return
@@ -320,6 +320,14 @@ class Session:
                 unwaited(self._close_unentered, track, scope)
             raise
         self._enter_opened(scope, due)
+
+    @survives
+    def _due_aside(self) -> list[Track]:
+        return [track for track in self._tracks if track.may_open_aside]
+
+    @survives
+    def _owned_aside(self, scope: Scope) -> list[Track]:
+        return [track for track in self._tracks if track.may_close_aside(scope)]
 
     def _count(self, scope: Scope) -> None:
         scope.occurrence = self._occurrences.get(scope.name, 0)
@@ -347,8 +355,7 @@ class Session:
 
     async def leave_aside(self, scope: Scope) -> None:
         """Leave in a coroutine: an engine's stop may need the very loop that waits here."""
-        tracks = self._tracks if scope.is_phase else ()
-        mine = [track for track in tracks if track.may_close_aside(scope)]
+        mine = self._owned_aside(scope) if scope.is_phase else None
         if mine and not self._is_closed:
             for track in mine:
                 track.pop(scope)

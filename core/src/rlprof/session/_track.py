@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rlprof.session._window import OpenWindow
     from rlprof.types import Target, Window
 
+_LOOP_S = 0.5
+"""So long may a loop stand still for an engine that is nearly ready; it may need that very loop."""
 _OUT = Batch(is_out=True)
 """Of a demand that no other track has."""
 
@@ -282,7 +284,7 @@ class Track:
 
     def _is_ready(self, adopting: threading.Thread) -> bool:
         limits = self._means.limits
-        adopting.join(limits.start_timeout_s if is_on_a_loop() else limits.configure_timeout_s)
+        adopting.join(_LOOP_S if is_on_a_loop() else limits.configure_timeout_s)
         if adopting.is_alive():
             return False
         self._adopting = None

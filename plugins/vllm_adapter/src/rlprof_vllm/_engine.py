@@ -6,9 +6,12 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
+import attrs
+
 from rlprof import CaptureError
 from rlprof_vllm._facts import Facts, seen
 from rlprof_vllm._server import Server
+from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,6 +40,9 @@ class Engine(Protocol):
     async def look(self) -> None:
         """Find out what cannot be seen without asking; nothing asked can hurt."""
 
+    async def look_inside(self) -> None:
+        """Ask the workers whether rlprof's code is in them, in words that cannot fail there."""
+
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the engine."""
 
@@ -47,6 +53,8 @@ class Engine(Protocol):
 def reach(handle: Any, directory: str) -> Engine:
     """Find out what *handle* is; raise CaptureError if it is no engine that can be recorded."""
     if isinstance(handle, str):
+        if "://" not in handle:
+            raise CaptureError(f"vllm: {handle!r} is no address; write http://{handle}")
         return Server(handle, directory)
     if not any(hasattr(handle, name) for name in ("start_profile", "collective_rpc")):
         raise CaptureError(
@@ -81,6 +89,13 @@ class _Object:
 
     async def look(self) -> None:
         """All is seen."""
+
+    async def look_inside(self) -> None:
+        """See whether the workers have loaded what this process has: theirs may be told not to."""
+        if self.facts.can_tell_workers:
+            found = await self.call("collective_rpc", "__dir__")
+            has_it = bool(found) and all(METHOD in names for names in found)
+            self.facts = attrs.evolve(self.facts, can_tell_workers=has_it)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call it on the engine's own loop, if it has one, and never cut it short there."""

@@ -72,6 +72,11 @@ class Facts:
     methods: tuple[str, ...] = ()
 
     @property
+    def reaches_workers(self) -> bool:
+        """Whether calls can be carried to its workers."""
+        return "collective_rpc" in self.methods
+
+    @property
     def workers(self) -> int:
         """How many workers it has."""
         return self.tp * self.pp * self.dp

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rlprof import Window
     from rlprof_vllm._engine import Engine
-    from rlprof_vllm._options import Iterations
+    from rlprof_vllm._options import VllmOptions
 
 FILES = "native"
 """Where in the window's folder the files of vLLM's profiler are put."""
@@ -46,10 +46,12 @@ class Native:
     """One window, by vLLM's own profiler."""
 
     def __init__(
-        self, engine: Engine, handle: Any, iterations: Iterations | None, contents: Sequence[str]
+        self, engine: Engine, handle: Any, options: VllmOptions, contents: Sequence[str]
     ) -> None:
         self._engine = engine
-        self._iterations = iterations
+        self._iterations = options.chosen
+        wanted = options.profiler_dir
+        self._profiler_dir = None if wanted is None else str(Path(wanted).absolute())
         self._contents = contents
         self._prefix = ""
         self._before: frozenset[str] = frozenset()
@@ -65,6 +67,8 @@ class Native:
         if facts.has_prefix:
             given["profile_prefix"] = self._prefix = _prefix(window, run_id)
         self._count(given)
+        if facts.profiler is not None and self._profiler_dir not in (None, facts.directory):
+            self.unsupported["profiler_dir"] = f"the engine was launched with {facts.directory}"
         if facts.schedule:
             told = ", ".join(f"{name} {count}" for name, count in facts.schedule.items())
             self.unsupported["schedule"] = f"the launch has engine steps passed over: {told}"

@@ -61,14 +61,16 @@ class Server:
             version=str(version),
             parameters=("profile_prefix", "max_iterations") if takes_body else (),
             profiler=None if "/start_profile" in paths else "",
-            can_tell_workers="/collective_rpc" in paths and await self._has_our_code(),
+            can_tell_workers="/collective_rpc" in paths,
             methods=tuple(name for name in METHODS if f"/{name}" in paths),
         )
 
-    async def _has_our_code(self) -> bool:
+    async def look_inside(self) -> None:
         """Ask each worker for the names it knows: a call that cannot fail in any of them."""
-        found = await self.call("collective_rpc", "__dir__")
-        return bool(found) and all(METHOD in names for names in found)
+        if self.facts.can_tell_workers:
+            found = await self.call("collective_rpc", "__dir__")
+            has_it = bool(found) and all(METHOD in names for names in found)
+            self.facts = attrs.evolve(self.facts, can_tell_workers=has_it)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Ask the route of that name."""

@@ -83,8 +83,11 @@ class Vllm:
         """Choose the way, and let the workers warm up."""
         self._engine = reach(handle, profiler_dir(self.options, target))
         await self._engine.look()
+        is_early = _is_too_early(self._engine, caller)
+        if not is_early and self.options.way != "native":
+            await self._engine.look_inside()
         self._way = _way(self.options, self._engine, workers.tools)
-        if self._way == "worker" and not _is_too_early(self._engine, caller):
+        if self._way == "worker" and not is_early:
             answers = await self._tell(workers.prepare())
             _raise_if_none(answers, "ready")
 
@@ -110,13 +113,7 @@ class Vllm:
             )
         await _check_awake(engine)
         said = VllmRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
-        if engine.facts.has_layout and len(workers.ranks or range(engine.facts.workers)) != (
-            engine.facts.workers
-        ):
-            said.unsupported["ranks"] = (
-                f"the engine has {engine.facts.workers} workers, and was attached with "
-                f"{len(workers.ranks)} ranks"
-            )
+        said.unsupported |= _other_number(engine, workers)
         self._answers = {}
         if self._way == "worker":
             self._answers = {"began": await self._tell(workers.begin(window))}
@@ -125,7 +122,7 @@ class Vllm:
             if options.chosen is not None:
                 said.applied["iterations"] = attrs.asdict(options.chosen)
         else:
-            native = Native(engine, handle, options.chosen, _contents(workers))
+            native = Native(engine, handle, options, _contents(workers))
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             _check_hosting(engine)
             self._native = native
@@ -204,13 +201,20 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     inside = ""
     if not tools:
         inside = "the config names no tool for them"
+    elif not facts.can_tell_workers and facts.kind == "http" and not facts.reaches_workers:
+        inside = "nobody can reach those of this server: start it with VLLM_SERVER_DEV_MODE=1"
     elif not facts.can_tell_workers:
-        inside = "rlprof-vllm is not in its workers: install it there, and mind VLLM_PLUGINS"
+        inside = (
+            "rlprof-vllm is not in them: install it there, and let VLLM_PLUGINS admit rlprof (set "
+            "it in the shell: workers import a script again that sets it at its top)"
+        )
     native = ""
     if facts.profiler == "":
         native = "it was launched without; launch it with the arguments that rlprof.launch gives"
     elif "start_profile" not in facts.methods:
         native = f"{facts.kind} has no start_profile"
+    elif tools and "torch" not in tools:
+        native = f"it is torch's, and cannot stand for {', '.join(tools)}"
     if not inside and options.way != "native":
         return "worker"
     if not native and options.way != "worker":
@@ -250,6 +254,14 @@ def _check_hosting(engine: Engine) -> None:
             "vllm: another torch profiler is active in this process, where vLLM's own would run, "
             "too, and both crash; launch with ignore_frontend, or record the workers"
         )
+
+
+def _other_number(engine: Engine, workers: Workers) -> dict[str, str]:
+    """Say it where an engine holds other ranks than it was attached with."""
+    there, given = engine.facts.workers, len(workers.ranks)
+    if not engine.facts.has_layout or given in (0, there):
+        return {}
+    return {"attach: ranks": f"the engine has {there} workers, and was attached with {given} ranks"}
 
 
 def _contents(workers: Workers) -> Sequence[str]:
