@@ -816,6 +816,31 @@ def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     )
 
 
+@pytest.mark.usefixtures("hand")
+@pytest.mark.parametrize(
+    ("place", "name", "fault"),
+    [
+        ("tools", "engine", "'engine' is an engine; its options stand under engines"),
+        ("engines", "sampler", "'sampler' is a tool; its options stand under tools"),
+        ("tools", "stranger", None),
+        ("tools", "counter", None),
+        ("tools", "twofold", None),
+    ],
+    ids=["an engine", "a tool", "not installed", "not in use", "both"],
+)
+def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, fault):
+    """And the other way round; those of a plugin not in use just now may stay where they belong."""
+    plugins.register("tool", "twofold", Counter)
+    plugins.register("engine", "twofold", Engine)
+    roles = {"rollout": {"tool": "sampler", "engine": "engine"}}
+    given = {"roles": roles, "strict": 1, place: {name: {"way": "worker"}}}
+
+    found = faults_of(given, check=True)
+
+    told = [] if fault is None else [f"{place}.{name}: {fault}"]
+    assert ["strict: expected true or false, got 1", *told] == found
+
+
 def test_off_asks_for_no_plugin():
     """`enabled: false` is as if there were no config, also for one that was loaded before."""
     data = {**ACTOR, "tool": "missing", "enabled": False}

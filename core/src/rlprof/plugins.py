@@ -88,6 +88,11 @@ def offers() -> list[Offer]:
     return sorted(hand + installed, key=lambda offer: (list(GROUPS).index(offer.kind), offer.name))
 
 
+def kinds(name: str) -> list[Kind]:
+    """List the kinds that are installed or registered under *name*, without importing any."""
+    return list(dict.fromkeys(offer.kind for offer in offers() if offer.name == name))
+
+
 def commands() -> list[metadata.EntryPoint]:
     """List the commands that are installed, without importing any of them."""
     return _entries(COMMANDS)
