@@ -300,6 +300,14 @@ def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fa
     assert faults_of({"tool": "torch", "roles": {"actor": {}}} | changes) == [fault]
 
 
+@pytest.mark.parametrize(("given", "name"), [("vllm", "vllm"), ({"vllm": {}}, "NAME")])
+def test_an_engine_of_the_whole_run_is_told_that_a_role_has_one(given, name):
+    """Not taken for a misspelt `engines`: the line to write is in the message."""
+    message = f"engine: belongs to a role; write roles: {{rollout: {{engine: {name}}}}}"
+
+    assert [message] == faults_of({**ACTOR, "engine": given})
+
+
 # Values that do not go together
 
 

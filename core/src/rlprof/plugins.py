@@ -271,7 +271,9 @@ def _not_installed(kind: Kind, name: str) -> str:
     if (kind, name) in KNOWN:
         return f"{kind} {shown(name)} is not installed; pip install {KNOWN[kind, name]}{there}"
     if other:
-        return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}"
+        is_meant = (kind, other[0]) == ("tool", "engine")
+        advice = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
+        return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}{advice}"
     hint = _close(name, names)
     if hint:
         return f"{kind} {shown(name)} is not installed{hint}{there}"
