@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rlprof.config import Config
 
 
-def held_ranks(where: str, ranks: Iterable[int]) -> tuple[int, ...]:
+def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
     """Return the global *ranks* an engine holds; raise ConfigError, of *where*, for no ranks."""
     try:
-        held = () if isinstance(ranks, str) else tuple(ranks)
+        held: tuple[int, ...] = () if isinstance(ranks, str) else tuple(ranks)
     except TypeError:  # no iterable
         held = ()
     if not held or any(type(rank) is not int or rank < 0 for rank in held):
