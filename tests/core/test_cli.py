@@ -294,6 +294,32 @@ def test_check_says_what_processes_must_be_born_with(rlprof, file):
     """)  # noqa: E501
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"stats": False, "profiler": {"dir": "/x" * 30}},
+         "engine arguments profiler, stats (rlprof.launch gives them)"),
+        ({"profiler": "x" * 60}, "engine argument profiler (rlprof.launch gives it)"),
+        ({"b": 1, "a": [2]}, "engine argument a=[2], engine argument b=1"),
+    ],
+    ids=["one is long", "alone", "short"],
+)  # fmt: skip
+def test_check_names_arguments_that_are_too_long_to_show(rlprof, file, arguments, said):
+    """A line stays one that is read; what the values are says rlprof.launch."""
+
+    class Motor:
+        @hookimpl
+        def configure(self):
+            return Launch(engine_args=arguments)
+
+    plugins.register("engine", "motor", Motor)
+    file.write_text("{steps: [1], roles: {rollout: {engine: motor, tool: []}}}")
+
+    _, out, _ = rlprof("check", file)
+
+    assert f"  rollout: engine motor; processes must be born with {said}" == out.splitlines()[1]
+
+
 def test_check_of_one_role_needs_its_plugins_only(rlprof, file):
     """As a process of that role would check; a role that is not there is said to be so."""
     file.write_text("steps: [2]\nroles: {actor: {tool: torch}, rollout: {tool: missing}}")

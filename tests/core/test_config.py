@@ -300,6 +300,14 @@ def test_options_that_stand_where_a_tool_should_are_told_where_to_go(changes, fa
     assert faults_of({"tool": "torch", "roles": {"actor": {}}} | changes) == [fault]
 
 
+@pytest.mark.parametrize(("given", "name"), [("vllm", "vllm"), ({"vllm": {}}, "NAME")])
+def test_an_engine_of_the_whole_run_is_told_that_a_role_has_one(given, name):
+    """Not taken for a misspelt `engines`: the line to write is in the message."""
+    message = f"engine: belongs to a role; write roles: {{rollout: {{engine: {name}}}}}"
+
+    assert [message] == faults_of({**ACTOR, "engine": given})
+
+
 # Values that do not go together
 
 
@@ -814,6 +822,31 @@ def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     assert [f"tool: {message}", f"roles.c.tool: {message}"] == faults_of(
         {"tool": "smapler", "roles": roles}, check=True
     )
+
+
+@pytest.mark.usefixtures("hand")
+@pytest.mark.parametrize(
+    ("place", "name", "fault"),
+    [
+        ("tools", "engine", "'engine' is an engine; its options stand under engines"),
+        ("engines", "sampler", "'sampler' is a tool; its options stand under tools"),
+        ("tools", "stranger", None),
+        ("tools", "counter", None),
+        ("tools", "twofold", None),
+    ],
+    ids=["an engine", "a tool", "not installed", "not in use", "both"],
+)
+def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, fault):
+    """And the other way round; those of a plugin not in use just now may stay where they belong."""
+    plugins.register("tool", "twofold", Counter)
+    plugins.register("engine", "twofold", Engine)
+    roles = {"rollout": {"tool": "sampler", "engine": "engine"}}
+    given = {"roles": roles, "strict": 1, place: {name: {"way": "worker"}}}
+
+    found = faults_of(given, check=True)
+
+    told = [] if fault is None else [f"{place}.{name}: {fault}"]
+    assert ["strict: expected true or false, got 1", *told] == found
 
 
 def test_off_asks_for_no_plugin():

@@ -85,6 +85,30 @@ def test_a_rank_or_role_that_is_not_recorded_is_born_as_it_is(given):
     assert nothing == rlprof.launch(role="rollout")
 
 
+@pytest.mark.parametrize(
+    ("role", "hint"), [("rolout", "; did you mean 'rollout'?"), ("judge", "")]
+)  # fmt: skip
+def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(
+    given, caplog, role, hint
+):
+    """Neither is recorded, and both name the role that is near."""
+    message = f"role '{role}' is not in the config (there: actor, rollout): not recorded{hint}"
+
+    launch = rlprof.launch(given(), role=role)
+    with rlprof.open(given(), role="actor") as prof:
+        prof.attach({"name": "e"}, role=role)
+
+    assert rlprof.Launch() == launch
+    said = [record.getMessage() for record in caplog.records]
+    assert [message] * 2 == [line for line in said if "config (there" in line]
+
+
+def test_a_launch_with_a_config_that_is_off_warns_of_no_role(given, caplog):
+    """Nothing is recorded, so there is nothing to miss."""
+    assert rlprof.Launch() == rlprof.launch(given(enabled=False), role="judge")
+    assert not caplog.records
+
+
 def test_several_replicas_are_recorded_at_once(given):
     """`ranks` chooses those that hold one of them."""
     with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
@@ -112,14 +136,18 @@ def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
     )
 
 
-@pytest.mark.parametrize("ranks", [[], [-1], ["0"]])
+@pytest.mark.parametrize("ranks", [[], [-1], ["0"], [True], 5, "all", "01"])
 def test_an_engine_holds_ranks(given, ranks):
-    """One that is said to hold none, or what is no rank, is refused in words."""
-    with (
-        rlprof.open(given(), role="actor") as prof,
-        pytest.raises(ConfigError, match="attach: ranks: expected the global ranks it holds"),
-    ):
-        prof.attach({"name": "e"}, ranks=ranks)
+    """One that is said to hold none, or what is no rank, is refused in the same words by both."""
+    with rlprof.open(given(), role="actor") as prof:
+        with pytest.raises(ConfigError) as attached:
+            prof.attach({"name": "e"}, ranks=ranks)
+    with pytest.raises(ConfigError) as launched:
+        rlprof.launch(given(), role="rollout", ranks=ranks)
+
+    what = f"ranks: expected the global ranks it holds, e.g. [0, 1], got {ranks!r}"
+    assert (f"attach: {what}",) == attached.value.faults
+    assert (f"launch: {what}",) == launched.value.faults
 
 
 def test_a_role_without_an_engine_cannot_be_attached(given):

@@ -8,6 +8,7 @@ import rlprof
 from rlprof.cli import main
 from rlprof.session import calibration
 from rlprof.session.calibration import Calibration
+from tests.fakes import engines
 
 PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
 
@@ -104,6 +105,20 @@ def test_a_run_without_such_windows_says_so(plan, earlier):
     said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
 
     assert said == f"no estimate of critic: {earlier} has no such window\n"
+
+
+@pytest.mark.parametrize("is_like", [False, True])
+def test_an_engine_is_said_to_have_no_estimate(is_like, tmp_path, earlier, capsys):
+    """With an engine alone a line stands where a table would, and no blank ones."""
+    rlprof.register("engine", "motor", engines.Motor)
+    file = tmp_path / "p.yaml"
+    file.write_text("{steps: [1], roles: {rollout: {engine: motor}}}")
+
+    assert main(["plan", str(file), *(["--like", str(earlier)] if is_like else [])]) == 0
+
+    why = "not estimated (rlprof ls of an earlier run shows what one cost)"
+    out = capsys.readouterr().out
+    assert f"<role>_replica_<n>/\n\nengine motor: {why}\n" == out[out.index("<role>") :]
 
 
 @pytest.mark.parametrize("more", [(), ("--no-estimate",), ("--steps", "50-60")])

@@ -114,7 +114,9 @@ def three(monkeypatch):
         ("tool", "trch",
          ("tool 'trch' is not installed; did you mean 'torch' (pip install rlprof-torch)? "
          "(installed: better, good)")),
-        ("tool", "motor", "'motor' is an engine, not a tool (installed: better, good)"),
+        ("tool", "motor",
+         ("'motor' is an engine, not a tool (installed: better, good); "
+          "write roles: {rollout: {engine: motor}}")),
         ("engine", "good", "'good' is a tool, not an engine (installed: motor)"),
         ("tool", "timeline", "'timeline' is an exporter, not a tool (installed: better, good)"),
         ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),

@@ -228,6 +228,36 @@ def test_roles_that_ask_for_the_same_are_tried_once():
     ]
 
 
+ENGINES = """
+from rlprof import hookimpl
+class Alone:
+    @hookimpl
+    def start(self): ...
+class Hive(Alone):
+    drives = True
+"""
+
+
+@pytest.mark.parametrize(("engine", "tried"), [("hive", True), ("alone", False)])
+def test_tools_that_record_inside_an_engine_are_tried(
+    profile, monkeypatch, tmp_path, engine, tried
+):
+    """A run whose every capture would fail is not ready; those of the run are no other engine's."""
+    (tmp_path / "two").mkdir()
+    install_tool(
+        monkeypatch, tmp_path / "two", name="acme-engines", text=ENGINES,
+        offers="[rlprof.engines]\nhive = {module}:Hive\nalone = {module}:Alone\n",
+    )  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}:{tmp_path / 'two'}")
+    tools = {"mad": {"goes": "start:refuse"}}
+
+    told = doctor(profile(roles={"rollout": {"engine": engine}}, tools=tools))
+
+    why = "tool mad of rollout: failed: start: tool: start has no such device; use another"
+    assert ([why] if tried else []) == told["BAD"], told.text
+    assert int(tried) == told.code
+
+
 def test_the_command_tells_all_that_is_wrong_with_a_config(profile):
     """Every fault is BAD with its line, and what is right is tried all the same."""
     roles = {"actor": {"tool": ["mad", "mda"]}, "critic": {"options": {"mad": {"levle": 1}}}}

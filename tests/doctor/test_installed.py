@@ -119,6 +119,34 @@ def test_an_exporter_that_crashes_or_does_not_load_is_bad(tmp_path, monkeypatch)
     assert misses.startswith("BAD exporter worse: exporter 'worse' (acme 1.0) does not load: ")
 
 
+ENGINE = """
+from rlprof import hookimpl
+class Motor:
+    drives = True
+    @hookimpl
+    def start(self): ...
+    @staticmethod
+    def capabilities():
+        return {"speed": "any", "way": ("warn", "not admitted; add it"), "odd": ["warn"]}
+"""
+
+
+@pytest.mark.slow
+def test_what_an_engine_can_do_may_be_a_warning(tmp_path, monkeypatch):
+    """Its plugin says which of it is less than one would expect."""
+    install(monkeypatch, tmp_path, "acme", ENGINE, "[rlprof.engines]\nmotor = {module}:Motor\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    found = [f"{one.level} {one}" for one in look_at_plugins({"motor"}, 30)]
+
+    assert found == [
+        "ok engine motor: fits",
+        "ok engine motor, speed: any",
+        "warn engine motor, way: not admitted; add it",
+        "ok engine motor, odd: ['warn']",
+    ]
+
+
 @pytest.mark.slow
 def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, monkeypatch):
     """Without a config every installed tool is tried; a broken one is BAD, the others go on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import rlprof
 from rlprof import Target
 from rlprof_vllm._launch import engine_launch, server_args
 from rlprof_vllm._options import VllmOptions
@@ -32,6 +33,31 @@ def test_the_native_way_alone_needs_no_plugin(monkeypatch):
     monkeypatch.setenv("VLLM_PLUGINS", "lora")
 
     assert engine_launch(VllmOptions(way="native"), TARGET, {"torch": {}}).env == {}
+
+
+@pytest.mark.parametrize(
+    ("tools", "who"),
+    [("torch_memory", "torch_memory needs"),
+     (["torch", "torch_memory"], "torch_memory needs"),
+     (["torch_memory", "counter"], "torch_memory, counter need")],
+    ids=["alone", "beside torch", "two"],
+)  # fmt: skip
+def test_the_native_way_refuses_tools_it_could_never_record(tools, who, monkeypatch):
+    """Before the run: vLLM's own profiler stands for the tool torch alone."""
+
+    class Counter:
+        @rlprof.hookimpl
+        def start(self): ...
+
+    monkeypatch.setattr("rlprof.plugins._registered", {("tool", "counter"): Counter})
+    roles = {"rollout": {"engine": "vllm", "tool": tools}}
+    config = {"steps": [1], "roles": roles, "engines": {"vllm": {"way": "native"}}}
+
+    with pytest.raises(rlprof.ConfigError) as raised:
+        rlprof.launch(config, role="rollout")
+
+    what = f"way: native records with vLLM's own torch profiler; {who} way: worker"
+    assert (f"config: engines.vllm: {what}",) == raised.value.faults
 
 
 def test_the_server_gets_the_same_as_arguments():

@@ -158,8 +158,8 @@ class Engine:
         never waits on that loop's own thread.
     `capabilities`
         a static method `capabilities()`: what can be had of the engine that is installed here, as
-        `{what: how}`, for `rlprof doctor`; called in a process of its own. Raise `CaptureError` if
-        it is not.
+        `{what: how}`, or `{what: ("warn", how)}` where that is less than one would expect, for
+        `rlprof doctor`; called in a process of its own. Raise `CaptureError` if it is not.
     `drives`
         True: the tools of its role record inside the engine's own processes. Core checks their
         options and merges their Launches into the engine's; the plugin carries orders to those

@@ -88,6 +88,11 @@ def offers() -> list[Offer]:
     return sorted(hand + installed, key=lambda offer: (list(GROUPS).index(offer.kind), offer.name))
 
 
+def kinds(name: str) -> list[Kind]:
+    """List the kinds that are installed or registered under *name*, without importing any."""
+    return list(dict.fromkeys(offer.kind for offer in offers() if offer.name == name))
+
+
 def commands() -> list[metadata.EntryPoint]:
     """List the commands that are installed, without importing any of them."""
     return _entries(COMMANDS)
@@ -266,7 +271,9 @@ def _not_installed(kind: Kind, name: str) -> str:
     if (kind, name) in KNOWN:
         return f"{kind} {shown(name)} is not installed; pip install {KNOWN[kind, name]}{there}"
     if other:
-        return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}"
+        is_meant = (kind, other[0]) == ("tool", "engine")
+        advice = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
+        return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}{advice}"
     hint = _close(name, names)
     if hint:
         return f"{kind} {shown(name)} is not installed{hint}{there}"

@@ -28,6 +28,8 @@ _BOUND = (
     "shorter, or call fewer operators{}."
 )
 
+_NO_ENGINE = "engine {}: not estimated (rlprof ls of an earlier run shows what one cost)"
+
 
 def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
     """Lay out the costs of one window of each role and tool."""
@@ -37,10 +39,12 @@ def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
     cache: dict[str, Calibration | str] = {}
     for role in config.roles:
         try:
-            uses = [use for use in choose_tools(config, [role])[role] if use.kind == "tool"]
+            chosen = choose_tools(config, [role])[role]
         except ConfigError as exc:
             reasons += [f"no estimate: {fault}" for fault in exc.faults]
             continue
+        reasons += [_NO_ENGINE.format(use.name) for use in chosen if use.kind == "engine"]
+        uses = [use for use in chosen if use.kind == "tool"]
         earlier = None if run is None else like(run, config, role)
         windows = _windows(config, role, earlier, window_s)
         if run is not None and uses and not windows:

@@ -8,9 +8,13 @@ from rlprof.config import check_config, merge_launches
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from rlprof.config import ToolUse
     from rlprof.types import Launch
+
+_LONGEST = 40
+"""Characters of an engine argument's value that are shown."""
 
 
 def add(subparsers: Any) -> None:
@@ -65,9 +69,17 @@ def _needs(launch: Launch) -> list[str]:
     return [
         *([f"{prefix!r} before its command"] if prefix else []),
         *(f"{name}={value} in its environment" for name, value in sorted(launch.env.items())),
-        *(
-            f"engine argument {name}={value!r}"
-            for name, value in sorted(launch.engine_args.items())
-        ),
+        *_arguments(launch.engine_args),
         *(f"{name} in Ray's runtime_env" for name in sorted(launch.runtime_env)),
     ]
+
+
+def _arguments(arguments: Mapping[str, Any]) -> list[str]:
+    """Say which arguments an engine needs; by name only, where a value would fill the screen."""
+    found = sorted(arguments.items())
+    if any(len(repr(value)) > _LONGEST for _, value in found):
+        names = ", ".join(name for name, _ in found)
+        several = len(found) > 1
+        words = ("engine arguments", "them") if several else ("engine argument", "it")
+        return [f"{words[0]} {names} (rlprof.launch gives {words[1]})"]
+    return [f"engine argument {name}={value!r}" for name, value in found]

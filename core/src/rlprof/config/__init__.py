@@ -100,6 +100,11 @@ def _structured(source: Source, faults: Faults) -> Any:
     for path, message in source.faults:
         faults.add(path, message)
     value = structure(Config, source.data, path="", faults=faults)
+    if "engine" in faults.found:
+        given = source.data["engine"]
+        name = one_line(given) if isinstance(given, str) and given else "NAME"
+        message = f"belongs to a role; write roles: {{rollout: {{engine: {name}}}}}"
+        faults.found["engine"] = [message]
     if value is not BAD:
         _explain_options(source.data, value, faults)
         _check(value, faults)

@@ -65,7 +65,23 @@ def use_tools(
     """
     names = config.roles if roles is None else [role for role in roles if role in config.roles]
     before = Faults(dict(faults.found))
+    _check_places(config, faults)
     return {role: _of_role(config, Target(role, rank, rank + 1), faults, before) for role in names}
+
+
+def _check_places(config: Config, faults: Faults) -> None:
+    """Add options that stand under `tools` and are an engine's, or the other way round."""
+    used = {name for role in config.roles for name in config.tools_inside(role)}
+    engines = {role.engine for role in config.roles.values()}
+    for kind, other, names in (
+        ("tool", "engine", config.tools.keys() - used),
+        ("engine", "tool", config.engines.keys() - engines),
+    ):
+        for name in sorted(names):
+            if plugins.kinds(name) == [other]:
+                what = f"{shown(name)} is {'an' if other == 'engine' else 'a'} {other}"
+                message = f"{what}; its options stand under {other}s"
+                faults.add(join(f"{kind}s", name), message)
 
 
 def _of_role(config: Config, target: Target, faults: Faults, before: Faults) -> tuple[ToolUse, ...]:

@@ -20,7 +20,7 @@ from rlprof.errors import RunError
 from rlprof.rundir import read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from rlprof.config import Config
     from rlprof.rundir import CaptureResult
@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 _ANY_ROLE = "actor"
 
 
-def uses_of(config: Config, roles: list[str]) -> list[Use]:
-    """List the tools of *roles*, roles with the same options taken together."""
+def uses_of(config: Config, roles: list[str], driving: Collection[str] = ()) -> list[Use]:
+    """List the tools of *roles*, roles with the same options taken together.
+
+    With those that record inside one of the engines *driving*: each is tried by itself, too.
+    """
     found: list[Use] = []
     for role in roles:
-        for tool in config.tools_of(role):
+        is_inside = config.roles[role].engine in driving
+        for tool in config.tools_inside(role) if is_inside else config.tools_of(role):
             asked = {**config.tools.get(tool, {}), **config.roles[role].options.get(tool, {})}
             same = next((use for use in found if (use.tool, use.asked) == (tool, asked)), None)
             if same is None:

@@ -64,9 +64,10 @@ def examine(
         config, found = _config(file, roles)
         yield from found
         chosen = [role for role in config.roles if roles is None or role in roles]
-        uses = uses_of(config, chosen) if config.enabled else []
-        engines = {config.roles[role].engine for role in chosen}
-        names = {use.tool for use in uses} | {engine for engine in engines if engine}
+        engines = {name for role in chosen if (name := config.roles[role].engine)}
+        if config.enabled:
+            uses = uses_of(config, chosen, _driving(engines))
+        names = {use.tool for use in uses} | engines
     else:
         offered = [offer.name for offer in plugins.offers() if offer.kind == "tool"]
         uses = [Use(name) for name in dict.fromkeys(offered)]
@@ -83,6 +84,11 @@ def examine(
         what = "no tool was tried, for a dry window needs scratch_dir"
         yield Finding("BAD", "tools", what, "see above")
     yield from look_at_clocks(before, read_clock(), kernel_status())
+
+
+def _driving(engines: set[str]) -> set[str]:
+    """Choose the *engines* in which the tools of their roles record."""
+    return {name for name in engines if ask("drives", timeout_s=_QUICK_S, name=name).value}
 
 
 def _config(

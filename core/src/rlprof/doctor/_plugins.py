@@ -56,7 +56,9 @@ def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
         yield Finding("warn", where, answer.value["missing"])
     else:
         for what, how in answer.value["found"].items():
-            yield Finding("ok", f"{where}, {what}", str(how))
+            is_warning = isinstance(how, list) and len(how) == 2 and how[0] == "warn"  # as JSON
+            text = str(how[1] if is_warning else how)
+            yield Finding("warn" if is_warning else "ok", f"{where}, {what}", text)
 
 
 def fits(version: str, requirement: str) -> bool:

@@ -49,6 +49,14 @@ def load(kind: plugins.Kind, name: str) -> str:
     return ""
 
 
+def drives(name: str) -> bool:
+    """Whether the tools of an engine's role record inside the engine."""
+    try:
+        return bool(getattr(plugins.load("engine", name), "drives", False))
+    except PluginError:  # said where plugins are looked at
+        return False
+
+
 def capabilities(name: str) -> dict[str, Any]:
     """Ask the plugin of an engine what the one that is installed here can do."""
     ask = getattr(plugins.load("engine", name), "capabilities", None)
@@ -116,7 +124,7 @@ def import_torch() -> str:
     return str(torch.__version__)
 
 
-_ALL = (check, load, capabilities, window, run_dir, scratch, backends, import_torch)
+_ALL = (check, load, drives, capabilities, window, run_dir, scratch, backends, import_torch)
 _JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 

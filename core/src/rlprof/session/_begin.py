@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config import check_config, choose_tools, fault_at
-from rlprof.errors import ConfigError, RlprofError, RunError, shown
+from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
@@ -24,6 +24,7 @@ from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._budget import Budget
 from rlprof.session._farewell import worker_name
 from rlprof.session._follow import Leader
+from rlprof.session._held import held_ranks, say_unknown
 from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link
 from rlprof.session._means import Means
@@ -266,17 +267,13 @@ def engine_track(
     """Check what the config says of *role*, loudly; None: this replica is not recorded."""
     own = config.roles.get(role)
     if own is None:
-        there = ", ".join(config.roles)
-        message = "role %r is not in the config (there: %s): not recorded"
-        write_log(logging.WARNING, message, role, there)
+        say_unknown(config, role)
         return None
     if own.engine is None:
         raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
     uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
-    held = (replica,) if ranks is None else tuple(ranks)
+    held = held_ranks("attach", [replica] if ranks is None else ranks)
     given = () if ranks is None else held
-    if not held or any(type(rank) is not int or rank < 0 for rank in held):
-        raise ConfigError([f"attach: ranks: expected the global ranks it holds, got {shown(held)}"])
     if world_size is not None and max(held) >= world_size:
         what = f"rank {max(held)} does not exist in a world of {world_size}"
         raise ConfigError([f"attach: {what}; name the ranks it holds, and how many there are"])

@@ -88,17 +88,17 @@ def launch(
     `attach` has them. *config* as for `open`; ConfigError has every fault of it.
     """
     from rlprof.config import check_config, merge_launches
-    from rlprof.errors import ConfigError
+    from rlprof.session._held import held_ranks, say_unknown
     from rlprof.types import Launch
 
     config = _given(config)
     if config is None:
         return Launch()
-    held = (rank,) if ranks is None else tuple(ranks)
-    if not held:
-        raise ConfigError(["launch: ranks: expected the global ranks it holds, got none"])
+    held = (rank,) if ranks is None else held_ranks("launch", ranks)
     checked, uses = check_config(config, roles=[role], rank=held[0])
     own = checked.roles.get(role)
+    if checked.enabled and own is None:
+        say_unknown(checked, role)
     if not checked.enabled or own is None or not any(own.includes(one) for one in held):
         return Launch()
     return merge_launches({use.name: use.launch for use in uses[role]})

@@ -73,10 +73,12 @@ class Fleet:
         """
         if self._config is None:
             return Launch()
-        if role not in {*self._config.roles, *self._unknown}:
-            self._unknown.add(role)
-            there = ", ".join(self._config.roles)
-            log.warning("launch: role %r is not in the config (there: %s)", role, there)
+        if role not in self._config.roles:
+            if role not in self._unknown:  # said once, not for every rank
+                self._unknown.add(role)
+                there = ", ".join(self._config.roles)
+                log.warning("launch: role %r is not in the config (there: %s)", role, there)
+            return Launch()
         found = rlprof.launch(self._config, role=role, rank=rank, ranks=ranks)
         if not found.env:
             return found

@@ -72,7 +72,7 @@ def version(sources: Path) -> str:
     return found[1] if found else "of unknown version"
 
 
-def capabilities() -> dict[str, str]:
+def capabilities() -> dict[str, str | tuple[str, str]]:
     """Say what the installed vLLM can do for a recording, and by which way."""
     sources = sources_here()
     if sources is None:
@@ -85,11 +85,14 @@ def capabilities() -> dict[str, str]:
     per_window, as_launched = "of each window", "as the engine was launched"
     has_counts = "num_preemptions" in fields(sources, _STATS, "RequestStateStats")
     requests = ", preemptions" if has_counts else "; preemptions are not counted"
-    inside = f"not admitted: VLLM_PLUGINS is {allowed!r}, add {PLUGIN}"
+    inside: str | tuple[str, str] = "any tool, any rank, each window by itself"
+    if not is_admitted:
+        without = f"VLLM_PLUGINS is {allowed!r}, without {PLUGIN}"
+        inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
     iterations = as_launched if "max_iterations" in known else "all of a window"
     return {
         "vllm": version(sources),
-        "way worker": "any tool, any rank, each window by itself" if is_admitted else inside,
+        "way worker": inside,
         "way native": "launched with profiler_config" if known else "launched by environment",
         "native files": "a prefix of each window" if sessions else "told apart by what is new",
         "native iterations": per_window if sessions else iterations,

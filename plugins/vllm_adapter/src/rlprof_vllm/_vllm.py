@@ -75,6 +75,11 @@ class Vllm:
             if options.way == "worker" and not workers.tools:
                 raise CaptureError("way: worker records with the run's tools, and there is none; "
                                    "name one: tool: torch")  # fmt: skip
+            others = [name for name in workers.tools if name != "torch"]
+            if options.way == "native" and others:
+                who = f"{', '.join(others)} need{'s' if len(others) == 1 else ''}"
+                raise CaptureError("way: native records with vLLM's own torch profiler; "
+                                   f"{who} way: worker")  # fmt: skip
             return engine_launch(options, target, workers.tools)
         self.options = options
         return self._arrive(target, handle, workers, threading.get_ident())
