@@ -74,3 +74,5 @@ else
     echo "engines, and every trajectory of the agent with its turns, requests and tool calls."
     warn "demo: $without"
 fi
+echo
+echo "The command rlprof is $bin/rlprof."

@@ -126,6 +126,7 @@ class Hive:
     """An engine of several processes, which here are numbers: its handle is a list of them."""
 
     drives = True
+    _open = None
 
     @hookimpl
     def configure(self, place, target, handle, workers):
@@ -135,14 +136,22 @@ class Hive:
 
     @hookimpl
     def start(self, window, handle, workers):
+        if self._open is not None:
+            raise CaptureError("a window is open already")
+        self._open = window
         self._tell(handle, workers.begin(window))
 
     @hookimpl
-    def stop(self, window, handle, workers):
-        self._tell(handle, workers.end(window))
+    def stop(self, window, folder, handle, workers):
+        was_open, self._open = self._open, None
+        if was_open is not None:
+            self._tell(handle, workers.end(window))
+            (folder / "hive.txt").write_text("hive")
 
     @hookimpl
-    def export(self, capture, out):
+    def export(self, capture, folder, out):
+        if not (folder / "hive.txt").exists() or (folder / "hive.txt").read_text() != "hive":
+            raise CaptureError("the window was never closed")
         name = f"{capture.stem}.txt"
         (out / name).write_text("hive")
         return [Artifact(name, kind="files", format="text")]

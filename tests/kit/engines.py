@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[2] / "examples/third_party_engine/src
 
 from mini_engine import Engine, EngineError
 from rlprof_mini import Mini
+from tests.fakes.engines import Hive
 
 
 @contextmanager
@@ -85,6 +86,22 @@ class WaitsForTheDead(Mini):
         while handle.process.poll() is not None:
             time.sleep(0.01)
         Mini.stop(self, handle)
+
+
+@contextmanager
+def cells(self):
+    yield [0, 1]
+
+
+class GoodHive(Hive):
+    """Have the kit's tool record in each of its processes."""
+
+
+class TellsNobody(Hive):
+    """Declare `drives`, and keep the orders."""
+
+    def _tell(self, handle, text):
+        """Pass nothing on."""
 
 
 class AsyncEngine:

@@ -84,6 +84,17 @@ for _plugin in _own_classes(engines):
         )
 
 
+for _plugin in (engines.GoodHive, engines.TellsNobody):
+    globals()[f"Test{_plugin.__name__}"] = _tests(
+        EngineTests,
+        _plugin,
+        engine=engines.cells,
+        work=lambda self, handle: len(handle),
+        cannot_be_killed="its processes are numbers",
+        produces="files",
+    )
+
+
 TestAwaitsOnItsLoop = _tests(
     EngineTests,
     engines.AwaitsOnItsLoop,

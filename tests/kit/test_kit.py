@@ -93,6 +93,8 @@ EXPECTED = {
     "TestAwaitsTheEngine": set(),
     "TestAwaitsOnItsLoop": set(),
     "TestCannotBeKilled": set(),
+    "TestGoodHive": set(),
+    "TestTellsNobody": {"test_each_process_of_a_driven_engine_records_itself"},
     "TestPassesOnItsErrors": {
         "test_a_second_start_is_refused_or_harmless",
         "test_an_engine_that_dies_in_a_window_is_told",

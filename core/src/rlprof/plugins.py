@@ -41,6 +41,7 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
     ("tool", "torch_memory"): "rlprof-torch",
     ("exporter", "timeline"): "rlprof-timeline",
+    ("engine", "vllm"): "rlprof-vllm",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 

@@ -223,6 +223,13 @@ class Workers:
     def _order(self, verb: str, **said: Any) -> str:
         import json
 
+        from rlprof.errors import CaptureError
+
+        if not self.given:
+            raise CaptureError(
+                f"workers.{verb}: there is no run to give orders for; at launch there are tools "
+                'alone, so ask where place == "process"'
+            )
         role = {"ranks": "all", "tool": list(self.tools), "options": self.tools}
         config = {**self.given["config"], "roles": {self.given["role"]: role}}
         own = {"config": config, "ranks": self.ranks, "chosen": self.chosen}

@@ -11,7 +11,8 @@ a plugin can and cannot do is declared beside `plugin`, never guessed. A standar
 only with a reason: `@overrides("why")`. Needs pytest: `pip install rlprof[testing]`.
 
 `_plugin` all kinds · `_options`, `_exports`, `_windows` tools and engines · `_trace` what a trace
-must be · `_drive` calls hooks as core does · `_runs` runs for exporters.
+must be · `_drive` calls hooks as core does · `_inside` what an engine that drives is given ·
+`_runs` runs for exporters.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from rlprof import plugins
 from rlprof.errors import CaptureError
 from rlprof.session._link import Link
 from rlprof.testing._drive import FIRST, PATIENT, Driven, structured
+from rlprof.testing._inside import TOOL, leading, linked, offer_tool
 from rlprof.testing._windows import WindowTests
 from rlprof.types import Launch, Target, Workers
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from rlprof.rundir import Run
 
 
 class EngineTests(WindowTests):
@@ -71,30 +74,50 @@ class EngineTests(WindowTests):
         options = structured(self.plugin, dict(self.options))
         hooks = plugins.hooks("engine", self.plugin())
         target = Target("rollout", replica=0)
-        given = {"handle": None, "workers": Workers()}
+        given = {"handle": None, "workers": Workers(self._inside())}
         found = hooks.configure(place="launch", target=target, options=options, **given)
         return found or Launch()
 
     def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """Return a config that records every step of one replica."""
+        """Return a config that records every step of one replica; inside it, if that is driven."""
+        role: dict[str, Any] = {"engine": name}
+        if self._inside():
+            role["tool"] = list(self._inside())
         return {
             "steps": {"every": 1},
-            "roles": {"rollout": {"engine": name}},
+            "roles": {"rollout": role},
             "engines": {name: dict(options)},
             "limits": PATIENT,
         } | more
+
+    def _inside(self) -> dict[str, dict[str, Any]]:
+        """Return the tools that record inside the engine: the kit's own, where it can be driven."""
+        return {TOOL: {}} if getattr(self.plugin, "drives", False) else {}
+
+    @pytest.fixture(autouse=True)
+    def _with_a_tool_inside(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Install the tool where the engine's own processes find it."""
+        if self._inside():
+            offer_tool(tmp_path / "kit-site", monkeypatch)
 
     @pytest.fixture(name="driven")
     def _driven(self, called: str, tmp_path: Path) -> Iterator[Driven]:
         """Start an engine, and one instance of the plugin that reaches it."""
         self.skip_where_it_cannot_run()
-        with ExitStack() as stack:
+        with ExitStack() as whole, ExitStack() as stack:
+            config = self._placed(called, tmp_path)
+            prof = whole.enter_context(leading(config)) if self._inside() else None
             handle = stack.enter_context(self.engine())
-            link = Link(handle, self.loop(handle), Workers())
+            loop = self.loop(handle)
+            link = Link(handle, loop) if prof is None else linked(prof, config, handle, loop)
             yield Driven(
                 "engine", self.plugin, called, dict(self.options), tmp_path / "scratch",
                 link=link, end=stack.close,
             ).configure()  # fmt: skip
+
+    def _placed(self, called: str, home: Path) -> dict[str, Any]:
+        places = {"run_dir": str(home / "runs"), "scratch_dir": str(home / "sessions")}
+        return self.config_of(called, self.options) | places
 
     def work_on(self, driven: Driven) -> Any:
         """Let the engine work."""
@@ -164,27 +187,53 @@ class EngineTests(WindowTests):
     def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
         """`prof.attach` with the engine by name: every window is whole, and nothing is noted."""
         self.skip_where_it_cannot_run()
-        places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
-        config = self.config_of(called, self.options) | places
-        results = []
-
+        results: list[Any] = []
         with self.engine() as handle:
             alone = self.work(handle)
+
+        run = self._session(called, tmp_path, results)
+
+        own = [one for one in run.captures if one.target.worker is None]
+        told = [(one.window.id, one.target.replica, one.state) for one in own]
+        assert told == [("1/rollout", 0, "whole"), ("2/rollout", 0, "whole")], (
+            f"a window came to something else: {[one.notes for one in own]}"
+        )
+        assert results[0] == alone, "a recorded engine generates something else; seed work()"
+        assert run.problems == ()
+        assert run.skipped == ()
+
+    def test_each_process_of_a_driven_engine_records_itself(
+        self, called: str, tmp_path: Path
+    ) -> None:
+        """With `drives`, each window leaves a whole capture of every one of its processes."""
+        if not self._inside():
+            pytest.skip("does not declare drives: no tool records inside it")
+        self.skip_where_it_cannot_run()
+
+        run = self._session(called, tmp_path, [])
+
+        inside = [one for one in run.captures if one.target.worker is not None]
+        there = {one.target.worker for one in inside}
+        told = sorted((one.window.id, str(one.target), one.state) for one in inside)
+        assert there, (
+            "no process of the engine left a capture; carry the text of workers.prepare(), "
+            "begin(window) and end(window) to each, and obey it there: rlprof.Order.read"
+        )
+        assert told == sorted(
+            (window, f"rollout replica 0 worker {number}", "whole")
+            for window in ("1/rollout", "2/rollout")
+            for number in there
+        ), f"a window inside came to something else: {[one.notes for one in inside]}"
+
+    def _session(self, called: str, home: Path, results: list[Any]) -> Run:
+        """Record two steps of work as a trainer does, and return the run."""
         with (
             self.engine() as handle,
-            rlprof.open(config, role="trainer", rank=0, world_size=1) as prof,
+            rlprof.open(self._placed(called, home), role="trainer", rank=0, world_size=1) as prof,
         ):
             prof.attach(handle, role="rollout", replica=0, loop=self.loop(handle))
             for _ in prof.steps((1, 2)):
                 with prof.phase("rollout"):
                     results.append(self.work(handle))
-
         assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
-        run = rlprof.read(prof.run_dir)
-        told = [(one.window.id, one.target.replica, one.state) for one in run.captures]
-        assert told == [("1/rollout", 0, "whole"), ("2/rollout", 0, "whole")], (
-            f"a window came to something else: {[one.notes for one in run.captures]}"
-        )
-        assert results[0] == alone, "a recorded engine generates something else; seed work()"
-        assert run.problems == ()
-        assert run.skipped == ()
+        return rlprof.read(prof.run_dir)

@@ -34,8 +34,9 @@ from rlprof.config._tools import NoOptions
 from rlprof.session.export_process import load_class
 from rlprof.types import Launch, Target, Workers
 kind, where, heavy, asked = json.loads(sys.argv[1])
-more = {"handle": None, "workers": Workers()} if kind == "engine" else {}
 plugin = load_class(where)
+workers = Workers({"rlprof_kit": {}} if getattr(plugin, "drives", False) else {})
+more = {"handle": None, "workers": workers} if kind == "engine" else {}
 replica = 0 if kind == "engine" else None
 target = Target("rollout" if kind == "engine" else "actor", replica=replica)
 imported = set(sys.modules)

@@ -82,7 +82,7 @@ class WindowTests(ExportTests):
             assert member is None or callable(member), f"Recording.{name} cannot be called"
 
     def test_what_cannot_be_had_was_asked(self, driven: Driven) -> None:
-        """A key of `unsupported` is one of the options, or a value that one of them has.
+        """A key of `unsupported` is an option, a value that one has, or a tool inside an engine.
 
         So whoever reads the run finds it in the config. `applied` may say more than was asked, and
         in the tool's own words: what came into force, of devices for one.
@@ -92,7 +92,8 @@ class WindowTests(ExportTests):
         driven.stop(recorded)
 
         asked = attrs.asdict(structured(self.plugin, dict(self.options)))
-        words = {*asked, *_words(asked)}
+        inside = () if driven.link is None else driven.link.workers.tools
+        words = {*asked, *_words(asked), *inside}
         odd = [key for key in getattr(recording, "unsupported", None) or {} if key not in words]
         assert odd == [], (
             f"unsupported names {', '.join(map(repr, odd))}, which is neither an option nor a "
