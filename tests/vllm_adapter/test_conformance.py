@@ -19,6 +19,7 @@ class VllmTests(EngineTests):
 
     plugin = Vllm
     options = {"way": "native"}
+    tool_inside = "torch"
     release = ""
     kind_of_handle = "AsyncLLM"
 

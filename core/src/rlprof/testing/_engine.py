@@ -42,13 +42,16 @@ class EngineTests(WindowTests):
         def kill(self, handle):
             handle.process.kill()
 
-    Declare beside them what is so: `produces`, `works_here`, `cannot_be_killed`, `heavy`, `name`.
+    Declare beside them what is so: `produces`, `works_here`, `cannot_be_killed`, `tool_inside`,
+    `heavy`, `name`.
     """
 
     kind = "engine"
 
     cannot_be_killed: ClassVar[str] = ""
     """Why the engine cannot die alone: because it lives in the trainer's process, for one."""
+    tool_inside: ClassVar[str] = TOOL
+    """What records inside an engine that `drives`: the kit's own tool, or one yours asks for."""
 
     def engine(self) -> AbstractContextManager[Any]:
         """Start an engine, yield its handle as `prof.attach` gets it, and end it."""
@@ -74,15 +77,15 @@ class EngineTests(WindowTests):
         options = structured(self.plugin, dict(self.options))
         hooks = plugins.hooks("engine", self.plugin())
         target = Target("rollout", replica=0)
-        given = {"handle": None, "workers": Workers(self._inside())}
+        given = {"handle": None, "workers": Workers(self.inside())}
         found = hooks.configure(place="launch", target=target, options=options, **given)
         return found or Launch()
 
     def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """Return a config that records every step of one replica; inside it, if that is driven."""
         role: dict[str, Any] = {"engine": name}
-        if self._inside():
-            role["tool"] = list(self._inside())
+        if self.inside():
+            role["tool"] = list(self.inside())
         return {
             "steps": {"every": 1},
             "roles": {"rollout": role},
@@ -90,14 +93,14 @@ class EngineTests(WindowTests):
             "limits": PATIENT,
         } | more
 
-    def _inside(self) -> dict[str, dict[str, Any]]:
-        """Return the tools that record inside the engine: the kit's own, where it can be driven."""
-        return {TOOL: {}} if getattr(self.plugin, "drives", False) else {}
+    def inside(self) -> dict[str, dict[str, Any]]:
+        """Return the tools that record inside the engine, where it can be driven."""
+        return {self.tool_inside: {}} if getattr(self.plugin, "drives", False) else {}
 
     @pytest.fixture(autouse=True)
     def _with_a_tool_inside(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Install the tool where the engine's own processes find it."""
-        if self._inside():
+        if self.inside():
             offer_tool(tmp_path / "kit-site", monkeypatch)
 
     @pytest.fixture(name="driven")
@@ -106,7 +109,7 @@ class EngineTests(WindowTests):
         self.skip_where_it_cannot_run()
         with ExitStack() as whole, ExitStack() as stack:
             config = self._placed(called, tmp_path)
-            prof = whole.enter_context(leading(config)) if self._inside() else None
+            prof = whole.enter_context(leading(config)) if self.inside() else None
             handle = stack.enter_context(self.engine())
             loop = self.loop(handle)
             link = Link(handle, loop) if prof is None else linked(prof, config, handle, loop)
@@ -206,7 +209,7 @@ class EngineTests(WindowTests):
         self, called: str, tmp_path: Path
     ) -> None:
         """With `drives`, each window leaves a whole capture of every one of its processes."""
-        if not self._inside():
+        if not self.inside():
             pytest.skip("does not declare drives: no tool records inside it")
         self.skip_where_it_cannot_run()
 

@@ -33,9 +33,9 @@ from rlprof.config._structure import Faults, structure
 from rlprof.config._tools import NoOptions
 from rlprof.session.export_process import load_class
 from rlprof.types import Launch, Target, Workers
-kind, where, heavy, asked = json.loads(sys.argv[1])
+kind, where, heavy, asked, inside = json.loads(sys.argv[1])
 plugin = load_class(where)
-workers = Workers({"rlprof_kit": {}} if getattr(plugin, "drives", False) else {})
+workers = Workers(inside)
 more = {"handle": None, "workers": workers} if kind == "engine" else {}
 replica = 0 if kind == "engine" else None
 target = Target("rollout" if kind == "engine" else "actor", replica=replica)
@@ -81,6 +81,10 @@ class OptionTests(PluginTests):
 
     def _section(self, called: str) -> str:
         return f"{self.kind}s.{called}"
+
+    def inside(self) -> dict[str, dict[str, Any]]:
+        """Return the tools that record inside it, with their options: only an engine has any."""
+        return {}
 
     def test_the_documented_options_are_accepted(self, called: str) -> None:
         """A config with the example of the documentation is right."""
@@ -132,7 +136,8 @@ class OptionTests(PluginTests):
         Launch.
         """
         where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
-        argument = json.dumps([self.kind, where, self.heavy, dict(self.options)])
+        inside = self.inside()
+        argument = json.dumps([self.kind, where, self.heavy, dict(self.options), inside])
         place, temp = tmp_path / "cwd", tmp_path / "tmp"
         place.mkdir()
         temp.mkdir()
