@@ -267,3 +267,26 @@ def test_an_engine_that_is_just_made_ready_can_be_looked_at(given):
         recorder = Recorder("guest", prof.means.target, prof.means, link=Link(object()))
 
         assert (recorder.needs_its_thread, recorder.needs_this_loop) == (False, False)
+
+
+def test_a_host_without_a_thread_left_loses_a_window_and_no_phase(given, monkeypatch):
+    """Nothing can be begun beside the loop: the phase is entered and left all the same."""
+    start = threading.Thread.start
+
+    def no_thread(self):
+        if self.name == "rlprof-aside":
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    async def main():
+        with opened(given(steps=[1])) as prof:
+            await ready()
+            monkeypatch.setattr(threading.Thread, "start", no_thread)
+            prof.step(1)
+            await rollout(prof)
+        return prof
+
+    prof = asyncio.run(main())
+
+    assert states(prof) == {}
+    assert [s.name for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"] == ["rollout"]

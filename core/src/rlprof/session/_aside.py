@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def aside(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
-    """Begin to call *function*; return what is done when it has returned."""
+    """Begin to call *function*; return what is done when it has returned.
+
+    Where the host has no thread left it is not called, and the training's own phase goes on.
+    """
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 
@@ -38,10 +41,16 @@ def aside(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(end, raised)
 
-    unwaited(contextvars.copy_context().run, work)
+    if not unwaited(contextvars.copy_context().run, work):
+        done.set_result(None)
     return done
 
 
-def unwaited(function: Callable[..., Any], *args: Any) -> None:
-    """Call *function* without anybody who waits for it."""
-    threading.Thread(target=function, args=args, name="rlprof-aside", daemon=True).start()
+def unwaited(function: Callable[..., Any], *args: Any) -> bool:
+    """Call *function* without anybody who waits for it; False: the host has no thread left."""
+    thread = threading.Thread(target=function, args=args, name="rlprof-aside", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
