@@ -6,12 +6,9 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
-import attrs
-
 from rlprof import CaptureError
-from rlprof_vllm._facts import Facts, seen
+from rlprof_vllm._facts import Facts, looked_inside, seen
 from rlprof_vllm._server import Server
-from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -92,10 +89,7 @@ class _Object:
 
     async def look_inside(self) -> None:
         """See whether the workers have loaded what this process has: theirs may be told not to."""
-        if self.facts.can_tell_workers:
-            found = await self.call("collective_rpc", "__dir__")
-            has_it = bool(found) and all(METHOD in names for names in found)
-            self.facts = attrs.evolve(self.facts, can_tell_workers=has_it)
+        self.facts = await looked_inside(self.facts, self.call)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call it on the engine's own loop, if it has one, and never cut it short there."""

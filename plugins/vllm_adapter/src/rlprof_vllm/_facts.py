@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_vllm.inside import METHOD
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
 METHODS = ("is_sleeping", "is_paused", "collective_rpc", "start_profile", "stop_profile")
 """What an engine may have."""
@@ -95,6 +97,15 @@ class Facts:
     def has_iterations(self) -> bool:
         """Whether each session counts engine steps of its own: since 0.32, and not on NPUs."""
         return "max_iterations" in self.parameters and not self.is_npu
+
+
+async def looked_inside(facts: Facts, call: Callable[..., Awaitable[Any]]) -> Facts:
+    """Ask each worker for the names it knows, which cannot fail in any of them; is ours there?"""
+    if not facts.can_tell_workers:
+        return facts
+    found = await call("collective_rpc", "__dir__")
+    has_it = bool(found) and all(METHOD in names for names in found)
+    return attrs.evolve(facts, can_tell_workers=has_it)
 
 
 def seen(handle: Any) -> Facts:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_vllm._facts import METHODS, Facts
-from rlprof_vllm.inside import METHOD
+from rlprof_vllm._facts import METHODS, Facts, looked_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,11 +65,8 @@ class Server:
         )
 
     async def look_inside(self) -> None:
-        """Ask each worker for the names it knows: a call that cannot fail in any of them."""
-        if self.facts.can_tell_workers:
-            found = await self.call("collective_rpc", "__dir__")
-            has_it = bool(found) and all(METHOD in names for names in found)
-            self.facts = attrs.evolve(self.facts, can_tell_workers=has_it)
+        """Ask the workers of a server that lets itself be asked."""
+        self.facts = await looked_inside(self.facts, self.call)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Ask the route of that name."""
