@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rlprof
@@ -649,6 +649,7 @@ def mutants(draw):
 
 
 @given(st.lists(st.sampled_from(LINES) | mutants() | st.binary(max_size=20), max_size=12))
+@example([as_line(beginning()[0] | {"here": beginning()[0]["here"] | {"boot_id": []}})])
 @PROPERTY
 def test_whatever_stands_in_a_manifest_is_read(wreck, lines):
     """Bytes from anywhere and lines that say anything raise nothing and hide no good beginning."""

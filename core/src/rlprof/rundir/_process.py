@@ -31,16 +31,19 @@ def _pid_namespace() -> str:
         return ""
 
 
+_TEXT = attrs.validators.instance_of(str)  # a damaged manifest may say anything
+
+
 @attrs.frozen
 class Here:
     """A process as its manifest names it."""
 
-    host: str
-    boot_id: str
+    host: str = attrs.field(validator=_TEXT)
+    boot_id: str = attrs.field(validator=_TEXT)
     """Equal for all containers of one machine: they share its clocks, not its pids."""
-    pid_namespace: str
+    pid_namespace: str = attrs.field(validator=_TEXT)
     pid: int
-    started: str
+    started: str = attrs.field(validator=_TEXT)
     """Tells a process from a later one with the same pid."""
 
     @classmethod
