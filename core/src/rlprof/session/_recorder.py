@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, get_args
@@ -138,8 +139,12 @@ class Recorder:
     @property
     def needs_this_loop(self) -> bool:
         """Whether the engine needs the event loop that runs on the calling thread."""
-        loop = getattr(self._now.plugin, "loop", None) if self._instances else None
-        return self._link is not None and self._link.is_on_its_loop(loop)
+        if self._link is None:
+            return False
+        loop = None
+        with suppress(Exception):  # what a plugin says of itself may raise, and windows must close
+            loop = getattr(self._now.plugin, "loop", None)
+        return self._link.is_on_its_loop(loop)
 
     def capture(self, window: Window) -> Capture:
         """Describe the capture of *window* to whoever exports it."""

@@ -313,7 +313,8 @@ class Track:
         A tool that must be stopped on its own thread goes on until that comes by, unless *now*.
         """
         # On the loop it needs, an edge that goes on would never end: whose it is closes, too.
-        if not self._edge.acquire(blocking=not self._instruments.need_this_loop):
+        needs_this_loop = self.link is not None and self._instruments.need_this_loop
+        if not self._edge.acquire(blocking=not needs_this_loop):
             return
         try:
             opened = self._open
