@@ -43,6 +43,8 @@ def reap(step):
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
+            if ended:  # rlprof was quicker, and took it away
+                break
             time.sleep(0.02)  # it is started soon
         else:
             break
