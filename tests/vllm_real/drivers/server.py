@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import rlprof
-from rlprof_vllm import server_args
+from rlprof_vllm import Vllm, server_args
 from tests.vllm_real.drive import ARGUMENTS, config, told
 
 FLAGS = (
@@ -87,6 +87,7 @@ def dies(url, server):
 
 
 def main():
+    told(version=Vllm.capabilities()["vllm"])
     launch = rlprof.launch(config(), role="rollout")
     url = f"http://127.0.0.1:{free_port()}"
     argv = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *FLAGS]
