@@ -157,6 +157,14 @@ def load(kind: Kind, name: str) -> type[Any]:
     return plugin  # type: ignore[no-any-return]
 
 
+def drives(name: str) -> bool:
+    """Whether the tools of its role record inside the engine *name*; no, where it is not there."""
+    try:
+        return bool(getattr(load("engine", name), "drives", False))
+    except PluginError:
+        return False
+
+
 def core_version() -> str:
     """Return the version of rlprof; where it is not installed, nothing."""
     try:

@@ -14,9 +14,9 @@ from rlprof.cli._arguments import duration
 from rlprof.cli._live import the_live_run
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
-from rlprof.errors import ConfigError, PluginError, RunError, shown
+from rlprof.errors import ConfigError, RunError, shown
 from rlprof.fleets import DRIVER
-from rlprof.plugins import load
+from rlprof.plugins import drives
 from rlprof.rundir import read
 from rlprof.schedule import LAST_STEP
 
@@ -172,11 +172,7 @@ def _inside(config: Config, role: str, tools: list[str] | None) -> tuple[str, ..
     own = config.roles.get(role)
     if own is None or own.engine is None or tools:
         return ()
-    try:
-        drives = getattr(load("engine", own.engine), "drives", False)
-    except PluginError:  # it need not be installed where one asks
-        drives = False
-    return config.tools_inside(role) if drives else ()
+    return config.tools_inside(role) if drives(own.engine) else ()
 
 
 def _options(

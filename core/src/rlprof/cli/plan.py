@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._arguments import duration
 from rlprof.cli._estimate import estimates
 from rlprof.cli._table import table
 from rlprof.config import load_config
-from rlprof.errors import PluginError
-from rlprof.plugins import load
+from rlprof.plugins import drives
 from rlprof.rundir import read
 from rlprof.schedule import parse_steps
 
@@ -121,12 +119,9 @@ def _tools(config: Config, role: str) -> str:
     names, engine = list(config.tools_of(role)), config.roles[role].engine
     if engine is None:
         return ", ".join(names)
-    drives = False
-    with suppress(PluginError):
-        drives = bool(getattr(load("engine", engine), "drives", False))
-    inside = ", ".join(config.tools_inside(role)) if drives else ""
-    if drives:
-        names = []
+    inside = ""
+    if drives(engine):
+        names, inside = [], ", ".join(config.tools_inside(role))
     return ", ".join([*names, f"engine {engine}" + (f" (inside it: {inside})" if inside else "")])
 
 

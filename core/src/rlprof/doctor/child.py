@@ -51,10 +51,7 @@ def load(kind: plugins.Kind, name: str) -> str:
 
 def drives(name: str) -> bool:
     """Whether the tools of an engine's role record inside the engine."""
-    try:
-        return bool(getattr(plugins.load("engine", name), "drives", False))
-    except PluginError:  # said where plugins are looked at
-        return False
+    return plugins.drives(name)
 
 
 def capabilities(name: str) -> dict[str, Any]:

@@ -53,10 +53,9 @@ class Calibration:
 def file_of(use: ToolUse) -> Path:
     """Name the file that keeps what is known of *use*."""
     module = use.plugin.__module__
-    what = [module, use.plugin.__qualname__, json.dumps(use.asked, sort_keys=True, default=str)]
-    key = hashlib.sha256("\n".join([*what, _version(module), sys.version]).encode()).hexdigest()[
-        :24
-    ]
+    asked = json.dumps(use.asked, sort_keys=True, default=str)
+    what = [module, use.plugin.__qualname__, asked, _version(module), sys.version]
+    key = hashlib.sha256("\n".join(what).encode()).hexdigest()[:24]
     return own_folder(Path(tempfile.gettempdir())) / "calibration" / f"{use.name}-{key}.json"
 
 

@@ -23,6 +23,8 @@ _REMOTE = re.compile(r"^sleep$|load_model|(update|load|reload|sync|receive)\w*_(
 _PATIENCE_S = 60
 """A profiler that has not stopped by then goes on: nobody waits for it any longer."""
 
+_LOOK_S = 0.05
+
 
 class Cuts:
     """The calls of one engine that end a window, while it is open."""
@@ -46,8 +48,10 @@ class Cuts:
     async def unwatch(self) -> None:
         """Look at them no more; what one of them has begun is waited for."""
         self._wrapped.take_back()
-        if self.reason and not self._is_over.is_set():
-            await asyncio.to_thread(self._is_over.wait, _PATIENCE_S)
+        for _ in range(round(_PATIENCE_S / _LOOK_S)):
+            if not self.reason or self._is_over.is_set():
+                return
+            await asyncio.sleep(_LOOK_S)  # no executor: a process waits at its end for its threads
 
     def _cutting(self, name: str) -> Callable[..., Any]:
         def call(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +95,11 @@ class Cuts:
             self._stop()
             return
         thread = threading.Thread(target=self._stop, name="rlprof-vllm-cut", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # no thread is left: the stop of the window comes later
+            self.reason = ""
+            return
         thread.join(_PATIENCE_S)
         if thread.is_alive():
             self.reason += f"; its profiler had not stopped after {_PATIENCE_S} s"
