@@ -91,6 +91,26 @@ def test_children_go_with_the_command(command, child, profile, tmp_path):
     assert not (tmp_path / "scratch").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["doctor", "plan"])
+def test_a_child_is_not_forgotten_in_the_moment_of_its_start(command, profile, monkeypatch, capsys):
+    """Ctrl-C between the start of a process and the line that gets to know it ends that, too."""
+    started = []
+    original = subprocess.Popen
+
+    def interrupting(*args, **kwargs):
+        started.append(original(*args, **kwargs))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupting)
+
+    assert main([command, str(profile)]) == 130
+
+    assert [process.poll() for process in started] == [-signal.SIGKILL]
+    assert capsys.readouterr().err.splitlines()[-1] == "rlprof: interrupted"
+
+
 @pytest.mark.parametrize("module", COMMANDS, ids=lambda module: module.__name__.split(".")[-1])
 def test_no_command_shows_a_traceback(module, monkeypatch, capsys):
     """Whatever the command was doing: one line on stderr, and the exit code of a shell."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session.interpreter import command
+from rlprof.session.interpreter import command, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,25 +59,27 @@ def ask(
     result, log = os.memfd_create("result"), os.memfd_create("log")
     text = json.dumps({"job": job, "timeout_s": timeout_s, "args": args}, default=str)
     argv = [*prefix, *command("rlprof.doctor.child", str(result), text)]
+    process = None
     try:
         try:
-            process = subprocess.Popen(
-                argv,
-                env=os.environ | (env or {}),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(result,),
-                start_new_session=True,
-            )
+            with uninterrupted():
+                process = subprocess.Popen(
+                    argv,
+                    env=os.environ | (env or {}),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(result,),
+                    start_new_session=True,
+                )
+            code = process.wait(timeout_s)
         except OSError as exc:
             return Answer(fault=f"could not be started: {exc.strerror}: {argv[0]}")
-        try:
-            code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            _end(process, marked)
+            if process is not None:
+                _end(process, marked)
         said = _text(log)
         raised = tuple(line for line in said.splitlines() if _RAISED.match(line))
         value = json.loads(_text(result)) if os.fstat(result).st_size else None

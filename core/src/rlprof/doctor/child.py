@@ -19,6 +19,7 @@ from rlprof import plugins
 from rlprof.config import check_config, merge_launches
 from rlprof.doctor import _folders
 from rlprof.errors import CaptureError, ConfigError, PluginError
+from rlprof.session.interpreter import heed_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +128,7 @@ _JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 def main(argv: list[str]) -> int:
     """Do one job, and leave a trace of where it is when its time is over."""
+    heed_interrupts()
     result, asked = int(argv[0]), json.loads(argv[1])
     faulthandler.enable()
     faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])

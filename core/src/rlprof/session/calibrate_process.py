@@ -19,6 +19,7 @@ from typing import Any
 from rlprof import plugins
 from rlprof.config import Faults, options_of
 from rlprof.session.export_process import load_class
+from rlprof.session.interpreter import heed_interrupts
 from rlprof.types import Capture, Target, Window
 
 _SECONDS = 0.1
@@ -30,6 +31,7 @@ _PR_SET_PDEATHSIG = 1
 def main(argv: list[str]) -> int:
     """Measure, and leave the result whole or not at all."""
     plugin, asked, file = argv
+    heed_interrupts()
     signal.alarm(_LONGEST_S)
     os.nice(19)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # it is of use to none else

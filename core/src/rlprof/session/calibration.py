@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import own_folder
-from rlprof.session.interpreter import command, environment
+from rlprof.session.interpreter import command, environment, uninterrupted
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse
@@ -119,14 +119,17 @@ def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
         return "the tool brings no sample to measure it with"
     file = file_of(use)
     file.with_suffix(".begun").unlink(missing_ok=True)
-    process = None if file.exists() else begin(use)
-    if process is not None:
-        try:
+    process = None
+    try:
+        with uninterrupted():
+            process = None if file.exists() else begin(use)
+        if process is not None:
             process.wait(timeout_s)
-        except BaseException:
+    except BaseException:
+        if process is not None:
             process.kill()
             process.wait()
-            raise
+        raise
     found = known(use)
     if found is not None:
         return found

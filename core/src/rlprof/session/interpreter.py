@@ -7,7 +7,13 @@ and a `types.py` there ends it before its first line.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _STANDARD = os.path.dirname(os.__file__)  # noqa: PTH120 -- as it stands in sys.path
 _BOOT = """\
@@ -39,6 +45,25 @@ def environment() -> dict[str, str]:
     places = [_absolute(entry) for entry in env.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     kept = [place for place in places if place in path]
     return env | ({"PYTHONPATH": os.pathsep.join(kept)} if kept else {})
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C waiting while a process is started.
+
+    One that comes when the process is there, and nobody has it by name yet, would leave it behind.
+    The process is to let it come again: `heed_interrupts`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def heed_interrupts() -> None:
+    """Let Ctrl-C come, in a process that was started while it was kept waiting."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _path() -> list[str]:
