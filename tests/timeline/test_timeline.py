@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import rlprof
 from rlprof.types import Target, Window
-from rlprof_timeline import Timeline, _timeline
+from rlprof_timeline import Timeline, _write
 from rlprof_timeline._lines import encode, nanoseconds, timed
 from rlprof_timeline._rows import in_rows
 from rlprof_timeline._spans import Slice
@@ -185,7 +185,7 @@ def test_processes_and_threads_are_named_ordered_and_apart(run, write) -> None:
     assert written.track("op 0.0")[1] == "thread 4001 (python3)"
     numbers = [*written.processes, *(tid for _, tid in written.threads)]
     assert all(type(number) is int and 0 < number < 2**31 for number in numbers)
-    assert len(set(numbers)) == len(numbers)
+    assert not set(written.processes) & {tid for _, tid in written.threads}
 
 
 def test_two_traces_of_one_window_do_not_share_tracks(run, write) -> None:
@@ -371,7 +371,7 @@ def test_entries_without_a_time_are_counted(run, write) -> None:
     """What is no event, or says no time, is dropped and said so; the others stay."""
     at = {"ph": "X", "pid": 1, "tid": 1}
     huge = '{"ph": "X", "name": "huge", "ts": 1e999999999}'
-    bad = [{}, {"ph": "X", "name": "no ts"}, {**at, "ts": "5"}, {**at, "ts": True}]
+    bad = [{}, {"ph": "X", "name": "no ts"}, {**at, "ts": "then"}, {**at, "ts": True}]
     good = [{**at, "name": "no dur", "ts": 5}, {"ph": "i", "name": "nowhere", "ts": 6}]
     run.process().trace(ROLLOUT, [17, "null", huge, *bad, *good], NOW)
 
@@ -434,9 +434,8 @@ GOOD = as_trace([{"ph": "X", "name": "good", "pid": 1, "ts": 1, "dur": 1}], {"ep
 UNREADABLE = {
     "is not there": None,
     "is cut short": GOOD[:-12],
-    "cannot be read: Not a gzipped file (b'{}')": b"{}",
-    "is no JSON: Expecting value: line 1 column 1 (char 0)": gzip.compress(b"<html>"),
-    "is no JSON: Expecting value: line 1 column 2 (char 1)": gzip.compress(b"["),
+    "is empty": b"",
+    "is no JSON": gzip.compress(b"<html>"),
     "has no rlprof object, so its clock is unknown": gzip.compress(b'{"traceEvents": []}'),
     "has no traceEvents": gzip.compress(b'{"rlprof": {"epoch_ns": 1}}'),
     "its rlprof object has no epoch_ns": as_trace([], {"epoch_ns": None}),
@@ -477,59 +476,34 @@ def test_a_trace_with_a_name_for_a_terminal_is_told_in_plain_letters(run, write,
     assert caplog.messages == ["\\x1b[31mred : is not there; left out of the timeline"]
 
 
-def test_a_flipped_byte_is_left_out(run, write) -> None:
-    """A trace damaged in its middle has a checksum that tells."""
-    content = bytearray(as_trace([{"ph": "i", "ts": n, "name": str(n)} for n in range(999)], {}))
-    content[len(content) // 2] ^= 255
+@pytest.mark.parametrize("where", [0.3, 0.6, 0.9])
+def test_a_flipped_byte_is_told(run, write, where) -> None:
+    """A trace damaged in its middle has a checksum that tells, whatever is shown of it."""
+    events = [{"ph": "i", "pid": 1, "ts": n, "name": str(n)} for n in range(999)]
+    content = bytearray(as_trace(events, {"epoch_ns": NOW}))
+    content[int(len(content) * where)] ^= 255
     run.process().artifact(ROLLOUT, bytes(content))
 
-    (left_out,) = write().about["left_out"]
+    about = write().about
 
-    assert left_out["reason"].startswith(("cannot be read: ", "is no JSON: "))
-
-
-MORE = as_trace([{"ph": "i", "pid": 1, "ts": n} for n in range(3)], {"epoch_ns": NOW})
-ELSEWHERE = as_trace([{"ph": "i", "pid": "new", "ts": 1}], {"epoch_ns": NOW})
-
-
-@pytest.mark.parametrize("content", [None, GOOD[:-9], MORE, ELSEWHERE])
-def test_a_trace_that_changes_during_the_export_is_left_out(
-    run, write, monkeypatch, content
-) -> None:
-    """The export begins again without it, and the file tells of no event it does not hold."""
-    process = run.process()
-    changed = process.artifact(ROLLOUT, GOOD)
-    process.artifact(UPDATE, GOOD)
-    original = _timeline._write
-
-    def write_late(*args):
-        if content is None:
-            (run.path / changed).unlink(missing_ok=True)
-        else:
-            (run.path / changed).write_bytes(content)
-        return original(*args)
-
-    monkeypatch.setattr(_timeline, "_write", write_late)
-    written = write()
-
-    reason = {None: "is not there", GOOD[:-9]: "is cut short"}.get(content)
-    reason = reason or "has changed while it was read"
-    assert written.about["left_out"] == [{"file": changed, "reason": reason}]
-    assert sum(source["events"] for source in written.about["sources"]) == 1
-    assert written.named("good")
+    told = [*about["left_out"], *(source for source in about["sources"] if "tool" in source)]
+    assert len(told) == 1
+    assert any(
+        word in json.dumps(told) for word in ("is damaged", "is cut short", "is no JSON", "dropped")
+    )
 
 
 def test_a_run_that_goes_on_is_exported_as_it_was_first_seen(run, write, monkeypatch) -> None:
     """A step that ends during the export and began before all else does not come before zero."""
     process = run.process()
     process.span("span", "seen", NOW + 100, NOW + 200)
-    original = _timeline._write
+    original = _write.move_all
 
     def write_late(*args):
         process.span("step", "step 2", NOW, NOW + 300)
         return original(*args)
 
-    monkeypatch.setattr(_timeline, "_write", write_late)
+    monkeypatch.setattr(_write, "move_all", write_late)
     written = write()
 
     assert [event["name"] for event in written.events] == ["seen"]
@@ -574,7 +548,7 @@ def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> Non
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_timeline, "rows", interrupt)
+    monkeypatch.setattr(_write, "rows", interrupt)
     with pytest.raises(KeyboardInterrupt):
         Timeline().export(run=rlprof.read(run.path), out=tmp_path)
 

@@ -12,7 +12,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-_PLAIN = {
+PLAIN = {
     **dict.fromkeys(range(32), " "),
     ord("\\"): "/",
     ord('"'): "'",
@@ -64,13 +64,13 @@ _json = json.JSONEncoder(
 
 def _plain(value: Any, level: int) -> Any:
     if isinstance(value, str):
-        return value.translate(_PLAIN)
+        return value.translate(PLAIN)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, (dict, list, tuple)) and level == _DEEPEST:
         return "..."
     if isinstance(value, dict):
-        return {str(k).translate(_PLAIN): _plain(item, level + 1) for k, item in value.items()}
+        return {str(k).translate(PLAIN): _plain(item, level + 1) for k, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, level + 1) for item in value]
     return value

@@ -1,0 +1,55 @@
+"""What a trace's times mean: the epoch of its `ts` 0, and how far that may be wrong.
+
+Traces of rlprof say it in their `rlprof` object. Of others it is known from what Kineto wrote at
+the time: up to torch 2.3 `ts` is the epoch itself; since then it counts from a base, which stands
+in the file, at its end (2024) or before the events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof_timeline._text import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NO_TIME_NS = 10**19
+"""From here on, the year 2286, no clock is meant."""
+_EPOCH_US = 10**14
+"""From here on, 1973, a time is one of the epoch; no host is up so long."""
+
+
+@attrs.frozen
+class Clock:
+    """The clock of one trace."""
+
+    epoch_ns: int
+    error_ns: int | None
+    words: str
+
+
+def clock_of(head: Mapping[str, Any]) -> Clock:
+    """Read the clock that rlprof wrote into a trace."""
+    said = head.get("rlprof")
+    if not isinstance(said, dict):
+        raise UnreadableError("has no rlprof object, so its clock is unknown")
+    epoch = said.get("epoch_ns")
+    if type(epoch) is not int or abs(epoch) >= _NO_TIME_NS:
+        raise UnreadableError("its rlprof object has no epoch_ns")
+    error = said.get("error_ns")
+    return Clock(epoch, error if type(error) is int else None, str(said.get("clock", "")))
+
+
+def clock_of_others(members: Mapping[str, Any], first_us: float | None) -> Clock | None:
+    """Guess the clock of a trace that rlprof did not make; None: its times have no date."""
+    if isinstance(members.get("rlprof"), dict):
+        return clock_of(members)
+    base = members.get("baseTimeNanoseconds")
+    if type(base) is int and 0 < base < _NO_TIME_NS:
+        return Clock(base, None, "baseTimeNanoseconds of Kineto")
+    if first_us is not None and first_us > _EPOCH_US:
+        return Clock(0, None, "epoch microseconds")
+    return None

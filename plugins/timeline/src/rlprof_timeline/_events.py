@@ -1,0 +1,221 @@
+"""A window of events of any layout, moved to its place on the timeline.
+
+Each event is decoded as far as it must change, and encoded again. Separate from `_inplace.py`,
+which is faster where the layout is the one that Kineto writes today.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import msgspec
+
+from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed
+from rlprof_timeline._tracks import place
+
+if TYPE_CHECKING:
+    from rlprof_timeline._tracks import Tracks
+
+_NONE = msgspec.UNSET
+_ENCODE = msgspec.json.Encoder().encode
+_READ_US = 9 * 10**12
+"""Below it a double holds a time in microseconds to the nanosecond."""
+_WRITTEN_US = 4 * 10**12
+"""Below it the shortest text of such a double has these three digits, and no others."""
+
+
+class _Event(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """One event: read are the members that must change, the others stay text."""
+
+    ts: int | float
+    ph: str
+    pid: int | str | None = None
+    tid: int | str | None = None
+    dur: int | float | msgspec.UnsetType = _NONE
+    name: str | msgspec.UnsetType = _NONE
+    cat: str | msgspec.UnsetType = _NONE
+    id: int | str | msgspec.UnsetType = _NONE
+    bind_id: int | str | msgspec.UnsetType = _NONE
+    s: str | msgspec.UnsetType = _NONE
+    bp: str | msgspec.UnsetType = _NONE
+    cname: str | msgspec.UnsetType = _NONE
+    args: msgspec.Raw | msgspec.UnsetType = _NONE
+    tts: msgspec.Raw | msgspec.UnsetType = _NONE
+    tdur: msgspec.Raw | msgspec.UnsetType = _NONE
+    flow_in: msgspec.Raw | msgspec.UnsetType = _NONE
+    flow_out: msgspec.Raw | msgspec.UnsetType = _NONE
+
+
+_DECODE = msgspec.json.Decoder(list[_Event]).decode
+
+
+@attrs.define(eq=False)
+class Place:
+    """Where the events of one trace go, and what was seen of them."""
+
+    shift_ns: int
+    """What to add to their times."""
+    tracks: Tracks
+    prefix: int
+    """Six digits, first of them 1 to 7, before every id: so no two traces share one."""
+    from_ns: int | None = None
+    until_ns: int | None = None
+    """In the time of the timeline: what lies outside is left out."""
+    events: int = 0
+    untimed: int = 0
+    """Entries that are no events, or have no time: they can stand nowhere."""
+    earliest_ns: int | None = None
+    names: dict[str, int] = attrs.field(factory=dict)
+    """Ids that are no numbers, by their text."""
+
+    def saw(self, at_ns: int) -> None:
+        """Remember the earliest time."""
+        if self.earliest_ns is None or at_ns < self.earliest_ns:
+            self.earliest_ns = at_ns
+
+    def is_inside(self, at_ns: int, dur_ns: int) -> bool:
+        """Whether an event is to be shown."""
+        if self.from_ns is not None and at_ns + dur_ns < self.from_ns:
+            return False
+        return self.until_ns is None or at_ns < self.until_ns
+
+    def id(self, old: object) -> int:
+        """Give an id its number."""
+        if type(old) is int and old >= 0:
+            return int(f"{self.prefix}{old}")
+        nth = self.names.setdefault(json.dumps(old, default=str), len(self.names))
+        return int(f"8{self.prefix}{nth}")  # begins like no prefix
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether only a stretch of time is shown."""
+        return self.from_ns is not None or self.until_ns is not None
+
+
+def moved(window: bytes, to: Place) -> bytes:
+    """Return the events of *window*, with commas between them, as they stand on the timeline."""
+    try:
+        events = _DECODE(b"[" + window + b"]")
+    except (msgspec.DecodeError, RecursionError):  # members nobody knows, times that are text
+        return _each(window, to)
+    if b'"M"' in window:
+        for event in events:
+            if event.ph == "M":
+                to.tracks.hear(_metadata(event))
+        events = [event for event in events if event.ph != "M"]
+    if not events:
+        return b""
+    times = _times(events, to)
+    if times is None:
+        return _each(window, to)
+    if b"\\" in window:
+        for event in events:
+            _without_escapes(event)
+    to.events += len(events)
+    places: dict[tuple[Any, Any], tuple[int, int]] = {}
+    for event, at in zip(events, times, strict=True):
+        event.ts = at
+        where = event.pid, event.tid
+        found = places.get(where)
+        if found is None:
+            pid, tid = place(where[0]), place(where[1])
+            found = places[where] = to.tracks.number(pid), to.tracks.thread(pid, tid)
+        event.pid, event.tid = found
+        if event.id is not _NONE:
+            event.id = to.id(event.id)
+        if event.bind_id is not _NONE:
+            event.bind_id = to.id(event.bind_id)
+        if event.dur is _NONE and event.ph == "X":
+            event.dur = 0  # Perfetto drops a slice without one
+    return _ENCODE(events)[1:-1]
+
+
+def _times(events: list[_Event], to: Place) -> list[float] | None:
+    """Return the new times, of those events alone that are to be shown.
+
+    None: a double does not hold them.
+    """
+    import numpy as np
+
+    old = [event.ts for event in events]
+    us = np.array(old, dtype=np.float64)
+    low, high = us.min(), us.max()
+    is_small = -_READ_US < low <= high < _READ_US
+    if not is_small and any(type(ts) is float or abs(ts) > 9 * 10**15 for ts in old):
+        return None
+    ns = np.rint(us * 1000).astype(np.int64) if is_small else us.astype(np.int64) * 1000
+    ns += to.shift_ns
+    if not -_WRITTEN_US * 1000 < ns.min() <= ns.max() < _WRITTEN_US * 1000:
+        return None
+    if to.is_cut:
+        kept = [
+            to.is_inside(at, 0 if event.dur is _NONE else round(event.dur * 1000))
+            for event, at in zip(events, ns.tolist(), strict=True)
+        ]
+        events[:] = [event for event, is_kept in zip(events, kept, strict=True) if is_kept]
+        ns = ns[kept]
+    if len(ns):
+        to.saw(int(ns.min()))
+    times: list[float] = (ns / 1000).tolist()
+    return times
+
+
+def _metadata(event: _Event) -> dict[str, Any]:
+    args = {} if event.args is _NONE else json.loads(bytes(event.args))
+    return {"name": event.name, "pid": event.pid, "tid": event.tid, "args": args}
+
+
+def _without_escapes(event: _Event) -> None:
+    """Rid an event of what Perfetto cannot read; see `_lines.py`."""
+    for key in ("name", "cat", "cname"):
+        text = getattr(event, key)
+        if text is not _NONE:
+            setattr(event, key, text.translate(PLAIN))
+    if event.args is not _NONE and b"\\" in (args := bytes(event.args)):
+        event.args = msgspec.Raw(encode(json.loads(args, parse_constant=str)))
+
+
+def _each(window: bytes, to: Place) -> bytes:
+    """Move events one by one, whatever they are."""
+    events = json.loads(b"[" + window + b"]", parse_float=Decimal, parse_constant=str)
+    return b",\n".join(line for event in events for line in _one(event, to))
+
+
+def _one(event: Any, to: Place) -> list[bytes]:
+    """Move one event, whatever it is."""
+    if isinstance(event, dict) and event.get("ph") == "M":
+        to.tracks.hear(event)
+        return []
+    at = _time(event.get("ts")) if isinstance(event, dict) and "ph" in event else None
+    if at is None:
+        to.untimed += 1
+        return []
+    at += to.shift_ns
+    dur = _time(event.pop("dur", None))
+    if not to.is_inside(at, dur or 0):
+        return []
+    if dur is None and event["ph"] == "X":
+        dur = 0  # Perfetto drops a slice without one
+    to.saw(at)
+    to.events += 1
+    pid, tid = place(event.get("pid")), place(event.get("tid"))
+    event |= {"pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
+    for key in ("id", "bind_id"):
+        if key in event:
+            event[key] = to.id(event[key])
+    if isinstance(event.get("id2"), dict):
+        event["id2"] = {scope: to.id(own) for scope, own in event["id2"].items()}
+    del event["ts"]
+    return [timed(event, at, dur)]
+
+
+def _time(us: object) -> int | None:
+    if isinstance(us, str):  # torch_npu writes them as text
+        try:
+            us = Decimal(us)
+        except ArithmeticError:
+            return None
+    return nanoseconds(us)

@@ -1,0 +1,122 @@
+"""What stands on the timeline of files that rlprof did not make: whose they are is guessed.
+
+The rank from what torch wrote of the process group, or from the name; the clock from Kineto's
+base. Every guess is told: in the file, and to whoever exports.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.errors import one_line
+from rlprof_timeline._clock import Clock, clock_of_others
+from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
+from rlprof_timeline._text import TraceText, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+log = logging.getLogger("rlprof.timeline")
+
+_PEEK = 1 << 16
+_RANK = re.compile(
+    r"(?:^|[^a-z])(?:global_?)?rank[-_=]?(\d+)|(?:^|[^a-z])(tp|dp|pp|ep)[-_]?(\d+)", re.IGNORECASE
+)
+_TIME = re.compile(rb'"ts"\s*:\s*"?(-?\d+(?:\.\d*)?)')
+_SUFFIX = re.compile(r"(?:\.pt|\.trace|\.json|\.gz)+$")
+_TOLD = 20
+"""Guesses that are told one by one."""
+
+
+@attrs.frozen
+class _Guess:
+    path: Path
+    shown: str
+    clock: Clock | None
+    first_us: float
+    ranks: tuple[int, ...]
+    """By which files are put in order."""
+    whose: str
+    how: str
+
+
+def of_files(files: Sequence[Path]) -> Plan:
+    """Look at the beginning of each file."""
+    top = Path(os.path.commonpath([file.parent.resolve() for file in files]))
+    left_out: dict[str, str] = {}
+    guesses = []
+    for file in files:
+        shown = str(file.resolve().relative_to(top))
+        try:
+            guesses.append(_guess(file, shown))
+        except UnreadableError as exc:
+            left_out[shown] = str(exc)
+            log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
+    guesses.sort(key=lambda guess: (str(Path(guess.shown).parent), guess.ranks, guess.shown))
+    dated = [
+        guess.clock.epoch_ns + round(guess.first_us * 1000) for guess in guesses if guess.clock
+    ]
+    begin_ns = min(dated, default=0)
+    sources = tuple(_source(guess, begin_ns) for guess in guesses)
+    _tell(guesses)
+    about = {"folder": top.name, "method": "wall clock of each host, as its files say"}
+    return Plan(about, sources, left_out, begin_ns)
+
+
+def _guess(file: Path, shown: str) -> _Guess:
+    text = TraceText(file)
+    with closing(text.windows(_PEEK)) as windows:
+        first = next(windows, b"")
+        found = _TIME.search(first)
+        first_us = float(found[1]) if found else 0.0
+        clock = clock_of_others(text.head, first_us if found else None)
+        if clock is None:  # Kineto of 2024 has its base at the end
+            for _ in windows:
+                pass
+            clock = clock_of_others(text.tail, None)
+    return _Guess(file, shown, clock, first_us, *_rank(text.head, shown))
+
+
+def _rank(head: Mapping[str, Any], shown: str) -> tuple[tuple[int, ...], str, str]:
+    """Say whose a trace is: numbers to put it in order, words, and how they were found."""
+    said = head.get("distributedInfo")
+    if isinstance(said, dict) and type(said.get("rank")) is int:
+        size = said.get("world_size")
+        of = f"/{size}" if type(size) is int and size > 0 else ""
+        return (said["rank"],), f"rank {said['rank']}{of}", "distributedInfo"
+    found = [
+        (f"{axis.lower()} {n}" if axis else f"rank {rank}", int(rank or n))
+        for rank, axis, n in _RANK.findall(Path(shown).name)
+    ]
+    words = " ".join(dict.fromkeys(word for word, _ in found))
+    return tuple(number for _, number in found), words, "its name" if found else ""
+
+
+def _source(guess: _Guess, begin_ns: int) -> Source:
+    clock, problems = guess.clock, []
+    if clock is None:
+        epoch = begin_ns - round(guess.first_us * 1000)
+        clock = Clock(epoch, None, "none: laid at the beginning of the others")
+        problems = ["its times have no date: laid at the beginning of the others"]
+    name = _SUFFIX.sub("", guess.shown)
+    about = {"rank": guess.whose, "rank_by": guess.how} if guess.how else {}
+    trace = Trace(guess.path, guess.shown, about, tuple(problems), 0, clock)
+    group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
+    start = clock.epoch_ns + round(guess.first_us * 1000)
+    return Source("", False, (start,), (group,))
+
+
+def _tell(guesses: Sequence[_Guess]) -> None:
+    for guess in guesses[:_TOLD]:
+        rank = f"{guess.whose} (by {guess.how})" if guess.how else "no rank"
+        clock = guess.clock.words if guess.clock else "no date: laid at the beginning of the others"
+        log.warning("%s: %s; clock: %s", one_line(guess.shown, longest=300), rank, clock)
+    if len(guesses) > _TOLD:
+        log.warning("and %d more; all are in the timeline's own object", len(guesses) - _TOLD)

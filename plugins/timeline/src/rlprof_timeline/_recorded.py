@@ -1,0 +1,103 @@
+"""What stands on the timeline of a run: its processes in order, their spans, windows and traces."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import clock_at, unbroken
+from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
+from rlprof_timeline._spans import Slice, of_span, of_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rlprof import Target
+    from rlprof.rundir import CaptureResult, Process, Run, Span
+
+
+def of_run(run: Run) -> Plan:
+    """Look at everything but the traces once."""
+    left_out: dict[str, str] = {}
+    roles = ["driver", *run.config.get("roles", ())]
+    processes = sorted(run.processes, key=lambda process: _place(process, roles))
+    sources = [_source(run, process, left_out) for process in processes]
+    return Plan(
+        {"run": run.run_id, "attempt": run.attempt, "method": "wall clock of each host"},
+        tuple(sources),
+        left_out,
+        run.opened_ns,
+        tuple(run.problems),
+    )
+
+
+def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
+    captures = [item for item in run.captures if item.process == process.name]
+    file = f"spans/{process.name}.jsonl"
+    problems: list[str] = []
+    seen, first = 0, None
+    for span in _spans(run, process, problems):
+        seen += 1
+        first = span.start_ns if first is None else min(first, span.start_ns)
+    for problem in problems:
+        name, _, reason = problem.partition(": ")
+        left_out[name] = reason
+
+    def slices(left_out: Mapping[str, str]) -> Sequence[Slice]:
+        # A run that goes on has more spans by now: shown are those that were seen.
+        spans = islice(_spans(run, process), seen)
+        return [*map(of_span, spans), *of_windows(captures, process, left_out)]
+
+    clocks = unbroken(process.clocks)[0]
+    begun = [first, *(clock_at(clocks, capture.opened_ns)[0] for capture in captures)]
+    target = str(process.target)
+    bound = max(clock.bound_ns for clock in clocks)
+    return Source(
+        f"{target} · {process.here.host}",
+        process.target.role == "driver",
+        tuple(start for start in begun if start is not None),
+        tuple(_groups(run, captures)),
+        slices,
+        {"file": file, "target": target, "events": seen, "error_ns": bound, "problems": []},
+    )
+
+
+def _spans(run: Run, process: Process, problems: list[str] | None = None) -> Iterator[Span]:
+    return attrs.evolve(run, processes=(process,)).spans(problems)
+
+
+def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]:
+    """Put together the traces that share tracks.
+
+    By target, for a process may hold several engines, by tool, and by place in a window: two
+    traces of one window may share process numbers.
+    """
+    groups: defaultdict[tuple[Any, ...], list[Trace]] = defaultdict(list)
+    titles: dict[tuple[Any, ...], str] = {}
+    for capture in captures:
+        found = [artifact for artifact in capture.artifacts if artifact.kind == "trace"]
+        for nth, artifact in enumerate(found, 1):
+            key = (*_rank(capture.target), capture.tool, nth)
+            tool = capture.tool if nth == 1 else f"{capture.tool} {nth}"
+            titles[key] = f"{capture.target} · {tool}"
+            about = {"target": str(capture.target), "tool": capture.tool,
+                     "window": capture.window.id}  # fmt: skip
+            is_whole = artifact.status == "whole"
+            problems = () if is_whole else (f"{artifact.status}: {artifact.note}",)
+            file = run.path / artifact.path
+            groups[key].append(Trace(file, artifact.path, about, problems, capture.clock_shift_ns))
+    for key in sorted(groups):
+        yield TraceGroup(titles[key], tuple(groups[key]))
+
+
+def _place(process: Process, roles: list[str]) -> tuple[Any, ...]:
+    role = process.target.role
+    known = roles.index(role) if role in roles else len(roles)
+    return known, *_rank(process.target), process.name
+
+
+def _rank(target: Target) -> tuple[Any, ...]:
+    return target.role, -1 if target.replica is None else target.replica, target.rank

@@ -1,0 +1,189 @@
+"""Writes the file: what it says of itself, the names of its tracks, spans, and parts with traces.
+
+The time of its `ts` 0 must be known before the first trace is read, for viewers drop what lies
+before it. It is taken from the windows; where a trace holds something earlier, all is done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof.errors import one_line
+from rlprof_timeline._gzip import packed
+from rlprof_timeline._lines import encode, timed
+from rlprof_timeline._merge import Group, Item, Stretch, move_all
+from rlprof_timeline._rows import rows
+from rlprof_timeline._tracks import PROCESSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlprof_timeline._merge import Moved, Part
+    from rlprof_timeline._source import Plan, Source, TraceGroup
+
+log = logging.getLogger("rlprof.timeline")
+
+FILE = "timeline.json.gz"
+_FIRST = 1 << 22
+"""The number of a trace's first process: no system gives threads such numbers. One that is the
+number of a thread in it would make that pass for its main thread."""
+_PREFIX = 100_000
+"""Of the ids of the first trace; see `Place`."""
+
+
+def write(plan: Plan, out: Path) -> Path:
+    """Write *plan* into *out*; the file is whole or not there."""
+    with tempfile.TemporaryDirectory(prefix=f".{FILE}.", dir=out) as folder:
+        groups = _numbered(plan)
+        zero_ns = _before(plan, ())
+        while True:
+            stretch = Stretch(zero_ns, plan.from_ns, plan.until_ns)
+            parts = move_all(groups, stretch, Path(folder), lambda _: None)
+            found = [item.earliest_ns for part in parts for item in part.items]
+            earliest = [at for at in found if at is not None]
+            if min(earliest, default=zero_ns) >= zero_ns:
+                break
+            zero_ns = _before(plan, earliest)
+        draft = Path(folder) / FILE
+        with draft.open("wb") as file:
+            with packed(file) as stream:
+                _write_own(plan, parts, zero_ns, stream.write)
+            for part in parts:
+                with part.path.open("rb") as moved:
+                    shutil.copyfileobj(moved, file, 1 << 20)
+                part.path.unlink()  # of a large file there is room for one
+            with packed(file) as stream:
+                stream.write(b"\n]}\n")
+        return draft.replace(out / FILE)
+
+
+def _before(plan: Plan, earliest: Sequence[int]) -> int:
+    """Return the whole microsecond before everything."""
+    starts = [*earliest, *(start for source in plan.sources for start in source.starts)]
+    return (min(starts, default=plan.opened_ns) // 1000 - 1) * 1000
+
+
+def _numbered(plan: Plan) -> list[Group]:
+    numbers, prefixes = count(_FIRST, PROCESSES), count(_PREFIX)
+    return [
+        Group(
+            next(numbers),
+            tuple(
+                Item(trace.path, next(prefixes), trace.shift_ns, trace.clock)
+                for trace in group.traces
+            ),
+        )
+        for source in plan.sources
+        for group in source.groups
+    ]
+
+
+def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None:
+    """Write what does not come from traces; the parts follow."""
+    left_out = dict(plan.left_out)
+    read = [item for part in parts for item in part.items]
+    for trace, moved in zip(plan.traces(), read, strict=True):
+        if moved.left_out:
+            left_out[trace.shown] = moved.left_out
+            words = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
+            log.warning("%s; left out of the timeline", words)
+    put(b'{"rlprof":' + encode(_header(plan, read, left_out, zero_ns)) + b',\n"traceEvents":[')
+    separator = b"\n"
+    for line in _lines(plan, parts, left_out, zero_ns):
+        put(separator + line)
+        separator = b",\n"
+
+
+def _header(
+    plan: Plan, read: Sequence[Moved], left_out: dict[str, str], zero_ns: int
+) -> dict[str, Any]:
+    described: list[Any] = []
+    moved = iter(read)
+    for source in plan.sources:
+        if source.about is not None:
+            described.append(source.about)
+        for group in source.groups:
+            described += [
+                {"file": trace.shown, **trace.about, "events": one.events,
+                 "error_ns": one.clock.error_ns, "clock": one.clock.words,
+                 "problems": [*trace.problems, *_problems(one)]}
+                for trace, one in zip(group.traces, moved, strict=False)
+                if not one.left_out and one.clock is not None
+            ]  # fmt: skip
+    bounds = [about["error_ns"] for about in described if about["error_ns"] is not None]
+    return {
+        **plan.about,
+        "epoch_ns": zero_ns,
+        "error_ns": max(bounds, default=None),
+        "sources": described,
+        "left_out": [{"file": file, "reason": reason} for file, reason in left_out.items()],
+        "problems": plan.problems,
+    }
+
+
+def _problems(moved: Moved) -> Iterator[str]:
+    yield from moved.problems
+    if moved.untimed:
+        yield f"{moved.untimed} entries without a time dropped"
+    if moved.clock is not None and moved.clock.error_ns is None:
+        yield "the error of its clock is unknown"
+
+
+def _lines(
+    plan: Plan, parts: Sequence[Part], left_out: dict[str, str], zero_ns: int
+) -> Iterator[bytes]:
+    numbers, places, arrows = count(1), count(), count(1)
+    by_group = iter(parts)
+    named: list[tuple[Source, int]] = []
+    for source in plan.sources:  # in the order in which they are to be shown
+        pid = next(numbers)
+        named.append((source, pid))
+        if source.title:
+            yield from _name("process", pid, 0, source.title, places)
+        for group, part in zip(source.groups, by_group, strict=False):
+            yield from _names_of(group, part, places)
+    begun: dict[tuple[Any, ...], tuple[int, int, int]] = {}
+    for source, pid in named:
+        for lane, name, row in rows(source.slices(left_out)):
+            tid = next(numbers)
+            yield from _name("thread", pid, tid, name, places)
+            for item in row:
+                event = {"ph": "X", "cat": f"rlprof.{lane}", "name": item.name,
+                         "pid": pid, "tid": tid, "args": item.args}  # fmt: skip
+                at_ns = item.start_ns - zero_ns
+                yield timed(event, at_ns, item.end_ns - item.start_ns)
+                if lane != "phases":
+                    continue
+                key = item.name, item.args.get("step"), item.args.get("occurrence")
+                if source.is_driver:
+                    begun[key] = pid, tid, at_ns
+                elif key in begun:
+                    yield from _arrow(next(arrows), begun[key], (pid, tid, at_ns))
+
+
+def _names_of(group: TraceGroup, part: Part, places: Iterator[int]) -> Iterator[bytes]:
+    for track in sorted(part.tracks.values(), key=lambda track: track.sort_index):
+        whose = f"{track.name} {track.labels}".strip()
+        title = " · ".join(filter(None, (group.title, whose)))
+        yield from _name("process", track.number, 0, title, places)
+        for thread in sorted(track.threads.values(), key=lambda track: track.sort_index):
+            yield from _name("thread", track.number, thread.number, thread.name, places)
+
+
+def _name(kind: str, pid: int, tid: int, name: str, places: Iterator[int]) -> Iterator[bytes]:
+    event = {"ph": "M", "pid": pid, "tid": tid}
+    if name:
+        yield encode(event | {"name": f"{kind}_name", "args": {"name": name}})
+    yield encode(event | {"name": f"{kind}_sort_index", "args": {"sort_index": next(places)}})
+
+
+def _arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[bytes]:
+    """Draw an arrow from the driver's phase to a member's; traces' own have longer numbers."""
+    for ph, (pid, tid, at_ns) in (("s", begin), ("f", end)):
+        event = {"ph": ph, "id": number, "cat": "rlprof", "name": "phase", "pid": pid, "tid": tid}
+        yield timed(event | ({"bp": "e"} if ph == "f" else {}), at_ns)
