@@ -73,23 +73,23 @@ class TraceText:
 
     def _windows(self, stream: BinaryIO, longest: int) -> Iterator[bytes]:
         self._read_head(stream, longest)
-        buffer, looked, more = self._left, 0, True
+        buffer, looked, wanted, more = self._left, 0, longest, True
         while more:
-            while len(buffer) < longest or looked == len(buffer):
+            while more and len(buffer) < wanted:
                 chunk = self._read(stream, longest)
-                if not chunk:
-                    more = False
-                    break
+                more = bool(chunk)
                 buffer += chunk
             if not more:
                 break
             found = _last_cut(buffer, looked)
-            if found is None:
-                looked = len(buffer)
-                if looked > _LONGEST:
+            if found is None or (not found[1] and _is_begun(buffer[: found[0] - 1])):
+                # No event ends here: what was found is within one.
+                looked, wanted = (len(buffer) if found is None else 0), 2 * len(buffer)
+                if len(buffer) > _LONGEST:
                     self.problems.append(f"an event of more than {_LONGEST >> 20} MB was dropped")
-                    buffer, looked = b"", 0
+                    buffer, looked, wanted = b"", 0, longest
                 continue
+            wanted = longest
             cut, is_strict = found
             window, buffer, looked = buffer[: cut - 1], buffer[cut:], 0
             if is_strict:
@@ -193,6 +193,17 @@ def _is_strict(window: bytes) -> bool:
         return window.isascii() or bool(window.decode())
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
+
+
+def _is_begun(window: bytes) -> bool:
+    """Whether it is strict JSON as far as it goes."""
+    try:
+        _RAW.decode(b"[" + window)
+    except msgspec.DecodeError as exc:
+        return "truncated" in str(exc)
+    except RecursionError:
+        pass
+    return False
 
 
 def _last_cut(buffer: bytes, looked: int) -> tuple[int, bool] | None:

@@ -1,0 +1,63 @@
+"""Writes events as the tools do that the timeline reads: the same values in other bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def us(ns: int) -> str:
+    """Write nanoseconds as microseconds, as Kineto does."""
+    return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
+
+
+def _members(event: dict[str, Any]) -> dict[str, str]:
+    return {
+        key: us(value) if key in ("ts", "dur") and type(value) is int else json.dumps(value)
+        for key, value in event.items()
+    }
+
+
+def kineto(event: dict[str, Any]) -> str:
+    """A member a line, as of torch 2.11."""
+    lines = [
+        f'    "{key}": {text}' if key != "args" else f'    "args": {{\n      {text[1:-1]}\n    }}'
+        for key, text in _members(event).items()
+    ]
+    return "\n  {\n" + ",\n".join(lines) + "\n  }"
+
+
+def kineto_before(event: dict[str, Any]) -> str:
+    """Several members a line, as up to then."""
+    members = _members(event)
+    args = members.pop("args", None)
+    first = ", ".join(f'"{k}": {t}' for k, t in members.items() if k not in ("ts", "dur"))
+    times = ", ".join(f'"{k}": {t}' for k, t in members.items() if k in ("ts", "dur"))
+    lines = [line for line in (first, times) if line]
+    if args is not None:
+        lines.append(f'"args": {{\n      {args[1:-1]}\n    }}')
+    return "\n  {\n    " + ",\n    ".join(lines) + "\n  }"
+
+
+def one_line(event: dict[str, Any]) -> str:
+    """As `json.dump` writes what was read once."""
+    return "{" + ", ".join(f'"{k}": {t}' for k, t in _members(event).items()) + "}"
+
+
+def compact(event: dict[str, Any]) -> str:
+    """As orjson does."""
+    return "{" + ",".join(f'"{k}":{t}' for k, t in _members(event).items()) + "}"
+
+
+LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "kineto": kineto, "kineto before": kineto_before, "one line": one_line, "compact": compact,
+}  # fmt: skip
+
+
+def document(events: Sequence[str], head: dict[str, Any], tail: str = "") -> bytes:
+    """Put encoded events into a file with *head* before them and *tail* behind."""
+    first = json.dumps(head)[:-1] + (", " if head else "")
+    return (first + '"traceEvents": [' + ",".join(events) + "\n  ]" + tail + "}").encode()

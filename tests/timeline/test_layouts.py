@@ -1,0 +1,130 @@
+"""Whatever the layout of a trace and the size of a window, every event arrives as it was."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rlprof_timeline._events import Place, moved
+from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._text import TraceText
+from rlprof_timeline._tracks import Tracks
+from tests.timeline.layouts import LAYOUTS, document
+
+FIRST, PREFIX = 5_000_000, 123_456
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters='\\"', exclude_categories=["C"]))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**15) | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(TEXT | st.just("name"), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+PIDS = st.sampled_from([0, 1, 7, 42, 4242, 1234567, "Spans", ""])
+TIDS = st.sampled_from([0, 7, 4242, 7654321, 140_234_567_890, -1, "Trace"])
+
+
+@st.composite
+def an_event(draw: Any) -> dict[str, Any]:
+    """Draw an event as Kineto writes them, times in ns."""
+    phase = draw(st.sampled_from("XXXXsfi"))
+    event = {"ph": phase, "cat": draw(TEXT), "name": draw(TEXT), "pid": draw(PIDS)}
+    event |= {"tid": draw(TIDS), "ts": draw(st.integers(0, 10**16))}
+    if phase == "X":
+        event["dur"] = draw(st.integers(0, 10**12))
+    if phase in "sf":
+        event = {"ph": phase, "id": draw(st.integers(0, 2**32)), **event}
+    if phase == "f":
+        event["bp"] = "e"
+    if draw(st.booleans()):
+        event["args"] = draw(st.dictionaries(TEXT, VALUES, max_size=3))
+    return event
+
+
+def read(content: bytes, tmp_path: Any, size: int, shift_ns: int, way: Any) -> tuple[Any, Place]:
+    """Move a file's events in windows of *size*; return them as a strict reader finds them."""
+    file = tmp_path / "trace"
+    file.write_bytes(content)
+    place = Place(shift_ns, Tracks(FIRST), PREFIX)
+    text = TraceText(file)
+    parts = [way(window, place) for window in text.windows(size)]
+    assert (text.problems, text.dropped) == ([], 0)
+    whole = b"[" + b",".join(part for part in parts if part) + b"]"
+    return json.loads(whole, parse_float=Fraction), place
+
+
+def either(window: bytes, place: Place) -> bytes:
+    """Move a window as an export does."""
+    found = moved_in_place(window, place)
+    return moved(window, place) if found is None else found
+
+
+def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, place: Place) -> bool:
+    """Whether *event* is *old* at its new place."""
+    track = place.tracks.by_pid[old["pid"]]
+    return event == {
+        **{key: value for key, value in old.items() if key not in ("ts", "dur", "id")},
+        "ts": Fraction(old["ts"] + shift_ns, 1000),
+        **({"dur": Fraction(old["dur"], 1000)} if "dur" in old else {}),
+        **({"id": int(f"{PREFIX}{old['id']}")} if "id" in old else {}),
+        "pid": track.number,
+        "tid": track.threads[old["tid"]].number,
+    }
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", [either, moved], ids=["in place", "decoded"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    events=st.lists(an_event(), max_size=12),
+    size=st.sampled_from([64, 300, 1 << 20]),
+    shift_ns=st.sampled_from([0, 1, -999, 123_456_789_012_345, -(10**9)]),
+    is_packed=st.booleans(),
+    tail=st.sampled_from(
+        ["", ', "traceName": "a}]}"', ',\n "logs": [{"name": "x"}, {"name": "y"}]']
+    ),
+)
+def test_every_event_arrives(
+    layout, way, tmp_path, *, events, size, shift_ns, is_packed, tail
+) -> None:
+    """All of them, once, in their order, with every digit of their times."""
+    encode = LAYOUTS[layout]
+    content = document([encode(event) for event in events], {"schemaVersion": 1}, tail)
+
+    found, place = read(
+        gzip.compress(content) if is_packed else content, tmp_path, size, shift_ns, way
+    )
+
+    assert len(found) == len(events) == place.events
+    for event, old in zip(found, events, strict=True):
+        assert is_as_it_was(event, old, shift_ns, place), (event, old)
+    assert place.earliest_ns == min((old["ts"] + shift_ns for old in events), default=None)
+
+
+def test_kinetos_own_layout_is_moved_in_place() -> None:
+    """The fast way is taken where it is meant to be, with odd events among the others."""
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 42, "tid": 0, "ts": 1, "args": {"name": "py"}},
+        *(
+            {"ph": "X", "name": f"op {n}", "pid": 42, "tid": 42, "ts": n * 1000, "dur": 5}
+            for n in range(1, 100)
+        ),
+        {"ph": "i", "s": "g", "name": "end", "pid": "", "tid": "", "ts": 100_000},
+    ]
+    window = ",".join(LAYOUTS["kineto"](event) for event in events).encode()
+    place = Place(0, Tracks(FIRST), PREFIX)
+
+    found = moved_in_place(window, place)
+
+    assert found is not None
+    assert [event["name"] for event in json.loads(b"[" + found + b"]")] == [
+        event["name"] for event in events[1:]
+    ]
+    assert place.events == 100
+    assert [track.name for track in place.tracks.told().values()] == ["py", ""]
