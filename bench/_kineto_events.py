@@ -20,6 +20,10 @@ BARRIER_NS = FIRST_NS + 5_000_000
 """When all leave the barrier."""
 PID = 4242
 """The process number of every rank; that of its device is 0."""
+HOST = PID, PID
+"""Process and thread of all that runs on the host."""
+
+Row = tuple[int, int]
 
 
 class Layout(NamedTuple):
@@ -57,12 +61,16 @@ _OPERATORS = (
     "aten::_scaled_dot_product_flash_attention", "aten::silu", "aten::embedding", "aten::softmax",
     "autograd::engine::evaluate_function: MmBackward0", "FullyShardedDataParallel.forward",
 )  # fmt: skip
+_ADD = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, "
+    "at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>)"
+)
 _KERNELS = (
-    ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, "
-     "at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>)", 7),
+    (_ADD, 7),
     ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_cublas", 7),
     ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20),
-)  # fmt: skip
+)
+"""And the stream that each runs on."""
 _SHAPES = (
     '"External id": %d,"Record function id": %d, "Concrete Inputs": ["", "", "1"], "Input type":'
     ' ["c10::BFloat16", "c10::BFloat16", "Scalar"], "Input Strides": [[4096, 1], [1, 4096], []],'
@@ -92,20 +100,20 @@ def recorded(layout: Layout, rank: int, shift_ns: int) -> Iterator[tuple[int, li
     An operator calls another, launches a kernel and asks something that launches nothing; both
     calls have the end of an arrow. Every thousandth ends a step.
     """
-    chance = random.Random(rank)
+    chance = random.Random(rank)  # noqa: S311 -- the same set every time
     busy_ns = {7: 0, 20: 0}  # until when the streams of the device are
 
-    def drawn(cat: str, name: str, pid: int, tid: int, at_ns: int, dur_ns: int, args: str) -> str:
-        times = us(at_ns + shift_ns), us(dur_ns)
-        return layout.slice % (cat, name, pid, tid, *times, args)
+    def drawn(cat: str, name: str, row: Row, times: tuple[int, int], args: str) -> str:
+        at_ns, dur_ns = times
+        return layout.slice % (cat, name, *row, us(at_ns + shift_ns), us(dur_ns), args)
 
-    def arrow(ph: str, number: int, pid: int, tid: int, at_ns: int) -> str:
+    def arrow(ph: str, number: int, row: Row, at_ns: int) -> str:
         end = ', "bp": "e"' if ph == "f" else ""
-        return layout.flow % (ph, number, pid, tid, us(at_ns + shift_ns), end)
+        return layout.flow % (ph, number, *row, us(at_ns + shift_ns), end)
 
     waited_ns = 4_000_000 - 1_009 * rank
     note, begun = '"External id": 0,"Record function id": 0', BARRIER_NS - waited_ns
-    yield BARRIER_NS, [drawn("user_annotation", "barrier", PID, PID, begun, waited_ns, note)]
+    yield BARRIER_NS, [drawn("user_annotation", "barrier", HOST, (begun, waited_ns), note)]
     step_ns = at_ns = BARRIER_NS + 10_000
     for number in count(1):
         dur_ns = chance.randrange(8_000, 60_000)
@@ -119,23 +127,27 @@ def recorded(layout: Layout, rank: int, shift_ns: int) -> Iterator[tuple[int, li
         outer, inner = _SHAPES % (number, number, number), f'"External id": {number},"Ev Idx": 1'
         call = f'"External id": {number}, "cbid": 211, "correlation": %d'
         launched = _LAUNCH % (number, stream, one)
-        yield at_ns + dur_ns, [
-            drawn("cpu_op", name, PID, PID, at_ns, dur_ns, outer),
-            drawn("cpu_op", "aten::empty_strided", PID, PID, at_ns + 500, dur_ns - 999, inner),
-            drawn("cuda_runtime", "cudaLaunchKernel", PID, PID, launch_ns, 2_101, call % one),
-            arrow("s", one, PID, PID, launch_ns),
-            drawn("kernel", kernel, 0, stream, kernel_ns, ran_ns, launched),
-            arrow("f", one, 0, stream, kernel_ns),
-            drawn("cuda_runtime", "cudaStreamIsCapturing", PID, PID, asked_ns, 901, call % two),
-            arrow("f", two, PID, PID, asked_ns),
-        ]
+        yield (
+            at_ns + dur_ns,
+            [
+                drawn("cpu_op", name, HOST, (at_ns, dur_ns), outer),
+                drawn("cpu_op", "aten::empty_strided", HOST, (at_ns + 500, dur_ns - 999), inner),
+                drawn("cuda_runtime", "cudaLaunchKernel", HOST, (launch_ns, 2_101), call % one),
+                arrow("s", one, HOST, launch_ns),
+                drawn("kernel", kernel, (0, stream), (kernel_ns, ran_ns), launched),
+                arrow("f", one, (0, stream), kernel_ns),
+                drawn("cuda_runtime", "cudaStreamIsCapturing", HOST, (asked_ns, 901), call % two),
+                arrow("f", two, HOST, asked_ns),
+            ],
+        )
         at_ns += dur_ns + 3_000
         if number % 1000 == 0:
             step = f"ProfilerStep#{number // 1000}"
             took_ns = at_ns - step_ns
-            yield at_ns, [drawn("user_annotation", step, PID, PID, step_ns, took_ns, note)]
+            yield at_ns, [drawn("user_annotation", step, HOST, (step_ns, took_ns), note)]
             step_ns = at_ns
 
 
 def us(ns: int) -> str:
-    return "%d.%03d" % divmod(ns, 1000)
+    """Print whole nanoseconds as microseconds, exactly."""
+    return f"{ns // 1000}.{ns % 1000:03d}"

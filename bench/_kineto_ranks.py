@@ -61,7 +61,7 @@ def make(folder: Path, size: int, megabytes: float, layout: str = "new") -> list
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
     for name in ("raw", "gz"):
         (folder / name).mkdir(parents=True)
-    header = {"config": {}, "expected": {}}
+    header: dict[str, object] = {"config": {}, "expected": {}}
     run = join(folder / "run", Target("driver"), header, env={"RLPROF_RUN_ID": "a-run"}).path
     ranks = []
     for number in range(size):
@@ -109,7 +109,7 @@ def _write(
     """Write the same events as a raw file of Kineto's, the same gzipped, and rlprof's own trace."""
     form = LAYOUTS[layout]
     kineto, ours = _frames(rank, target, layout)
-    events, written = 1, 0
+    events, written, over_ns = 1, 0, 0
     raw, loose, trace = files
     with raw.open("wb") as one, _Gzip(loose) as two, _Gzip(trace) as three:
         outs = ((one, kineto), (two, kineto), (three, ours))
@@ -125,6 +125,7 @@ def _write(
         put(",".join(metadata(form, rank.shift_ns)))
         batch: list[str] = []
         for at_ns, operator in recorded(form, rank.rank, rank.shift_ns):
+            over_ns = at_ns
             events += len(operator)
             batch += operator
             if len(batch) > _BATCH:
@@ -132,7 +133,7 @@ def _write(
                 batch.clear()
                 if written > least:
                     break
-        put("," + form.mark % ("Record Window End", us(at_ns + rank.shift_ns)))
+        put("," + form.mark % ("Record Window End", us(over_ns + rank.shift_ns)))
         for out, (_, tail) in outs:
             out.write(tail.encode())
     return attrs.evolve(rank, events=events, bytes=raw.stat().st_size)

@@ -42,12 +42,12 @@ class Found:
     @property
     def spread_ns(self) -> int:
         """Return how far the ends of the barrier are apart."""
-        return self.ends_ns[-1] - self.ends_ns[0] if self.ends_ns else -1
+        return max(self.ends_ns, default=0) - min(self.ends_ns, default=0)
 
-    def off_ns(self, errors_ns: list[int]) -> int:
+    def off_ns(self, errors_ns: list[int]) -> float:
         """Return how far the ranks are from standing as far apart as *errors_ns* are."""
         if len(self.ends_ns) != len(errors_ns):
-            return -1
+            return float("inf")
         after = [end - self.ends_ns[0] for end in self.ends_ns]
         wanted = [error - min(errors_ns) for error in sorted(errors_ns)]
         return max(abs(a - b) for a, b in zip(after, wanted, strict=True))
@@ -62,7 +62,7 @@ class Found:
             self.processes.add((whose, event["pid"]))
             if event["name"] == "barrier":
                 end_us = Decimal(event["ts"]) + Decimal(event["dur"])
-                self.ends_ns.append(int(end_us * 1000) + moved_ns)
+                self.ends_ns.append(round(end_us * 1000) + moved_ns)
         elif ph in "sf":
             arrow = (whose, cat, ph, str(event["id"]))
             self.shared += arrow in self._arrows
