@@ -52,19 +52,19 @@ class Found:
         wanted = [error - min(errors_ns) for error in sorted(errors_ns)]
         return max(abs(a - b) for a, b in zip(after, wanted, strict=True))
 
-    def add(self, event: dict[str, Any], whose: str, moved_ns: int) -> None:
-        """Look at an *event* of the file or, in an archive, of the machine *whose*."""
+    def add(self, event: dict[str, Any], machine: str, trace: str, moved_ns: int) -> None:
+        """Look at an *event*; in an archive, *machine* and *trace* tell equal numbers apart."""
         ph, cat = event["ph"], str(event.get("cat"))
         if ph == "M" or cat.startswith("rlprof"):
             return
         self.events += 1
         if ph == "X":
-            self.processes.add((whose, event["pid"]))
+            self.processes.add((machine, event["pid"]))
             if event["name"] == "barrier":
                 end_us = Decimal(event["ts"]) + Decimal(event["dur"])
                 self.ends_ns.append(round(end_us * 1000) + moved_ns)
         elif ph in "sf":
-            arrow = (whose, cat, ph, str(event["id"]))
+            arrow = (trace, cat, ph, str(event["id"]))
             self.shared += arrow in self._arrows
             self._arrows.add(arrow)
 
@@ -73,20 +73,20 @@ def look(file: Path) -> Found:
     """Read *file* to its end: strict JSON, the same gzipped, or an archive of such files."""
     found = Found()
     if tarfile.is_tarfile(file):
-        for whose, moved_ns, stream in _members(file):
+        for machine, trace, moved_ns, stream in _members(file):
             for event in _events(stream):
-                found.add(event, whose, moved_ns)
+                found.add(event, machine, trace, moved_ns)
     else:
         with file.open("rb") as raw, _text(raw) as stream:
             for event in _events(stream):
-                found.add(event, "", 0)
+                found.add(event, "", "", 0)
     found.ends_ns.sort()
     found._arrows.clear()
     return found
 
 
-def _members(file: Path) -> Iterator[tuple[str, int, TextIO]]:
-    """Yield the machine, the offset and the text of each trace in an archive."""
+def _members(file: Path) -> Iterator[tuple[str, str, int, TextIO]]:
+    """Yield of each trace in an archive its machine, its name, its offset and its text."""
     with tarfile.open(file) as archive:
         said: dict[str, Any] = {}
         for member in archive:
@@ -99,8 +99,9 @@ def _members(file: Path) -> Iterator[tuple[str, int, TextIO]]:
                 continue
             one = said[member.name]
             moved_ns = one.get("clocks", {}).get("offset_ns", 0)
+            machine = one.get("machine", {}).get("name", "")
             with _text(content) as stream:
-                yield one.get("machine", {}).get("name", ""), moved_ns, stream
+                yield machine, member.name, moved_ns, stream
 
 
 @contextmanager
