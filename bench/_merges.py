@@ -7,10 +7,10 @@ their authors call them; what is not installed is said and left out.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import importlib
 import importlib.util
-import inspect
 import json
 import re
 import resource
@@ -53,34 +53,39 @@ def start(ranks: Path, out: Path) -> None:  # noqa: ARG001 -- called like the ot
     rlprof.read(ranks / "run" / "a-run")
 
 
-def ours(ranks: Path, out: Path, **options: bool) -> None:
+def ours(ranks: Path, out: Path, **given: bool) -> None:
     """Export the run folder as `rlprof export` does: gz in, gz out."""
     import rlprof
 
-    _exporter("export", options)(run=rlprof.read(ranks / "run" / "a-run"), out=out, options=options)
+    export = _exporter("export", given)
+    export(run=rlprof.read(ranks / "run" / "a-run"), out=out)
 
 
-def ours_raw(ranks: Path, out: Path, **options: bool) -> None:
+def ours_raw(ranks: Path, out: Path, **given: bool) -> None:
     """Merge loose files that rlprof did not make: raw in, gz out."""
-    _exporter("export_files", options)(files=files(ranks, "raw"), out=out, options=options)
+    _exporter("export_files", given)(files=files(ranks, "raw"), out=out)
 
 
-def ours_gz(ranks: Path, out: Path, **options: bool) -> None:
+def ours_gz(ranks: Path, out: Path, **given: bool) -> None:
     """Merge loose files that rlprof did not make: gz in, gz out."""
-    _exporter("export_files", options)(files=files(ranks, "gz"), out=out, options=options)
+    _exporter("export_files", given)(files=files(ranks, "gz"), out=out)
 
 
-def _exporter(hook: str, options: dict[str, bool]) -> Callable[..., object]:
+def _exporter(hook: str, given: dict[str, bool]) -> Callable[..., object]:
+    """Return the hook of the timeline, with its arguments as the command line hands them over."""
     from rlprof import plugins
     from rlprof_timeline import Timeline
 
-    method = getattr(Timeline, hook, None)
-    if method is None:
+    if not hasattr(Timeline, hook):
         raise AbsentError(f"rlprof_timeline has no hook {hook}")
-    if options and "options" not in inspect.signature(method).parameters:
-        raise AbsentError(f"rlprof_timeline's hook {hook} takes no options: {', '.join(options)}")
-    call: Callable[..., object] = getattr(plugins.hooks("exporter", Timeline()), hook)
-    return call
+    parser = argparse.ArgumentParser()
+    if hasattr(Timeline, "arguments"):
+        Timeline.arguments(parser.add_argument_group("timeline"))
+    options = vars(parser.parse_args([]))
+    if missing := given.keys() - options.keys():
+        raise AbsentError(f"rlprof_timeline has no --{' --'.join(sorted(missing))}")
+    call = getattr(plugins.hooks("exporter", Timeline()), hook)
+    return partial(call, options={**options, **given})
 
 
 def sglang(ranks: Path, out: Path) -> None:
