@@ -82,7 +82,11 @@ EXPECTED = {
     "TestGoodExporter": set(),
     "TestWritesIntoTheRun": {"test_it_leaves_the_run_as_it_is"},
     "TestTrustsTheTraces": {"test_it_exports_any_run", "test_it_leaves_the_run_as_it_is"},
-    "TestReturnsText": {"test_it_exports_any_run", "test_two_runs_do_not_mix"},
+    "TestReturnsText": {
+        "test_it_exports_any_run",
+        "test_it_exports_a_part_of_a_run",
+        "test_two_runs_do_not_mix",
+    },
     "TestMakesUpNames": {
         "test_a_second_export_gives_the_same_names",
         "test_two_runs_do_not_mix",
