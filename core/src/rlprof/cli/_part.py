@@ -25,8 +25,8 @@ def add_part(parser: argparse.ArgumentParser) -> None:
     """Offer the options."""
     group = parser.add_argument_group(
         "a part of the run",
-        "Each may be repeated, or name several: --role actor,rollout. What is left out is not "
-        "looked at; all of them hold at once.",
+        "Each but the times may be repeated, or name several: --role actor,rollout. What is left "
+        "out is not looked at; all of them hold at once.",
     )
     group.add_argument(
         "--step",
