@@ -412,7 +412,7 @@ def test_hooks_that_would_not_be_called_are_refused(cls, what):
 def test_an_exporter_is_held_to_its_own_contract():
     """Each kind has its hooks: an exporter does not start."""
     assert by_hand(Unmarked, "exporter") == (
-        "marks 'start', which is no hook (an exporter has export)"
+        "marks 'start', which is no hook (an exporter has export, export_files)"
     )
 
 

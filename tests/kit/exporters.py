@@ -82,3 +82,57 @@ class RemembersTheLastRun:
         self.seen.append(run.run_id)
         (out / "runs.txt").write_text("\n".join(self.seen))
         return [out / "runs.txt"]
+
+
+class TakesArguments:
+    """Declare what it takes, and read what others have left."""
+
+    @staticmethod
+    def arguments(group):
+        group.add_argument("--depth", type=int, default=3)
+
+    @hookimpl
+    def export(self, run, out, options):
+        (out / "captures.txt").write_text(f"{options['depth']}\n{table(run)}")
+        return [out / "captures.txt"]
+
+    @hookimpl
+    def export_files(self, files, out, options):
+        (out / "files.txt").write_text("\n".join(file.name for file in files[: options["depth"]]))
+        return [out / "files.txt"]
+
+
+class WantsAnArgument(GoodExporter):
+    """Declare one that is no option."""
+
+    @staticmethod
+    def arguments(group):
+        group.add_argument("depth", nargs="?")
+
+
+class TrustsFiles(GoodExporter):
+    """Read whatever it is given as JSON."""
+
+    @hookimpl
+    def export_files(self, files):
+        for file in files:
+            json.loads(file.read_bytes())
+
+
+class TidiesUp(GoodExporter):
+    """Remove what it has read."""
+
+    @hookimpl
+    def export_files(self, files):
+        for file in files:
+            file.unlink()
+
+
+class NeedsSpans(GoodExporter):
+    """Fail where a run has no spans."""
+
+    @hookimpl
+    def export(self, run, out):
+        if run.captures:
+            min(span.start_ns for span in run.spans())
+        return GoodExporter().export(run, out)

@@ -35,7 +35,8 @@ _GO_ELSEWHERE = {
     tools.Good, tools.ImportsAtLaunch, tools.AnswersDifferently, tools.WritesAtLaunch,
     tools.SetsTheEnvironment, tools.RemembersInTheProcess, tools.WantsToBeAlone,
     tools.ClaimsToBeAlone, tools.ChangesTheWork, tools.NamesItsFilesAlike,
-    heavy_tool.ImportsHeavily, exporters.GoodExporter, engines.AwaitsTheEngine,
+    heavy_tool.ImportsHeavily, exporters.GoodExporter, exporters.TakesArguments,
+    engines.AwaitsTheEngine,
 }  # fmt: skip
 """The others leave out the laws that need processes: those take most of the time."""
 _left_out = overrides("needs processes, and breaks no law there")(_offered)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
     from rlprof.hookspecs import hookimpl
     from rlprof.plugins import register
-    from rlprof.rundir import Run, read
+    from rlprof.rundir import Run, Selection, read
     from rlprof.session._annotate import annotate
     from rlprof.session._follow import Follower, Leader
     from rlprof.session._off import Off
@@ -59,7 +59,7 @@ _HOMES = {
     "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
-    "rundir": ("Run", "read"),
+    "rundir": ("Run", "Selection", "read"),
     "session._annotate": ("annotate",),
     "session._follow": ("Follower", "Leader"),
     "session._off": ("Off",),
@@ -94,6 +94,7 @@ __all__ = [
     "RlprofError",
     "Run",
     "RunError",
+    "Selection",
     "Session",
     "Target",
     "Window",

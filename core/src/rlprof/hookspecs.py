@@ -7,6 +7,8 @@
 | `stop`      | yes  | yes    |          | it closes, however it closes                       |
 | `export`    | yes  | yes    | yes      | after stop, in another process, perhaps days later |
 
+An exporter may have `export_files`, too, for files that rlprof did not make.
+
 A plugin is a class without constructor arguments whose hooks carry `@rlprof.hookimpl`. A hook
 takes only the arguments it uses, by name. Core makes one instance per target and tool and calls
 it alone: what one plugin does never starts, stops or delays another.
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rlprof.rundir import Run
@@ -216,20 +218,45 @@ class Engine:
 
 
 class Exporter:
-    """A plugin that turns a recorded run into something to look at: a timeline, a report."""
+    """A plugin that turns a recorded run into something to look at: a timeline, a report.
+
+    Its class may declare, beside its hooks:
+
+    `arguments`
+        a static method `arguments(group)`: what `rlprof export` takes for this exporter, added to
+        *group*, an argparse argument group: `group.add_argument("--depth", type=int, default=3)`.
+        Each has a flag that no other exporter is likely to have, and may be left out. It imports
+        nothing heavy: `rlprof export --help` asks every exporter. Default: none.
+    """
 
     @hookspec(firstresult=True)
-    def export(self, run: Run, out: Path) -> Sequence[Path] | None:
+    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> Sequence[Path] | None:
         r"""Write what *run* shows into the folder *out*, which exists; return the files written.
 
-        Called by `rlprof export RUN --to NAME`. Look at the run through *run* alone. A file of
-        the run that cannot be read is left out and said so, never a reason to fail.
+        Called by `rlprof export RUN --to NAME`. Look at the run through *run* alone: it may be a
+        part of one, and `run.selection` says which; its captures, processes and spans are of that
+        part already, only what lies in a trace before or after the time selected is for you to
+        leave out. A file of the run that cannot be read is left out and said so, never a reason to
+        fail. *options* has a value for each argument of `arguments`, as argparse names it: what
+        was typed, or its default.
 
             @hookimpl
             def export(self, run, out):
                 page = out / "captures.txt"
                 page.write_text("\n".join(str(c.window.id) for c in run.captures))
                 return [page]
+        """
+
+    @hookspec(firstresult=True)
+    def export_files(
+        self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
+    ) -> Sequence[Path] | None:
+        """Write what *files* show into *out*, which exists; return the files written.
+
+        Called by `rlprof export PATH --to NAME` where PATH is no run, but a file, or a folder with
+        files below it that may be traces by their names: `.json`, `.gz`, `.trace`, `.pftrace`.
+        rlprof made none of them, and they come sorted. What is no trace, or is damaged, is left
+        out and said so. Optional: without it, an exporter reads runs alone.
         """
 
 

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from rlprof.cli import capture, check, doctor, export, ls, new, plan, plugins, salvage
+from rlprof.cli._declared import whose
 from rlprof.cli._offered import add_offered, wanted
 from rlprof.errors import RlprofError
 from rlprof.plugins import core_version
@@ -83,7 +84,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
     for command in COMMANDS:
-        command.add(subparsers)
+        if command is export:
+            export.add(subparsers, argv)
+        else:
+            command.add(subparsers)
     own = set(subparsers.choices)
     if wanted(argv, own):
         add_offered(subparsers, own)
@@ -96,7 +100,8 @@ def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argp
     args, left = parser.parse_known_args(argv)
     if left:
         told = args.parsers.get(args.command, parser)
-        told.error(f"unrecognized arguments: {' '.join(left)}")
+        why = whose(left, args) if args.command == "export" else ""
+        told.error(why or f"unrecognized arguments: {' '.join(left)}")
     return args
 
 

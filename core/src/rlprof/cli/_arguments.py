@@ -1,9 +1,15 @@
-"""What several commands take as an argument."""
+"""What commands take as an argument."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from contextlib import suppress
+
+from rlprof.schedule import parse_steps
+
+_MOMENT = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ms|s|m|h)?", re.ASCII)
+_UNITS_NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
 def duration(text: str) -> float:
@@ -12,3 +18,29 @@ def duration(text: str) -> float:
         if 0 < float(text) <= 86400:
             return float(text)
     raise argparse.ArgumentTypeError(f"expected seconds, more than 0 and up to 86400, got {text!r}")
+
+
+def moment(text: str) -> int:
+    """Read how long after a beginning, in ns: `12.5` (seconds), `90s`, `2m`, `1.5h`, `300ms`."""
+    found = _MOMENT.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"expected a time like 12.5, 90s, 2m or 1h, got {text!r}")
+    return round(float(found[1]) * _UNITS_NS[found[2] or "s"])
+
+
+def names(text: str) -> list[str]:
+    """Read `one,other`."""
+    found = [word.strip() for word in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"expected a name, or several like a,b, got {text!r}")
+    return found
+
+
+def steps(text: str) -> list[range]:
+    """Read `3,5-7`, where 7 is a step, too."""
+    try:
+        words = [int(word) if word.isdecimal() else word for word in names(text)]
+        return list(parse_steps(words).ranges)
+    except (ValueError, argparse.ArgumentTypeError) as exc:
+        what = f"expected steps like 3 or 3,5-7, got {text!r}"
+        raise argparse.ArgumentTypeError(what) from exc

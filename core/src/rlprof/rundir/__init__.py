@@ -23,6 +23,7 @@ from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Left, Process, Run, Skipped
+from rlprof.rundir._selection import Selection
 from rlprof.rundir._spans import RawSpan, Span, span_record
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "RawSpan",
     "Run",
     "RunFolder",
+    "Selection",
     "Skipped",
     "Span",
     "as_json",

@@ -10,6 +10,8 @@ import attrs
 from rlprof.rundir import _spans
 from rlprof.rundir._clock import unbroken
 from rlprof.rundir._journal import read_lines
+from rlprof.rundir._narrow import Times, is_kept, narrowed, roles_of, who
+from rlprof.rundir._selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -140,6 +142,9 @@ class Run:
     """What lies on other nodes, by folder."""
     problems: tuple[str, ...]
     """Lines that could not be read, files that are not there."""
+    selection: Selection = attrs.field(factory=Selection)
+    """The part of the run that this is."""
+    _times: Times | None = None
 
     @property
     def is_running(self) -> bool:
@@ -151,18 +156,35 @@ class Run:
         """The processes by the stem of their files."""
         return {process.name: process for process in self.processes}
 
+    def only(self, selection: Selection) -> Run:
+        """Return the part of this run that *selection* names; raise RunError where that is none.
+
+        Captures are those of the selected steps, windows, roles, tools and time. A process is
+        there if its role is selected, or if it holds one of these captures. What else the run has
+        to say (skipped, missing, answers, problems) stays as it is.
+        """
+        return narrowed(self, selection)
+
     def spans(self, problems: list[str] | None = None) -> Iterator[Span]:
         """Read all spans, process by process, in the order they ended.
 
-        What cannot be read is passed over and told to *problems*.
+        Of a part of a run: those of the selected roles, steps and time. A span without a step is
+        there if it overlaps a selected step, of whichever process. Where windows are named, only
+        what overlaps one of them is there. What cannot be read is passed over and told to
+        *problems*.
         """
-        problems = [] if problems is None else problems
-        for process in self.processes:
+        problems, chosen = [] if problems is None else problems, self.selection
+        roles, is_all = roles_of(self, chosen), chosen.is_all
+        for process in self.processes if chosen.has_spans() else ():
+            if roles is not None and who(process.target) not in roles:
+                continue
             clocks, _ = unbroken(process.clocks)
             for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", problems):
                 try:
-                    yield _spans.span_from_record(
+                    span = _spans.span_from_record(
                         line, target=process.target, process=process.name, clocks=clocks
                     )
                 except (KeyError, TypeError, ValueError, OverflowError):
                     continue
+                if is_all or is_kept(span, chosen, self._times):
+                    yield span

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,12 +18,15 @@ from rlprof import plugins
 from rlprof.testing._drive import python
 from rlprof.testing._kit_tool import PhaseTool
 from rlprof.testing._plugin import PluginTests
-from rlprof.testing._runs import KINDS, make_runs
+from rlprof.testing._runs import KINDS, make_files, make_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RUNS = pytest.StashKey[dict[str, Path]]()
+PARTS = ({"only": "spans"}, {"only": "kit"}, {"steps": 2}, {"only": "windows", "steps": 1})
+"""Parts of a whole run that an exporter may be given."""
+
 _COMMAND = """
 import json, sys
 import rlprof, rlprof.cli
@@ -57,12 +61,23 @@ class ExporterTests(PluginTests):
             stash[_RUNS] = make_runs(tmp_path_factory.mktemp("runs"))
         return {kind: _copied(run, tmp_path / "runs") for kind, run in stash[_RUNS].items()}
 
-    def _export(self, run: Path, out: Path) -> list[Path]:
+    def _export(self, run: Path, out: Path, part: rlprof.Selection | None = None) -> list[Path]:
         """Export as `rlprof export` does."""
         self.skip_where_it_cannot_run()
         out.mkdir(parents=True, exist_ok=True)
         hooks = plugins.hooks("exporter", self.plugin())
-        return list(hooks.export(run=rlprof.read(run), out=out) or [])
+        read = rlprof.read(run).only(part or rlprof.Selection())
+        return list(hooks.export(run=read, out=out, options=self._options()) or [])
+
+    def _options(self) -> dict[str, Any]:
+        """Return what `rlprof export` gives an exporter whose arguments nobody typed."""
+        return vars(self._parser().parse_args([]))
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(add_help=False)
+        if hasattr(self.plugin, "arguments"):
+            self.plugin.arguments(parser.add_argument_group("mine"))
+        return parser
 
     @pytest.mark.parametrize("what", KINDS)
     def test_it_exports_any_run(self, runs: Mapping[str, Path], what: str, tmp_path: Path) -> None:
@@ -73,12 +88,48 @@ class ExporterTests(PluginTests):
         written = self._export(runs[what], tmp_path / "out")
 
         assert written or what != "whole", "export wrote nothing for a whole run"
-        for file in written:
-            assert isinstance(file, Path), f"export returned {file!r}; return the Paths written"
-            assert file.is_file(), f"{file}: export returned it and has not written it"
-            assert file.resolve().is_relative_to((tmp_path / "out").resolve()), (
-                f"{file} lies outside of `out`; write there and nowhere else"
-            )
+        _look_at(written, tmp_path / "out")
+
+    @pytest.mark.parametrize("part", PARTS, ids=str)
+    def test_it_exports_a_part_of_a_run(
+        self, runs: Mapping[str, Path], part: Mapping[str, Any], tmp_path: Path
+    ) -> None:
+        """A run without traces, without spans, or without most of its steps raises nothing."""
+        written = self._export(runs["whole"], tmp_path / "out", rlprof.Selection(**part))
+
+        _look_at(written, tmp_path / "out")
+
+    def test_what_it_declares_can_be_left_out(self) -> None:
+        """Each argument it declares for `rlprof export` has a flag, and none must be given.
+
+        It is declared on the class itself: before there is an instance, or a run.
+        """
+        parser = self._parser()
+
+        assert parser.format_help()
+        try:
+            _, left = parser.parse_known_args(["word"])
+        except SystemExit:
+            left = []
+        assert left == ["word"], "add options alone, each with a default: --depth, not depth"
+
+    def test_it_reads_any_files_or_none(self, tmp_path: Path) -> None:
+        """Whole, cut, empty and foreign files raise nothing in `export_files`, and stay unchanged.
+
+        An exporter without that hook reads runs alone.
+        """
+        self.skip_where_it_cannot_run()
+        hook = plugins.hooks("exporter", self.plugin()).export_files
+        if not hook.get_hookimpls():
+            pytest.skip("has no export_files: it reads runs alone")
+        files, out = make_files(tmp_path / "files"), tmp_path / "out"
+        out.mkdir()
+        before = _digests(tmp_path / "files")
+
+        written = list(hook(files=files, out=out, options=self._options()) or [])
+
+        _look_at(written, out)
+        assert _digests(tmp_path / "files") == before, "export_files changes what it reads"
 
     @pytest.mark.parametrize("what", ["whole", "crashed", "damaged"])
     def test_it_leaves_the_run_as_it_is(
@@ -117,8 +168,10 @@ class ExporterTests(PluginTests):
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         hooks = plugins.hooks("exporter", self.plugin())
-        hooks.export(run=rlprof.read(runs["hostile"]), out=tmp_path / "a")
-        written = hooks.export(run=rlprof.read(runs["whole"]), out=tmp_path / "b") or []
+        options = self._options()
+        hooks.export(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=options)
+        whole = rlprof.read(runs["whole"])
+        written = hooks.export(run=whole, out=tmp_path / "b", options=options) or []
 
         fresh = self._export(runs["whole"], tmp_path / "c")
         other = rlprof.read(runs["hostile"]).run_id.encode()
@@ -141,6 +194,16 @@ class ExporterTests(PluginTests):
 
         assert result.returncode == 0, result.stderr
         assert f"{called}: " in result.stdout
+
+
+def _look_at(written: list[Path], out: Path) -> None:
+    """Check that what an export returned is there, where it belongs."""
+    for file in written:
+        assert isinstance(file, Path), f"export returned {file!r}; return the Paths written"
+        assert file.is_file(), f"{file}: export returned it and has not written it"
+        assert file.resolve().is_relative_to(out.resolve()), (
+            f"{file} lies outside of `out`; write there and nowhere else"
+        )
 
 
 def _copied(run: Path, to: Path) -> Path:

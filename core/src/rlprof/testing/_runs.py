@@ -1,7 +1,8 @@
-"""Real run folders for exporters: whole, crashed, empty, hostile, damaged."""
+"""Real run folders for exporters: whole, crashed, empty, hostile, damaged; and loose files."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import sys
@@ -57,6 +58,30 @@ def make_runs(home: Path) -> dict[str, Path]:
     runs["bare"].mkdir(parents=True)
     shutil.copy(runs["whole"] / "run.json", runs["bare"])
     return runs
+
+
+def make_files(home: Path) -> list[Path]:
+    """Write traces as other profilers leave them, and what lies about beside such."""
+    home.mkdir(parents=True)
+    events = [
+        {"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": 1e9 + at, "dur": 5}
+        for at, name in enumerate(HOSTILE)
+    ]
+    trace = {"baseTimeNanoseconds": 0, "distributedInfo": {"rank": 3}, "traceEvents": events}
+    text = json.dumps(trace).encode()
+    for name, data in {
+        "whole.json": text,
+        "rank1.pt.trace.json.gz": gzip.compress(text),
+        "cut.json": text[: len(text) // 2],
+        "cut.json.gz": gzip.compress(text)[:-40],
+        "empty.json": b"",
+        "config.json": b'{"traceEvents": 7, "model": "any"}',
+        "events.json": json.dumps(events).encode(),
+        "garbage.gz": b"\x1f\x8bgarbage",
+        "garbage.pftrace": bytes(range(256)),
+    }.items():
+        (home / name).write_bytes(data)
+    return sorted(home.iterdir())
 
 
 def _config(home: Path, **more: Any) -> dict[str, Any]:

@@ -1,0 +1,46 @@
+"""Files that rlprof did not make, found below a folder: the traces of other profilers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlprof.rundir import find_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SUFFIXES = (".json", ".gz", ".trace", ".pftrace")
+_DEEPEST = 8
+
+
+def loose_files(path: Path, out: Path | None) -> list[Path]:
+    """List the files to read where *path* is no run and holds none; *out* is not looked into."""
+    if (path / "run.json").exists() or (path.is_dir() and find_runs(path)):
+        return []
+    if not path.is_dir():
+        return [path] if path.is_file() and path.name != "run.json" else []
+    own = None if out is None else out.resolve()
+    found = sorted(_below(path, None if own == path.resolve() else own, _DEEPEST))
+    runs = {file.parent for file in found if file.name == "run.json"}
+    return [] if any((folder / "manifest").is_dir() for folder in runs) else found
+
+
+def _below(folder: Path, out: Path | None, levels: int) -> Iterator[Path]:
+    """Go through the files, by what they are called; links and what is hidden are passed over."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as exc:
+        why = (exc.strerror or str(exc)).lower()
+        print(f"rlprof: {folder}: left out: {why}", file=sys.stderr)
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name != "exports" and levels > 1 and Path(entry.path).resolve() != out:
+                yield from _below(Path(entry.path), out, levels - 1)
+        elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)

@@ -1,0 +1,381 @@
+"""A part of a run: `Run.only`, what it keeps, and what it says where nothing is left."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rlprof
+from rlprof import Selection, Window
+from rlprof.errors import RunError
+from rlprof.types import Target
+from tests.timeline.builder import NOW, RunBuilder
+
+SECOND = 10**9
+EVERYTHING = {
+    "steps": (),
+    "roles": (),
+    "windows": (),
+    "only": (),
+    "from_ns": None,
+    "until_ns": None,
+}
+
+
+def step(process, number, *, phases=("rollout", "update")):
+    """Write a step of one second that begins at *number* seconds, and its phases, half each."""
+    start = NOW + number * SECOND
+    outer = process.span("step", str(number), start, start + SECOND, step=number)
+    for nth, name in enumerate(phases):
+        begun = start + nth * SECOND // 2
+        process.span("phase", name, begun, begun + SECOND // 2, step=number, parent=outer)
+
+
+def record(process, number, phase, *, tool="torch"):
+    """Record a phase of the step into a file, for as long as the phase took."""
+    window = Window(number, number + 1, phase)
+    start = NOW + number * SECOND + (SECOND // 2 if phase == "update" else 0)
+    process.opened.add((window, tool, process.engine))
+    key = process.key(window, tool)
+    process.tell("opened", start, **key, scratch="", asked={})
+    process.tell("closed", start + SECOND // 2, **key, reason="end", seconds=0.0)
+    path = f"{process.name}_{tool}_{number}_{phase}.json.gz"
+    (process.folder / path).write_bytes(b"any")
+    artifact = {"path": path, "kind": "trace", "format": "any"}
+    process.tell("artifact", start + SECOND // 2, **key, artifact=artifact)
+    process.tell("exported", start + SECOND // 2, **key, seconds=0.0)
+
+
+@pytest.fixture(name="path", scope="module")
+def _path(tmp_path_factory):
+    """Build a run: a driver with an engine, two actors, an agent whose spans have no step."""
+    run = RunBuilder(tmp_path_factory.mktemp("runs"))
+    driver = run.process("driver", size=1)
+    actors = [run.process("actor", rank) for rank in range(2)]
+    agent = run.process("agent", size=1)
+    for number in range(5):
+        step(driver, number)
+        for actor in actors:
+            step(actor, number, phases=("wait", "update"))
+        start = NOW + number * SECOND
+        agent.span("span", f"turn {number}", start + SECOND // 4, start + SECOND * 3 // 4)
+    for number in (1, 3):
+        for actor in actors:
+            record(actor, number, "update")
+            record(actor, number, "update", tool="torch_memory")
+        driver.engine = Target("rollout", replica=0)
+        record(driver, number, "rollout", tool="vllm")
+        driver.engine = None
+    header = json.loads((run.path / "run.json").read_text())
+    header["owner"]["opened_ns"] = NOW
+    (run.path / "run.json").write_text(json.dumps(header))
+    return run.path
+
+
+@pytest.fixture(name="run")
+def _run(path):
+    return rlprof.read(path)
+
+
+def captured(run):
+    return {(one.window.id, one.target.role, one.tool) for one in run.captures}
+
+
+def roles(run):
+    return {one.target.role for one in run.processes}
+
+
+def spans(run):
+    return {(one.target.role, one.name, one.step) for one in run.spans()}
+
+
+def test_everything_is_the_run(run):
+    """A selection that leaves nothing out gives the very run."""
+    assert run.only(Selection()) is run
+    assert run.selection == Selection(**EVERYTHING)
+    assert run.selection.is_all
+
+
+def test_words_and_numbers_may_stand_alone():
+    """A notebook need not write a tuple for one."""
+    one = Selection(steps=3, roles="actor", windows="update", only="torch")
+
+    assert one == Selection([range(3, 4)], ["actor"], ["update"], ["torch"])
+    assert Selection(steps=[3, range(5, 8)]).steps == (range(3, 4), range(5, 8))
+
+
+def test_a_step(run):
+    """Its captures, the spans that say so, and those without a step that overlap it."""
+    part = run.only(Selection(steps=3))
+
+    assert {one.window.start_step for one in part.captures} == {3}
+    assert {one.step for one in part.spans()} == {3, None}
+    assert {one.name for one in part.spans() if one.step is None} == {"turn 3"}
+    assert roles(part) == {"driver", "actor", "agent"}
+    assert part.selection == Selection(steps=3)
+
+
+def test_a_step_that_nothing_recorded(run):
+    """The spans of it are a part of the run."""
+    part = run.only(Selection(steps=[range(2, 3)]))
+
+    assert part.captures == ()
+    assert ("driver", "rollout", 2) in spans(part)
+
+
+@pytest.mark.parametrize(
+    ("steps", "found"),
+    [([0], set()), ([4, 1], {1}), ([range(2, 9)], {3}), ([range(0, 10, 2)], set()),
+     ([range(1, 10, 2)], {1, 3}), ([range(3, 2**62)], {3})],
+)  # fmt: skip
+def test_steps_may_be_any_ranges(run, steps, found):
+    """Numbers, stretches, every other one, and ranges without an end."""
+    assert {one.window.start_step for one in run.only(Selection(steps=steps)).captures} == found
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_in"),
+    [([5], True), ([4], False), ([7], False), ([range(10)], True), ([range(1, 9, 7)], False),
+     ([range(0, 9, 3)], True), ([], True), ([9, 6], True)],
+)  # fmt: skip
+def test_a_window_of_several_steps_is_of_each(steps, is_in):
+    """One selected step in it is enough; its end is not in it."""
+    assert Selection(steps=steps).has_window(Window(5, 7)) is is_in
+
+
+def test_a_role(run):
+    """Its processes, its captures, its spans."""
+    part = run.only(Selection(roles="actor"))
+
+    assert roles(part) == {"actor"}
+    assert {role for _, role, _ in captured(part)} == {"actor"}
+    assert {role for role, _, _ in spans(part)} == {"actor"}
+
+
+def test_an_engine_s_role_keeps_who_holds_the_engine(run):
+    """The capture belongs to the driver's process; the driver's own spans are not of the role."""
+    part = run.only(Selection(roles="rollout"))
+
+    assert captured(part) == {("1/rollout", "rollout", "vllm"), ("3/rollout", "rollout", "vllm")}
+    assert roles(part) == {"driver"}
+    assert spans(part) == set()
+    assert {one.process for one in part.captures} <= set(part.by_name)
+
+
+def test_a_role_it_only_stands_in_is_an_actor_s_role_too(tmp_path):
+    """An actor of a fleet that is attached as two roles writes as the first, and is of both."""
+    built = RunBuilder(tmp_path)
+    driver, actor = built.process("driver", size=1), built.process("actor", size=1)
+    target = attrs.asdict(Target("actor"))
+    driver.tell("attached", role="critic", target=target, ranks=[0])
+    step(actor, 1)
+    record(actor, 1, "update")
+
+    part = rlprof.read(built.path).only(Selection(roles="critic"))
+
+    assert captured(part) == {("1/update", "actor", "torch")}
+    assert roles(part) == {"actor"}
+    assert ("actor", "update", 1) in spans(part)
+
+
+def test_a_window_by_its_id(run):
+    """It, whoever recorded it, and what went on in the meantime."""
+    part = run.only(Selection(windows="3/update"))
+
+    assert captured(part) == {("3/update", "actor", tool) for tool in ("torch", "torch_memory")}
+    assert spans(part) == {
+        ("driver", "3", 3), ("driver", "update", 3), ("actor", "3", 3), ("actor", "update", 3),
+        ("agent", "turn 3", None),
+    }  # fmt: skip
+
+
+def test_windows_by_their_phase(run):
+    """All of that phase, in whichever step."""
+    part = run.only(Selection(windows=["rollout", "3/update"], only=["vllm", "torch", "spans"]))
+
+    assert captured(part) == {
+        ("1/rollout", "rollout", "vllm"), ("3/rollout", "rollout", "vllm"),
+        ("3/update", "actor", "torch"),
+    }  # fmt: skip
+    assert {step for _, _, step in spans(part)} == {1, 3, None}
+
+
+def test_a_window_shows_what_others_did_in_it(run):
+    """With a role that recorded nothing: the spans of that role, while the window was open."""
+    part = run.only(Selection(windows="1/update", roles="driver"))
+
+    assert part.captures == ()
+    assert spans(part) == {("driver", "1", 1), ("driver", "update", 1)}
+
+
+def test_only_a_tool(run):
+    """Its captures, and no spans."""
+    part = run.only(Selection(only="torch"))
+
+    assert {one.tool for one in part.captures} == {"torch"}
+    assert spans(part) == set()
+    assert all(len(one.artifacts) == 1 for one in part.captures)
+
+
+def test_only_spans(run):
+    """No captures, and every span."""
+    part = run.only(Selection(only="spans"))
+
+    assert part.captures == ()
+    assert spans(part) == spans(run)
+
+
+def test_only_windows(run):
+    """Every capture, without what it recorded; of a tool that is named, too, with it."""
+    part = run.only(Selection(only=["windows", "torch"]))
+
+    assert captured(part) == captured(run)
+    assert {one.tool for one in part.captures if one.artifacts} == {"torch"}
+    assert spans(part) == set()
+
+
+def test_a_time(run):
+    """Captures and spans that have some of it; what ends as it begins has none."""
+    part = run.only(Selection(from_ns=NOW + 3 * SECOND, until_ns=NOW + 3 * SECOND + SECOND // 2))
+
+    assert captured(part) == {("3/rollout", "rollout", "vllm")}
+    assert spans(part) == {
+        ("driver", "3", 3), ("driver", "rollout", 3), ("actor", "3", 3), ("actor", "wait", 3),
+        ("agent", "turn 3", None),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_in"),
+    [(10, 20, True), (19, 30, True), (20, 30, False), (0, 10, False), (0, 11, True),
+     (10, 10, True), (20, 20, False), (9, 9, False), (15, 15, True)],
+)  # fmt: skip
+def test_a_time_is_half_open(start, end, is_in):
+    """What begins at its end is not in it; a moment at its beginning is."""
+    assert Selection(from_ns=10, until_ns=20).has_time(start, end) is is_in
+
+
+def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path):
+    """A process that died in its window may have recorded until then."""
+    built = RunBuilder(tmp_path)
+    actor = built.process(size=1)
+    actor.open(Window(1, 2, "update"), NOW + SECOND)
+    run = rlprof.read(built.path)
+
+    def at(seconds):
+        return run.only(Selection(from_ns=NOW + seconds * SECOND)).captures
+
+    assert [one.state for one in at(50)] == ["lost"]
+    with pytest.raises(RunError, match="has nothing in the time selected"):
+        at(61)
+
+
+def test_what_the_run_has_to_say_besides_stays(run):
+    """Who is missing is missing in each part of it."""
+    part = run.only(Selection(steps=3))
+
+    for name in ("path", "run_id", "config", "problems", "missing", "skipped", "attached", "left"):
+        assert getattr(part, name) == getattr(run, name)
+
+
+def test_a_part_of_a_process_is_a_part_of_the_run(run):
+    """An exporter that goes process by process sees the same spans."""
+    part = run.only(Selection(steps=3, roles=["agent", "driver"]))
+
+    each = [attrs.evolve(part, processes=(one,)).spans() for one in part.processes]
+
+    assert [span for found in each for span in found] == list(part.spans())
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"roles": ["actro"]}, "has no role 'actro'; it has actor, agent, driver, rollout"),
+        ({"roles": ["a", "b"], "steps": 99},
+         "has no role 'a', 'b'; it has actor, agent, driver, rollout"),
+        ({"steps": [99, range(200, 300)]}, "has no step 99, 200-299; it has 0-4"),
+        ({"windows": ["2/update"]},
+         "has no window '2/update'; it has 1/rollout, 1/update, 3/rollout, 3/update"),
+        ({"only": ["tocrh"]}, "has no 'tocrh'; it has torch, torch_memory, vllm, spans, windows"),
+        ({"from_ns": NOW + 90 * SECOND},
+         "has nothing in the time selected; it goes from 0.0 s to 5.0 s"),
+        ({"until_ns": NOW - 1}, "has nothing in the time selected; it goes from 0.0 s to 5.0 s"),
+        ({"roles": ["agent"], "only": ["torch"]},
+         "nothing in it is all that is selected at once; select less"),
+        ({"windows": ["update"], "steps": 2},
+         "nothing in it is all that is selected at once; select less"),
+        ({"from_ns": 9, "until_ns": 9}, "the time selected ends before it begins"),
+    ],
+)  # fmt: skip
+def test_nothing_is_an_error_that_says_what_there_is(run, asked, told):
+    """Which word matched nothing, and what there is instead."""
+    with pytest.raises(RunError) as caught:
+        run.only(Selection(**asked))
+
+    assert str(caught.value) == f"{run.path}: {told}"
+
+
+def test_a_word_among_others_may_match_nothing(run):
+    """A script may name roles that this run does not have."""
+    part = run.only(Selection(roles=["actor", "critic"], only=["torch", "nsys"]))
+
+    assert {role for _, role, _ in captured(part)} == {"actor"}
+
+
+def test_of_an_empty_run_there_is_no_part(tmp_path):
+    """It says that there is none; all of it is all of it."""
+    run = rlprof.read(RunBuilder(tmp_path).path)
+
+    assert run.only(Selection()) == run
+    for asked in ({"roles": "actor"}, {"windows": "7"}, {"only": "spans"}, {"steps": 1}):
+        with pytest.raises(RunError, match="; it has none"):
+            run.only(Selection(**asked))
+
+
+def test_a_part_is_not_narrowed_again(run):
+    """Two selections are one, made at once."""
+    with pytest.raises(RunError, match="is narrowed already"):
+        run.only(Selection(steps=3)).only(Selection(roles="actor"))
+
+
+WORDS = {
+    "steps": st.lists(st.integers(0, 6), max_size=3),
+    "roles": st.lists(st.sampled_from(["actor", "driver", "agent", "rollout", "none"]), max_size=2),
+    "windows": st.lists(st.sampled_from(["1/update", "rollout", "update", "9"]), max_size=2),
+    "only": st.lists(st.sampled_from(["torch", "vllm", "spans", "windows"]), max_size=2),
+    "from_ns": st.none() | st.integers(NOW, NOW + 6 * SECOND),
+    "until_ns": st.none() | st.integers(NOW, NOW + 6 * SECOND),
+}
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(asked=st.fixed_dictionaries({}, optional=WORDS))
+def test_a_part_holds_what_each_of_its_words_alone_holds_and_no_more(run, asked):
+    """Captures are those that all words leave, spans among those that each leaves."""
+    try:
+        part = run.only(Selection(**asked))
+    except RunError as exc:
+        assert str(run.path) in str(exc)  # noqa: PT017 -- most selections are of something
+        return
+
+    alone = [narrowed_by(run, name, value) for name, value in asked.items()]
+    assert captured(part) == captured(run).intersection(*(captures for captures, _ in alone))
+    assert {one.process for one in part.captures} <= set(part.by_name)
+    assert all(ids(part) <= of_spans for _, of_spans in alone)
+
+
+def ids(run):
+    return {(span.process, span.id) for span in run.spans()}
+
+
+def narrowed_by(run, name, value):
+    """Return the captures and the spans that one word leaves."""
+    try:
+        part = run.only(Selection(**{name: value}))
+    except RunError:
+        return set(), set()
+    return captured(part), ids(part)
