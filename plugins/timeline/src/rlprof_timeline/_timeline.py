@@ -27,6 +27,7 @@ class Timeline:
         """Write `timeline.json.gz` into *out*; it is whole or not there."""
         return [write(of_run(run), out)]
 
+    @hookimpl
     def export_files(self, files: Sequence[Path], out: Path) -> list[Path]:
         """Do the same with traces that rlprof did not make."""
         return [write(of_files(files), out)]
