@@ -1,19 +1,13 @@
-"""Traces of one group, one after another, into a part of the timeline; many groups at a time.
+"""Traces of one group, one after another, into a part of the timeline.
 
 A part is a gzip member of its own: members stand one behind another in the file, so that groups
-are read, moved and compressed each in a process of its own, and no more than a window of each is
-in memory.
+are read, moved and compressed each in a process of its own (`_pool.py`), and no more than a window
+of each is in memory.
 """
 
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
-import signal
-import threading
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 import attrs
@@ -26,13 +20,10 @@ from rlprof_timeline._text import TraceText, UnreadableError
 from rlprof_timeline._tracks import Tracks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from rlprof_timeline._tracks import Track
-
-_SMALL = 8 << 20
-"""Bytes of files that are not worth a second process."""
 
 
 @attrs.frozen
@@ -46,6 +37,13 @@ class Item:
     """What to add to its times, besides its own epoch."""
     clock: Clock | None = None
     """Its clock, where it is not in its own `rlprof` object."""
+
+    def size(self) -> int:
+        """Return the bytes of the file, as it lies there."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
 
 
 @attrs.frozen
@@ -90,40 +88,14 @@ class Stretch:
     until_ns: int | None = None
 
 
-def move_all(
-    groups: Sequence[Group], stretch: Stretch, folder: Path, tell: Callable[[Part], None]
-) -> list[Part]:
-    """Move all groups into parts in *folder*, on all cores; *tell* of each that is done."""
-    jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
-    workers = min(len(jobs), _cores())
-    if workers < 2 or sum(map(_size, groups)) < _SMALL:
-        return [_told(move(*job), tell) for job in jobs]
-    # A copy of this process has all modules; with other threads in it, it might have their locks.
-    is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if is_alone else "spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin)
-    try:
-        # The largest first: else the last one keeps one core busy and the others wait.
-        order = sorted(range(len(jobs)), key=lambda nth: -_size(groups[nth]))
-        futures = {nth: pool.submit(move, *jobs[nth]) for nth in order}
-        return [_told(futures[nth].result(), tell) for nth in range(len(jobs))]
-    except BrokenProcessPool:  # the system took one of them for its memory
-        raise MemoryError("a process that read traces was killed; export less: --step") from None
-    finally:
-        processes = list((pool._processes or {}).values())  # noqa: SLF001 -- Ctrl-C ends them now
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()
-
-
-def move(group: Group, stretch: Stretch, path: Path) -> Part:
-    """Move the traces of one group into the part *path*."""
+def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], object]) -> Part:
+    """Move the traces of one group into the part *path*; *tell* of files and bytes done."""
     tracks = Tracks(group.first)
     was_collecting = gc.isenabled()
     gc.disable()  # a hundred thousand events a window, none of them in a cycle
     try:
         with path.open("wb") as file, packed(file) as stream:
-            items = [_move_one(item, stretch, tracks, stream.write) for item in group.items]
+            items = [_move_one(item, stretch, tracks, stream.write, tell) for item in group.items]
     finally:
         if was_collecting:
             gc.enable()
@@ -131,11 +103,15 @@ def move(group: Group, stretch: Stretch, path: Path) -> Part:
 
 
 def _move_one(
-    item: Item, stretch: Stretch, tracks: Tracks, write: Callable[[bytes], object]
+    item: Item,
+    stretch: Stretch,
+    tracks: Tracks,
+    write: Callable[[bytes], object],
+    tell: Callable[[int, int], object],
 ) -> Moved:
     done = Moved(clock=item.clock)
     text = TraceText(item.path)
-    place = None
+    place, told = None, 0
     try:
         for window in text.windows():
             if place is None:
@@ -146,11 +122,14 @@ def _move_one(
                 events = moved(window, place)
             if events:
                 write(b",\n" + events)
+            tell(0, text.read - told)
+            told = text.read
         done.clock = done.clock or clock_of(text.head)
     except UnreadableError as exc:
         done.problems.append(str(exc))
     except MemoryError:
         done.problems.append("is larger than the memory of this machine")
+    tell(1, item.size() - told)
     done.bytes = text.bytes
     done.problems += text.problems
     if place is not None:
@@ -172,30 +151,3 @@ def _place(item: Item, clock: Clock, stretch: Stretch, tracks: Tracks) -> Place:
         None if stretch.from_ns is None else stretch.from_ns - stretch.zero_ns,
         None if stretch.until_ns is None else stretch.until_ns - stretch.zero_ns,
     )
-
-
-def _told(part: Part, tell: Callable[[Part], None]) -> Part:
-    tell(part)
-    return part
-
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def _size(group: Group) -> int:
-    size = 0
-    for item in group.items:
-        try:
-            size += item.path.stat().st_size
-        except OSError:
-            continue
-    return size
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1

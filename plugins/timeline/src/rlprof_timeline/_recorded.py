@@ -31,6 +31,8 @@ def of_run(run: Run) -> Plan:
         left_out,
         run.opened_ns,
         tuple(run.problems),
+        run.selection.from_ns,
+        run.selection.until_ns,
     )
 
 

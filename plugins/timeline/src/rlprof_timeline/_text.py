@@ -55,6 +55,8 @@ class TraceText:
         """Those after them; known when the windows have been read."""
         self.bytes = 0
         """Of its text, so far."""
+        self.read = 0
+        """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
         """Events that could not be read."""
         self.problems: list[str] = []
@@ -64,7 +66,9 @@ class TraceText:
         """Yield runs of whole events, with commas between them; read the head before."""
         try:
             with open_regular(self._path) as file, closing(unpacked(file)) as stream:
-                yield from self._windows(stream, longest)
+                for window in self._windows(stream, longest):
+                    self.read = file.tell()
+                    yield window
         except FileNotFoundError:
             raise UnreadableError("is not there") from None
         except OSError as exc:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from rlprof.errors import one_line
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._lines import encode, timed
-from rlprof_timeline._merge import Group, Item, Stretch, move_all
+from rlprof_timeline._merge import Group, Item, Stretch
+from rlprof_timeline._pool import move_all
 from rlprof_timeline._rows import rows
 from rlprof_timeline._tracks import PROCESSES
 
@@ -43,7 +44,7 @@ def write(plan: Plan, out: Path) -> Path:
         zero_ns = _before(plan, ())
         while True:
             stretch = Stretch(zero_ns, plan.from_ns, plan.until_ns)
-            parts = move_all(groups, stretch, Path(folder), lambda _: None)
+            parts = move_all(groups, stretch, Path(folder))
             found = [item.earliest_ns for part in parts for item in part.items]
             earliest = [at for at in found if at is not None]
             if min(earliest, default=zero_ns) >= zero_ns:

@@ -1,0 +1,106 @@
+"""Groups of traces on all cores, each moved in a process of its own.
+
+Separate because `_merge.py` need not know how many there are.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Any
+
+from rlprof_timeline._merge import Group, Part, Stretch, move
+from rlprof_timeline._progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_SMALL = 8 << 20
+"""Bytes of files that are not worth a second process."""
+_LOOK_S = 0.2
+
+
+def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Part]:
+    """Move all groups into parts in *folder*, on all cores, and show how far that is."""
+    sizes = [sum(item.size() for item in group.items) for group in groups]
+    progress = Progress(sum(len(group.items) for group in groups), sum(sizes))
+    try:
+        jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
+        workers = min(len(jobs), _cores())
+        if workers < 2 or sum(sizes) < _SMALL:
+            return _alone(jobs, progress)
+        # The largest first: else the last one keeps one core busy and the others wait.
+        order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
+        return _together(jobs, order, workers, progress)
+    finally:
+        progress.close()
+
+
+def _alone(jobs: Sequence[tuple[Group, Stretch, Path]], progress: Progress) -> list[Part]:
+    done = [0, 0]
+
+    def tell(files: int, size: int) -> None:
+        done[0] += files
+        done[1] += size
+        progress.show(*done)
+
+    return [move(*job, tell) for job in jobs]
+
+
+def _together(
+    jobs: Sequence[tuple[Group, Stretch, Path]],
+    order: Sequence[int],
+    workers: int,
+    progress: Progress,
+) -> list[Part]:
+    # A copy of this process has all modules; with other threads in it, it might have their locks.
+    is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("fork" if is_alone else "spawn")
+    files, size = context.Value("q", 0), context.Value("q", 0)
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
+    try:
+        futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
+        waiting = set(futures.values())
+        while waiting:
+            waiting = wait(waiting, _LOOK_S).not_done
+            progress.show(files.value, size.value)
+        return [futures[nth].result() for nth in range(len(jobs))]
+    except BrokenProcessPool:  # the system took one of them for its memory
+        raise MemoryError("a process that read traces was killed; export less: --step") from None
+    finally:
+        processes = list((pool._processes or {}).values())  # noqa: SLF001 -- Ctrl-C ends them now
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+
+
+_done: list[Any] = []
+"""In a worker: files and bytes that are done, shared by all."""
+
+
+def _begin(files: Any, size: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _done[:] = [files, size]
+
+
+def _move(group: Group, stretch: Stretch, path: Path) -> Part:
+    return move(group, stretch, path, _tell)
+
+
+def _tell(*counts: int) -> None:
+    for count, shared in zip(counts, _done, strict=True):
+        with shared.get_lock():
+            shared.value += count
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
