@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlprof_timeline._events import Place, moved
+from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._place import Place
 from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
 from tests.timeline.layouts import LAYOUTS, document

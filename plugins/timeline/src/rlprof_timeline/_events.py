@@ -10,14 +10,14 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import msgspec
 
 from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed
+from rlprof_timeline._place import FIRST_WORDS
 from rlprof_timeline._tracks import place
 
 if TYPE_CHECKING:
-    from rlprof_timeline._tracks import Tracks
+    from rlprof_timeline._place import Place
 
 _NONE = msgspec.UNSET
 _ENCODE = msgspec.json.Encoder().encode
@@ -52,49 +52,6 @@ class _Event(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields
 _DECODE = msgspec.json.Decoder(list[_Event]).decode
 
 
-@attrs.define(eq=False)
-class Place:
-    """Where the events of one trace go, and what was seen of them."""
-
-    shift_ns: int
-    """What to add to their times."""
-    tracks: Tracks
-    prefix: int
-    """Six digits, first of them 1 to 7, before every id: so no two traces share one."""
-    from_ns: int | None = None
-    until_ns: int | None = None
-    """In the time of the timeline: what lies outside is left out."""
-    events: int = 0
-    untimed: int = 0
-    """Entries that are no events, or have no time: they can stand nowhere."""
-    earliest_ns: int | None = None
-    names: dict[str, int] = attrs.field(factory=dict)
-    """Ids that are no numbers, by their text."""
-
-    def saw(self, at_ns: int) -> None:
-        """Remember the earliest time."""
-        if self.earliest_ns is None or at_ns < self.earliest_ns:
-            self.earliest_ns = at_ns
-
-    def is_inside(self, at_ns: int, dur_ns: int) -> bool:
-        """Whether an event is to be shown."""
-        if self.from_ns is not None and at_ns + dur_ns < self.from_ns:
-            return False
-        return self.until_ns is None or at_ns < self.until_ns
-
-    def id(self, old: object) -> int:
-        """Give an id its number."""
-        if type(old) is int and old >= 0:
-            return int(f"{self.prefix}{old}")
-        nth = self.names.setdefault(json.dumps(old, default=str), len(self.names))
-        return int(f"8{self.prefix}{nth}")  # begins like no prefix
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether only a stretch of time is shown."""
-        return self.from_ns is not None or self.until_ns is not None
-
-
 def moved(window: bytes, to: Place) -> bytes:
     """Return the events of *window*, with commas between them, as they stand on the timeline."""
     try:
@@ -114,6 +71,10 @@ def moved(window: bytes, to: Place) -> bytes:
     if b"\\" in window:
         for event in events:
             _without_escapes(event)
+    for event, at in zip(events, times, strict=True):
+        name = event.name
+        if name is not _NONE and name.startswith(FIRST_WORDS) and event.dur is not _NONE:
+            to.met(name, round(at * 1000) + round(event.dur * 1000))
     to.events += len(events)
     places: dict[tuple[Any, Any], tuple[int, int]] = {}
     for event, at in zip(events, times, strict=True):
@@ -201,6 +162,8 @@ def _one(event: Any, to: Place) -> list[bytes]:
         dur = 0  # Perfetto drops a slice without one
     to.saw(at)
     to.events += 1
+    if dur is not None:
+        to.met(str(event.get("name")), at + dur)
     pid, tid = place(event.get("pid")), place(event.get("tid"))
     event |= {"pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
     for key in ("id", "bind_id"):

@@ -8,24 +8,30 @@ the window. Separate for its speed, two to three times that of `_events.py`.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._events import moved
+from rlprof_timeline._place import FIRST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof_timeline._events import Place
+    from rlprof_timeline._place import Place
 
 _MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args")
 _IN_EACH = ("ph", "pid", "tid", "ts")
 _HEAD = len("\n    ")
+_START = b"\n  {"
 _FEW = 64
 """Odd events of a window: each costs a copy of a piece of it."""
 _WIDEST = 24
 """Characters that are looked at of a number."""
 _LATEST_NS = 10**18
+_SLICE = re.compile(
+    rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+)\.(?P<ns>\d{3})\s', re.DOTALL
+)
 
 
 def moved_in_place(window: bytes, to: Place) -> bytes | None:
@@ -79,7 +85,8 @@ class _Window:
             return None
         good = np.flatnonzero(~odd)
         if len(good):
-            ns = ns[good] + to.shift_ns
+            moved_ns = ns + to.shift_ns
+            ns = moved_ns[good]
             low, high = int(ns.min()), int(ns.max())
             if low < 0 or high >= _LATEST_NS or not self._write_ids(at["id"]):
                 return None
@@ -89,21 +96,28 @@ class _Window:
                 return None
             to.saw(low)
             to.events += len(good)
+            self._meet(at["name"], starts, np.where(odd, -1, moved_ns))
         return self._joined(starts, np.flatnonzero(odd))
 
     def _members(self) -> tuple[Any, dict[str, Any]] | None:
         """Find the line feed before each event and each member; None: one is not as it should."""
         np = self._np
-        lines = np.flatnonzero(self._bytes[:-64] == ord("\n"))
+        size = len(self._window)
+        is_line = self._bytes[:size] == ord("\n")
+        is_line &= self._bytes[_HEAD : size + _HEAD] == ord('"')
+        lines = np.flatnonzero(is_line)
         words = self._words[lines + 1]
-        starts = lines[words == _word(b"  {\n    ")]
         is_one = {name: words == _word(f'    "{name}":'.encode()[:8]) for name in _MEMBERS}
-        members = np.count_nonzero(words & 0xFFFFFFFFFF == _word(b'    "'))
-        if sum(map(np.count_nonzero, is_one.values())) != members or not len(starts):
+        at = {name: lines[is_one[name]] for name in (*_IN_EACH, "name", "dur", "id")}
+        # Lines with a quote in this place are members, or deeper: `\n "a": {` is not indented so.
+        if sum(map(np.count_nonzero, is_one.values())) != len(lines) or not len(at["ph"]):
+            return None
+        starts = at["ph"] - len(_START)
+        mask = (1 << 8 * len(_START)) - 1
+        if starts[0] < 0 or not np.all(self._words[starts] & mask == _word(_START)):
             return None
         if self._window[: starts[0]].strip():
             return None
-        at = {name: lines[is_one[name]] for name in (*_IN_EACH, "dur", "id")}
         for name in _IN_EACH:
             key = f'"{name}": '.encode()
             mask = (1 << 8 * len(key)) - 1
@@ -226,6 +240,18 @@ class _Window:
             return False
         self._write(lines, np.frombuffer(f'"id":{self._to.prefix}'.encode(), np.uint8))
         return True
+
+    def _meet(self, names: Any, starts: Any, ns: Any) -> None:
+        """Tell the place of collectives and barriers; few events are any."""
+        np = self._np
+        first = self._words[names + _HEAD + len('"name": "')] & 0xFFFFFFFF
+        for at in names[np.isin(first, [_word(word.encode()) for word in FIRST_WORDS])].tolist():
+            nth = int(np.searchsorted(starts, at)) - 1
+            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._window)
+            found = _SLICE.match(self._window, at + 1, end)
+            if found and ns[nth] >= 0:
+                dur_ns = int(found["us"]) * 1000 + int(found["ns"])
+                self._to.met(found["name"].decode(), int(ns[nth]) + dur_ns)
 
     def _joined(self, starts: Any, odd: Any) -> bytes:
         """Put the moved events together with the odd ones, which are moved by themselves."""

@@ -107,7 +107,8 @@ def _source(guess: _Guess, begin_ns: int) -> Source:
         problems = ["its times have no date: laid at the beginning of the others"]
     name = _SUFFIX.sub("", guess.shown)
     about = {"rank": guess.whose, "rank_by": guess.how} if guess.how else {}
-    trace = Trace(guess.path, guess.shown, about, tuple(problems), 0, clock)
+    folder = Path(guess.shown).parent
+    trace = Trace(guess.path, guess.shown, about, tuple(problems), 0, clock, folder)
     group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
     start = clock.epoch_ns + round(guess.first_us * 1000)
     return Source("", False, (start,), (group,))

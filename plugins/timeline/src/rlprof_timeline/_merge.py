@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_timeline._clock import Clock, clock_of
-from rlprof_timeline._events import Place, moved
+from rlprof_timeline._events import moved
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._place import Place
 from rlprof_timeline._text import TraceText, UnreadableError
 from rlprof_timeline._tracks import Tracks
 
@@ -63,6 +64,8 @@ class Moved:
     untimed: int = 0
     earliest_ns: int | None = None
     """Epoch nanoseconds."""
+    meetings: tuple[tuple[str, int], ...] = ()
+    """Collectives and barriers, and when they ended, in epoch nanoseconds."""
     clock: Clock | None = None
     bytes: int = 0
     problems: list[str] = attrs.field(factory=list)
@@ -121,7 +124,8 @@ def _move_one(
             if events is None:
                 events = moved(window, place)
             if events:
-                write(b",\n" + events)
+                write(b",\n")
+                write(events)
             tell(0, text.read - told)
             told = text.read
         done.clock = done.clock or clock_of(text.head)
@@ -134,8 +138,10 @@ def _move_one(
     done.problems += text.problems
     if place is not None:
         done.events, done.untimed = place.events, place.untimed
+        zero = stretch.zero_ns
+        done.meetings = tuple((name, end_ns + zero) for name, end_ns in place.meetings)
         if place.earliest_ns is not None:
-            done.earliest_ns = place.earliest_ns + stretch.zero_ns
+            done.earliest_ns = place.earliest_ns + zero
     if text.dropped:
         done.problems.append(f"{text.dropped} events that are no JSON dropped")
     if done.problems and not done.events:

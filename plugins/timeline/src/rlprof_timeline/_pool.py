@@ -5,12 +5,14 @@ Separate because `_merge.py` need not know how many there are.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
-import threading
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._merge import Group, Part, Stretch, move
@@ -18,11 +20,12 @@ from rlprof_timeline._progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 _SMALL = 8 << 20
 """Bytes of files that are not worth a second process."""
 _LOOK_S = 0.2
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT = 64 << 20
 
 
 def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Part]:
@@ -59,8 +62,8 @@ def _together(
     progress: Progress,
 ) -> list[Part]:
     # A copy of this process has all modules; with other threads in it, it might have their locks.
-    is_alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if is_alone else "spawn")
+    _import_alone()
+    context: Any = multiprocessing.get_context("fork" if _is_alone() else "spawn")
     files, size = context.Value("q", 0), context.Value("q", 0)
     pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
     try:
@@ -85,8 +88,34 @@ _done: list[Any] = []
 
 def _begin(files: Any, size: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _done[:] = [files, size]
+    with suppress(OSError, AttributeError):  # not glibc
+        # Memory is kept from window to window: to give it back and get it anew is an eighth of all.
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_TRIM_THRESHOLD, _KEPT)
+        mallopt(_M_MMAP_THRESHOLD, _KEPT)
+
+
+def _import_alone() -> None:
+    """Import numpy without threads of its own, once for all workers."""
+    before = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    try:
+        import numpy  # noqa: F401, ICN001
+    finally:
+        del os.environ["OPENBLAS_NUM_THREADS"]
+        if before is not None:
+            os.environ["OPENBLAS_NUM_THREADS"] = before
+
+
+def _is_alone() -> bool:
+    """Whether this process can be copied: it has one thread, of Python or not."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return False
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:  # not Linux
+        return False
 
 
 def _move(group: Group, stretch: Stretch, path: Path) -> Part:

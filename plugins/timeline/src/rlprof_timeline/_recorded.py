@@ -89,8 +89,16 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
                      "window": capture.window.id}  # fmt: skip
             is_whole = artifact.status == "whole"
             problems = () if is_whole else (f"{artifact.status}: {artifact.note}",)
-            file = run.path / artifact.path
-            groups[key].append(Trace(file, artifact.path, about, problems, capture.clock_shift_ns))
+            groups[key].append(
+                Trace(
+                    run.path / artifact.path,
+                    artifact.path,
+                    about,
+                    problems,
+                    capture.clock_shift_ns,
+                    together=(key[0], key[1], tool, capture.window),
+                )
+            )
     for key in sorted(groups):
         yield TraceGroup(titles[key], tuple(groups[key]))
 

@@ -28,6 +28,8 @@ class Trace:
     """What to add to its times, besides its own epoch."""
     clock: Clock | None = None
     """Its clock, where it is not in its own `rlprof` object."""
+    together: object = None
+    """Those that have the same recorded the same window, or stand in one folder."""
 
 
 @attrs.frozen

@@ -37,7 +37,8 @@ _NEXT = re.compile(
 )
 """Between two events, or between two objects inside one: only reading tells."""
 _END = re.compile(rb"\}\s*\](?=\s*(?:[,}]|\Z))")
-_RAW = msgspec.json.Decoder(list[msgspec.Raw])
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+"""Reads all of a text and keeps nothing: strict, and by far the fastest there is for Python."""
 
 
 class UnreadableError(Exception):

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 from rlprof.errors import one_line
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._lines import encode, timed
+from rlprof_timeline._meetings import checked
 from rlprof_timeline._merge import Group, Item, Stretch
 from rlprof_timeline._pool import move_all
+from rlprof_timeline._progress import say
 from rlprof_timeline._rows import rows
 from rlprof_timeline._tracks import PROCESSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof_timeline._merge import Moved, Part
     from rlprof_timeline._source import Plan, Source, TraceGroup
@@ -91,9 +93,14 @@ def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> Non
     for trace, moved in zip(plan.traces(), read, strict=True):
         if moved.left_out:
             left_out[trace.shown] = moved.left_out
-            words = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
-            log.warning("%s; left out of the timeline", words)
-    put(b'{"rlprof":' + encode(_header(plan, read, left_out, zero_ns)) + b',\n"traceEvents":[')
+            told = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
+            log.warning("%s; left out of the timeline", told)
+    check = checked(zip(plan.traces(), read, strict=True))
+    for words in check.warnings():
+        log.warning("%s", words)
+    header = _header(plan, read, left_out, zero_ns) | {"check": check.described()}
+    say(_clocks(header, len(read)))
+    put(b'{"rlprof":' + encode(header) + b',\n"traceEvents":[')
     separator = b"\n"
     for line in _lines(plan, parts, left_out, zero_ns):
         put(separator + line)
@@ -125,6 +132,18 @@ def _header(
         "left_out": [{"file": file, "reason": reason} for file, reason in left_out.items()],
         "problems": plan.problems,
     }
+
+
+def _clocks(header: Mapping[str, Any], traces: int) -> str:
+    """Say how the clocks were brought together, and how far that may be wrong."""
+    unknown = sum(source["error_ns"] is None for source in header["sources"])
+    bound = header["error_ns"]
+    words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
+    words += [f"unknown for {unknown} of {traces} traces"] if unknown else []
+    if header["check"]["traces"]:
+        apart = header["check"]["largest_ns"] / 1e6
+        words.append(f"{header['check']['meetings']} collectives end within {abs(apart):.3f} ms")
+    return f"clocks: {header['method']}" + (f"; {', '.join(words)}" if words else "")
 
 
 def _problems(moved: Moved) -> Iterator[str]:

@@ -1,0 +1,70 @@
+"""Where the events of one trace go on the timeline, and what was seen of them on the way."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rlprof_timeline._tracks import Tracks
+
+FIRST_WORDS = ("nccl", "gloo", "hccl", "barr", "c10d")
+"""How the names begin that `met` is to be told."""
+_MEETING = re.compile(
+    r"barrier$|c10d::barrier|(?:nccl|gloo|hccl):(?:all|barrier|reduce_scatter|_all|_reduce)|"
+    r"ncclDevKernel_(?:All|Reduce)"
+)
+_MEETINGS = 2000
+
+
+@attrs.define(eq=False)
+class Place:
+    """Where the events of one trace go, and what was seen of them."""
+
+    shift_ns: int
+    """What to add to their times."""
+    tracks: Tracks
+    prefix: int
+    """Six digits, first of them 1 to 7, before every id: so no two traces share one."""
+    from_ns: int | None = None
+    until_ns: int | None = None
+    """In the time of the timeline: what lies outside is left out."""
+    events: int = 0
+    untimed: int = 0
+    """Entries that are no events, or have no time: they can stand nowhere."""
+    earliest_ns: int | None = None
+    meetings: list[tuple[str, int]] = attrs.field(factory=list)
+    """What ends on all ranks at one time, and when; the first of them."""
+    names: dict[str, int] = attrs.field(factory=dict)
+    """Ids that are no numbers, by their text."""
+
+    def saw(self, at_ns: int) -> None:
+        """Remember the earliest time."""
+        if self.earliest_ns is None or at_ns < self.earliest_ns:
+            self.earliest_ns = at_ns
+
+    def met(self, name: str, end_ns: int) -> None:
+        """Remember when a collective or a barrier ended."""
+        if len(self.meetings) < _MEETINGS and _MEETING.match(name):
+            self.meetings.append((name, end_ns))
+
+    def is_inside(self, at_ns: int, dur_ns: int) -> bool:
+        """Whether an event is to be shown."""
+        if self.from_ns is not None and at_ns + dur_ns < self.from_ns:
+            return False
+        return self.until_ns is None or at_ns < self.until_ns
+
+    def id(self, old: object) -> int:
+        """Give an id its number."""
+        if type(old) is int and old >= 0:
+            return int(f"{self.prefix}{old}")
+        nth = self.names.setdefault(json.dumps(old, default=str), len(self.names))
+        return int(f"8{self.prefix}{nth}")  # begins like no prefix
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether only a stretch of time is shown."""
+        return self.from_ns is not None or self.until_ns is not None
