@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,25 +22,9 @@ from rlprof_timeline._spans import Slice
 from tests.perfetto_engine import Summary, query_all, summary
 from tests.timeline.builder import NOW, RunBuilder, Written, as_trace
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 ROLLOUT = Window(2, 3, "rollout")
 UPDATE = Window(2, 3, "update_actor")
 QUARTER = 7_776_000_000_000_000  # ns: Kineto lets ts start anew every three months
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunBuilder:
-    """An empty run."""
-    return RunBuilder(tmp_path / "runs")
-
-
-@pytest.fixture
-def write(run: RunBuilder, tmp_path: Path) -> Callable[[], Written]:
-    """Export the run, and read what was written."""
-    return lambda: Written(run.export(tmp_path / "out"))
 
 
 def us(ns: int) -> str:

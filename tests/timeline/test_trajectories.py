@@ -6,7 +6,6 @@ import asyncio
 import random
 from bisect import bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,23 +13,7 @@ import rlprof
 from rlprof import plugins
 from rlprof_timeline import Timeline
 from tests.perfetto_engine import query_all
-from tests.timeline.builder import NOW, RunBuilder, Written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunBuilder:
-    """An empty run."""
-    return RunBuilder(tmp_path / "runs")
-
-
-@pytest.fixture
-def write(run: RunBuilder, tmp_path: Path) -> Callable[[], Written]:
-    """Export the run, and read what was written."""
-    return lambda: Written(run.export(tmp_path / "out"))
+from tests.timeline.builder import NOW, Written
 
 
 def lanes(written: Written) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ It is a check, never a correction: what is wrong is told, with the number, and n
 from __future__ import annotations
 
 from collections import defaultdict
-from statistics import median
+from statistics import median, median_high, median_low
 from typing import TYPE_CHECKING
 
 import attrs
@@ -74,7 +74,7 @@ def checked(read: Iterable[tuple[Trace, Moved]]) -> Checked:
             continue
         traces += len(ones)
         meetings += len(shared)
-        middle = {key: median(own[key] for own in ends) for key in shared}
+        middle = {key: _middle([own[key] for own in ends]) for key in shared}
         bounds = [_bound(moved) for _, moved in ones]
         for (trace, _), own, bound in zip(ones, ends, bounds, strict=True):
             by = round(median(own[key] - middle[key] for key in shared))
@@ -93,6 +93,11 @@ def _numbered(meetings: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]
         found[name, seen[name]] = end_ns
         seen[name] += 1
     return found
+
+
+def _middle(ends: Sequence[int]) -> int:
+    """Return the median to the nanosecond: half the sum of two epochs is none in a double."""
+    return (median_low(ends) + median_high(ends)) // 2
 
 
 def _bound(moved: Moved) -> int:

@@ -1,0 +1,168 @@
+"""Traces that rlprof did not make: whose they are and when they were is guessed, and told."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rlprof import plugins
+from rlprof_timeline import Timeline
+from tests.timeline.builder import NOW, Written, as_trace
+from tests.timeline.layouts import LAYOUTS, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = NOW - 1_000_000_000
+
+
+def laid(folder: Path, out: Path) -> Written:
+    """Export all files of *folder*."""
+    out.mkdir()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    hooks = plugins.hooks("exporter", Timeline())
+    (file,) = hooks.export_files(files=files, out=out, options={})
+    return Written(file)
+
+
+def one(name: str, ts: int, layout: str = "kineto", **more: Any) -> str:
+    """Encode one slice; *ts* in ns."""
+    event = {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": ts, "dur": 1000, **more}
+    return LAYOUTS[layout](event)
+
+
+def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
+    """Absolute microseconds, a base before the events and one behind them stand at their times."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    absolute = f'{{"ph": "X", "name": "2023", "pid": 1, "tid": 1, "ts": {NOW // 1000}, "dur": 1}}'
+    exact = one("2024", NOW + 1_001, "kineto before")
+    late = one("late 2024", 1_000_002_002, "kineto before")
+    now = one("now", 1_000_003_003)
+    (folder / "a.json").write_bytes(document([absolute], {"schemaVersion": 1}))
+    (folder / "b.json").write_bytes(document([exact], {"schemaVersion": 1}))
+    (folder / "c.json.gz").write_bytes(
+        gzip.compress(document([late], {}, f',\n  "baseTimeNanoseconds": {BASE}\n'))
+    )
+    (folder / "d.json").write_bytes(document([now], {"baseTimeNanoseconds": BASE}))
+
+    written = laid(folder, tmp_path / "out")
+
+    times = {event["name"]: written.epoch_ns(event) - NOW for event in written.events}
+    assert times == {"2023": 0, "2024": 1_001, "late 2024": 2_002, "now": 3_003}
+    assert 0 < NOW - written.about["epoch_ns"] <= 2_000
+    clocks = [source["clock"] for source in written.about["sources"]]
+    base = "baseTimeNanoseconds of Kineto"
+    assert clocks == ["epoch microseconds", "epoch microseconds", base, base]
+
+
+def test_a_trace_of_rlprof_without_its_run_keeps_its_clock(tmp_path) -> None:
+    """A file that was copied out of a run says itself when it was."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    header = {"epoch_ns": NOW, "error_ns": 5, "clock": "made up"}
+    (folder / "x.json.gz").write_bytes(as_trace([one("e", 1_000)], header))
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.epoch_ns(written.named("e")) == NOW + 1_000
+    assert written.about["error_ns"] == 5
+
+
+def test_times_without_a_date_are_laid_at_the_beginning(tmp_path) -> None:
+    """A trace whose clock nobody knows is shown, and said to be out of its time."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "dated.json").write_bytes(document([one("d", 0)], {"baseTimeNanoseconds": NOW}))
+    (folder / "undated.json").write_bytes(document([one("u", 77_000)], {}))
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.epoch_ns(written.named("u")) == NOW
+    (source,) = [one for one in written.about["sources"] if one["file"] == "undated.json"]
+    assert source["problems"][0] == "its times have no date: laid at the beginning of the others"
+
+
+@pytest.mark.parametrize(
+    ("file", "head", "whose", "by"),
+    [
+        (
+            "x.json",
+            {"distributedInfo": {"rank": 3, "world_size": 8}},
+            "rank 3/8",
+            "distributedInfo",
+        ),
+        ("x.json", {"distributedInfo": {"rank": 3}}, "rank 3", "distributedInfo"),
+        ("actor_rank12_step3.json", {}, "rank 12", "its name"),
+        ("rank-7.json", {}, "rank 7", "its name"),
+        ("1700000000-TP-2.trace.json", {}, "tp 2", "its name"),
+        ("engine-DP1-TP-2.json", {}, "dp 1 tp 2", "its name"),
+        ("frank5.json", {}, "", ""),
+    ],
+)
+def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) -> None:
+    """From what torch wrote of the process group, or from the name; the tracks are called so."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    head = {"baseTimeNanoseconds": NOW, **head}
+    (folder / file).write_bytes(document([one("e", 0)], head))
+
+    written = laid(folder, tmp_path / "out")
+
+    stem = file.removesuffix(".json").removesuffix(".trace")
+    assert written.track("e")[0] == " · ".join(filter(None, [whose, stem, "7"]))
+    (source,) = written.about["sources"]
+    assert (source.get("rank", ""), source.get("rank_by", "")) == (whose, by)
+    words = f"{whose} (by {by})" if by else "no rank"
+    assert caplog.messages == [f"{file}: {words}; clock: baseTimeNanoseconds of Kineto"]
+
+
+def test_files_stand_in_the_order_of_their_ranks(tmp_path) -> None:
+    """Rank 10 comes after rank 9, each folder by itself."""
+    folder = tmp_path / "traces"
+    for place in ("actor", "rollout"):
+        (folder / place).mkdir(parents=True)
+        for rank in (10, 9):
+            content = document([one(f"{place}{rank}", 0)], {"baseTimeNanoseconds": NOW})
+            (folder / place / f"rank{rank}.json").write_bytes(content)
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.order == [
+        "rank 9 · actor/rank9 · 7", "rank 10 · actor/rank10 · 7",
+        "rank 9 · rollout/rank9 · 7", "rank 10 · rollout/rank10 · 7",
+    ]  # fmt: skip
+
+
+def test_many_guesses_are_told_in_short(tmp_path, caplog) -> None:
+    """The first twenty one by one, and how many more there are."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for rank in range(23):
+        content = document([one("e", 0)], {"baseTimeNanoseconds": NOW})
+        (folder / f"rank{rank}.json").write_bytes(content)
+
+    laid(folder, tmp_path / "out")
+
+    assert len(caplog.messages) == 21
+    assert caplog.messages[-1] == "and 3 more; all are in the timeline's own object"
+
+
+def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
+    """It is told, and the others are there; where there is no trace at all the file is empty."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "good.json").write_bytes(document([one("e", 0)], {"baseTimeNanoseconds": NOW}))
+    (folder / "page.json").write_bytes(b"<html>")
+    (folder / "empty.json").write_bytes(b"")
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.named("e")
+    assert written.about["left_out"] == [
+        {"file": "empty.json", "reason": "is empty"},
+        {"file": "page.json", "reason": "is no JSON"},
+    ]
+    assert "page.json: is no JSON; left out of the timeline" in caplog.messages
