@@ -6,13 +6,12 @@ which is faster where the layout is the one that Kineto writes today.
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed
+from rlprof_timeline._lines import PLAIN, decode, encode, nanoseconds, timed
 from rlprof_timeline._place import FIRST_WORDS
 from rlprof_timeline._tracks import place
 
@@ -125,7 +124,7 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
 
 
 def _metadata(event: _Event) -> dict[str, Any]:
-    args = {} if event.args is _NONE else json.loads(bytes(event.args))
+    args = {} if event.args is _NONE else decode(bytes(event.args))
     return {"name": event.name, "pid": event.pid, "tid": event.tid, "args": args}
 
 
@@ -136,12 +135,12 @@ def _without_escapes(event: _Event) -> None:
         if text is not _NONE:
             setattr(event, key, text.translate(PLAIN))
     if event.args is not _NONE and b"\\" in (args := bytes(event.args)):
-        event.args = msgspec.Raw(encode(json.loads(args, parse_constant=str)))
+        event.args = msgspec.Raw(encode(decode(args)))
 
 
 def _each(window: bytes, to: Place) -> bytes:
     """Move events one by one, whatever they are."""
-    events = json.loads(b"[" + window + b"]", parse_float=Decimal, parse_constant=str)
+    events = decode(b"[" + window + b"]")
     return b",\n".join(line for event in events for line in _one(event, to))
 
 

@@ -7,19 +7,18 @@ rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
 
 from __future__ import annotations
 
-import json
 import re
-import zlib
 from contextlib import closing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 from isal import igzip
+from isal.igzip_lib import IsalError
 
 from rlprof.rundir import open_regular
 from rlprof_timeline._gzip import unpacked
-from rlprof_timeline._lines import encode
+from rlprof_timeline._lines import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -162,7 +161,7 @@ class TraceText:
         except EOFError:
             self._note_cut()
             return b""
-        except (zlib.error, igzip.BadGzipFile) as exc:
+        except (IsalError, igzip.BadGzipFile) as exc:
             self.problems.append(f"is damaged: {exc}")
             return b""
         self.bytes += len(chunk)
@@ -267,16 +266,16 @@ def _strict_run(pieces: list[bytes]) -> int:
 
 def _lenient(text: bytes) -> dict[str, Any] | None:
     """Read an event that is no strict JSON: with a NaN, a bare line feed, a byte of other text."""
-    event = _object(text, parse_float=Decimal)
+    event = _object(text)
     for key in ("ts", "dur"):
         if event is not None and isinstance(event.get(key), Decimal):
             event[key] = str(event[key])  # with all its digits
     return event
 
 
-def _object(text: bytes, **how: Any) -> dict[str, Any] | None:
+def _object(text: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(text.decode("utf-8", "replace"), strict=False, parse_constant=str, **how)
-    except (ValueError, ArithmeticError, RecursionError):
+        found = decode(text)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
