@@ -161,7 +161,7 @@ class TraceText:
         except EOFError:
             self._note_cut()
             return b""
-        except (IsalError, igzip.BadGzipFile) as exc:
+        except (IsalError, igzip.BadGzipFile) as exc:  # type: ignore[misc]
             self.problems.append(f"is damaged: {exc}")
             return b""
         self.bytes += len(chunk)
