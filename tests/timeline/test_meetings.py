@@ -50,7 +50,7 @@ def test_clocks_that_agree_are_not_told(run, write, caplog, capsys) -> None:
 
     assert (check["largest_ns"], check["apart"]) == (-150_000, [])
     assert caplog.messages == []
-    assert "3 collectives end within 0.150 ms" in capsys.readouterr().err
+    assert "3 collectives end within 0.150 ms" in capsys.readouterr().out
 
 
 def test_ranks_that_did_nothing_together_are_not_compared(run, write) -> None:

@@ -29,10 +29,12 @@ class Progress:
         elif now - self._told > _QUIET_S:
             self._told = now
             rate = max(1, size) / (now - self._begun)
-            say(
-                f"{files} of {self._files} files, {size / 1e6:.0f} of "
+            print(
+                f"timeline: {files} of {self._files} files, {size / 1e6:.0f} of "
                 f"{self._size / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s, "
                 f"{(self._size - size) / rate:.0f} s left",
+                file=sys.stderr,
+                flush=True,
             )
 
     def close(self) -> None:
@@ -43,7 +45,7 @@ class Progress:
 
 def say(words: str) -> None:
     """Print a line beside what `rlprof export` prints."""
-    print(f"timeline: {words}", file=sys.stderr, flush=True)
+    print(f"timeline: {words}", flush=True)
 
 
 def _bar(files: int, size: int) -> Any:
