@@ -58,6 +58,7 @@ def _bar(files: int, size: int) -> Any:
         unit="B",
         unit_scale=True,
         delay=_DELAY_S,
+        miniters=1,
         leave=False,
         bar_format="{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt}, {postfix[0]} of "
         f"{files} files, {{rate_fmt}}, {{remaining}} left",
