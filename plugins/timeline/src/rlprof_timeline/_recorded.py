@@ -88,7 +88,8 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
             is_whole = artifact.status == "whole"
             problems = () if is_whole else (f"{artifact.status}: {artifact.note}",)
             file = run.path / artifact.path
-            groups[key].append(Trace(file, artifact.path, about, problems, capture.clock_shift_ns))
+            shift_ns, size = capture.clock_shift_ns, artifact.size
+            groups[key].append(Trace(file, artifact.path, about, problems, shift_ns, size=size))
     for key in sorted(groups):
         yield TraceGroup(titles[key], tuple(groups[key]))
 

@@ -28,6 +28,8 @@ class Trace:
     """What to add to its times, besides its own epoch."""
     clock: Clock | None = None
     """Its clock, where it is not in its own `rlprof` object."""
+    size: int = 0
+    """Bytes it had when whoever made it was done; 0: nobody has said."""
 
 
 @attrs.frozen
