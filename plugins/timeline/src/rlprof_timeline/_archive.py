@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.errors import RlprofError, one_line
+from rlprof.errors import one_line
 from rlprof_timeline._clock import clock_of
-from rlprof_timeline._content import Content, content_of
+from rlprof_timeline._content import move
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._merge import Moved, Part
 from rlprof_timeline._text import TraceText, UnreadableError
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from rlprof_timeline._clock import Clock
     from rlprof_timeline._source import Plan, Trace
+    from rlprof_timeline._zip import Content
 
 log = logging.getLogger("rlprof.timeline")
 
@@ -57,13 +58,11 @@ _SUFFIX = re.compile(r"(?:\.json|\.gz)+$", re.IGNORECASE)
 
 @attrs.frozen
 class _Member:
-    trace: Trace
     path: str
     machine: str
     clock: Clock
     offset_ns: int
     """What to add to its times, on the clock of our own member."""
-    content: Content
 
 
 def write_archive(plan: Plan, out: Path) -> Path:
@@ -75,18 +74,15 @@ def write_archive(plan: Plan, out: Path) -> Path:
         )
     with tempfile.TemporaryDirectory(prefix=f".{ARCHIVE}.", dir=out) as folder:
         zero_ns = before(plan, ()) - _EARLY_NS
-        members, looked = _members(plan, zero_ns)
         own, draft = Path(folder) / "own.gz", Path(folder) / ARCHIVE
-        with own.open("wb") as file, packed(file) as stream:
-            write_own(plan, [Part(own, {}, tuple(looked))], zero_ns, stream.write)
-            stream.write(b"\n]}\n")
         with draft.open("wb") as file:
             archive = Zip(file)
-            archive.add(_MANIFEST, [_manifest(plan, members, looked, zero_ns)])
-            content = content_of(own, 0)
-            archive.add(_OWN, content.chunks(own), content.text)
-            for member in members:
-                _add(archive, member)
+            members, looked = _move_all(plan, zero_ns, archive)
+            with own.open("wb") as raw, packed(raw) as stream:
+                write_own(plan, [Part(own, {}, tuple(looked))], zero_ns, stream.write)
+                stream.write(b"\n]}\n")
+            move(own, own.stat().st_size, archive, _OWN)
+            archive.add(_MANIFEST, _as_it_is(_manifest(plan, members, looked, zero_ns)))
             archive.end()
         log.warning(
             "%s: for Perfetto 58 and later; an older one opens it without a word, and shows all "
@@ -96,16 +92,13 @@ def write_archive(plan: Plan, out: Path) -> Path:
         return draft.replace(out / ARCHIVE)
 
 
-def _add(archive: Zip, member: _Member) -> None:
-    try:
-        archive.add(member.path, member.content.chunks(member.trace.path), member.content.text)
-    except (FileNotFoundError, EOFError, ValueError) as exc:
-        shown = one_line(member.trace.shown, longest=300)
-        raise RlprofError(f"{shown}: has changed while it was read: {exc}; export again") from exc
+def _as_it_is(text: bytes) -> Content:
+    yield text
+    return None
 
 
-def _members(plan: Plan, zero_ns: int) -> tuple[list[_Member], list[Moved]]:
-    """Look at each trace: where it stands in time, and whether Perfetto can read it."""
+def _move_all(plan: Plan, zero_ns: int, archive: Zip) -> tuple[list[_Member], list[Moved]]:
+    """Move each trace whose place in time is known and that Perfetto can read."""
     members, looked = [], []
     taken: set[str] = set()
     for source in plan.sources:
@@ -113,17 +106,17 @@ def _members(plan: Plan, zero_ns: int) -> tuple[list[_Member], list[Moved]]:
             title = one_line(group.title, longest=300) or "trace"
             machine = _once(taken, title.__add__)
             for trace in group.traces:
-                moved = Moved(None, clock=trace.clock)
+                one = Moved(None, clock=trace.clock)
+                looked.append(one)
+                path = _once(taken, partial(_name, _stem(trace)))
                 try:
-                    clock = moved.clock = trace.clock or _clock(trace.path)
+                    clock = one.clock = trace.clock or _clock(trace.path)
                     offset_ns = _offset_ns(trace, clock, zero_ns)
-                    content = content_of(trace.path, trace.size)
+                    move(trace.path, trace.size, archive, path)
                 except UnreadableError as exc:
-                    moved.left_out = str(exc)
+                    one.left_out = str(exc)
                 else:
-                    path = _once(taken, partial(_name, _stem(trace)))
-                    members.append(_Member(trace, path, machine, clock, offset_ns, content))
-                looked.append(moved)
+                    members.append(_Member(path, machine, clock, offset_ns))
     return members, looked
 
 

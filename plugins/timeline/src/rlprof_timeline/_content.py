@@ -1,20 +1,19 @@
-"""What of a trace file becomes a member of an archive: bytes that are moved as they lie.
+"""A trace file as a member of an archive: bytes that are moved as they lie.
 
 Perfetto opens an archive as a whole or not at all, so that one file that was cut would lose all
 others. A gzip file of the size that its run says it has is taken for whole; any other is unpacked
-once, and kept nowhere, to see that it is.
+on its way, and kept nowhere, to see that it is.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import struct
 import zlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-import attrs
 from isal import igzip, isal_zlib
 
 from rlprof.rundir import open_regular
@@ -23,11 +22,15 @@ from rlprof_timeline._text import UnreadableError
 from rlprof_timeline._zip import LARGEST, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_CHUNK = 1 << 20
-_PACKED_CHUNK = 1 << 16
+    from rlprof_timeline._zip import Content, Zip
+
+_COPIED = 1 << 18
+"""At a time, into the same room: it stays in the caches of a core."""
+_INFLATED = 1 << 16
+"""Packed bytes at a time: they may be a thousand times as many."""
 _HEAD = 1 << 12
 _TAIL = 8
 """Bytes after the deflated ones: checksum and size."""
@@ -36,131 +39,155 @@ _DOUBTFUL = 64 << 20
 _MEMBER = re.compile(
     rb"\x1f\x8b\x08[\x00-\x1f][\x00-\xff]{4}[\x00\x02\x04][\x00-\x0d\xff]", re.DOTALL
 )
-"""What may be the begin of a member of a gzip file; one more is found by chance in 100 GB."""
+"""What may be the begin of one more member of a gzip file; by chance it is in one of 100 GB."""
+_OVERLAP = 9
 _REFUSED = ", so Perfetto would refuse the whole archive (without --archive, what is well is shown)"
 _LEVEL = 1
 
 
-@attrs.frozen
-class Content:
-    """Where in a file the bytes lie that become the member."""
-
-    begin: int
-    length: int
-    text: Text | None = None
-    """They are its deflated bytes; None: they are the text."""
-    is_split: bool = False
-    """They are several members of gzip, of which a ZIP can only hold one: to be packed anew."""
-
-    def chunks(self, path: Path) -> Iterator[bytes]:
-        """Read the bytes of the member."""
-        with open_regular(path) as file:
-            if self.is_split:
-                yield from _packed_anew(file)
-                return
-            file.seek(self.begin)
-            left = self.length
-            while chunk := file.read(min(left, _CHUNK)):
-                left -= len(chunk)
-                yield chunk
-        if left:
-            raise EOFError(f"ends {left} bytes before it did a moment ago")
+class _OtherWayError(Exception):
+    """This way the file cannot be moved."""
 
 
-def content_of(path: Path, size: int) -> Content:
-    """Look for what is to be moved; *size*: the bytes a whole file has, 0: nobody knows."""
+def move(path: Path, size: int, archive: Zip, name: str) -> None:
+    """Move a trace into *archive*; *size*: the bytes a whole file has, 0: nobody knows."""
+    for way in _ways(path, size):
+        try:
+            return archive.add(name, _read(path, way))
+        except _OtherWayError:
+            continue
+    raise UnreadableError("has changed while it was read")
+
+
+def _ways(path: Path, size: int) -> list[Callable[[BinaryIO], Content]]:
+    """Look at the begin of a file; say how to move it, the cheapest way first."""
+    with _reading(), open_regular(path) as file:
+        there = os.fstat(file.fileno()).st_size
+        if not there:
+            raise UnreadableError("is empty")
+        stream = unpacked(file)
+        head = b"".join(stream.read(_HEAD).split())
+        if not head.startswith((b'{"', b'[{"')):  # what Perfetto knows JSON by
+            raise UnreadableError("does not begin as JSON does for Perfetto" + _REFUSED)
+    if stream is file:
+        return [_as_text]
+    is_known = there == size and there < _DOUBTFUL
+    return [*([_trusted] if is_known else []), _looked_through, _packed_anew]
+
+
+def _read(path: Path, way: Callable[[BinaryIO], Content]) -> Content:
+    with _reading(), open_regular(path) as file:
+        return (yield from way(file))
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say what is wrong with a file."""
     try:
-        with open_regular(path) as file:
-            found = _content(file, size)
+        yield
     except FileNotFoundError:
         raise UnreadableError("is not there") from None
-    except (EOFError, zlib.error, igzip.BadGzipFile) as exc:
-        why = "is cut short" if isinstance(exc, EOFError) else f"is damaged: {exc}"
-        raise UnreadableError(why + _REFUSED) from exc
+    except EOFError:
+        raise UnreadableError("is cut short" + _REFUSED) from None
+    except (zlib.error, igzip.BadGzipFile) as exc:
+        raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
     except OSError as exc:
         raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
-    if max(found.length, found.text.size if found.text else 0) > LARGEST:
-        raise UnreadableError("is more than 4 GB, which no member of an archive can be")
-    return found
 
 
-def _content(file: BinaryIO, size: int) -> Content:
-    there = os.fstat(file.fileno()).st_size
-    if not there:
-        raise UnreadableError("is empty")
-    stream = unpacked(file)
-    head = b"".join(stream.read(_HEAD).split())
-    if not head.startswith((b'{"', b'[{"')):  # what Perfetto knows JSON by
-        raise UnreadableError("does not begin as JSON does for Perfetto" + _REFUSED)
-    if stream is file:
-        file.seek(-min(there, _HEAD), os.SEEK_END)
-        _see_end(head, file.read())
-        return Content(0, there)
-    file.seek(0)
-    if there == size and there < _DOUBTFUL:
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            begin = _begin(data)
-            if _MEMBER.search(data, begin) is None:
-                return Content(begin, there - begin - _TAIL, Text(*_tail(data[-_TAIL:])))
-    return _looked_through(file, head)
+def _as_text(file: BinaryIO) -> Content:
+    end, first = b"", b""
+    room = memoryview(bytearray(_COPIED))
+    count = 0
+    while read := file.readinto(room):  # type: ignore[attr-defined]
+        count = _not_too_many(count + read)
+        first = first or bytes(room[:_HEAD]).lstrip()[:1]
+        end = (end + bytes(room[max(0, read - _HEAD) : read]))[-_HEAD:]
+        yield room[:read]
+    _see_end(first, end)
+    return None
 
 
-def _looked_through(file: BinaryIO, head: bytes) -> Content:
+def _trusted(file: BinaryIO) -> Content:
+    """Move deflated bytes that nobody looks at, except for one more member among them."""
+    begin = _begin(file.read(_INFLATED))
+    file.seek(-_TAIL, os.SEEK_END)
+    left = file.tell() - begin
+    crc, size = struct.unpack("<II", file.read(_TAIL))
+    file.seek(begin)
+    buffer = bytearray(_OVERLAP + _COPIED)
+    room = memoryview(buffer)[_OVERLAP:]
+    while left:
+        count = file.readinto(room[:left])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        if _MEMBER.search(buffer, 0, _OVERLAP + count):
+            raise _OtherWayError
+        left -= count
+        yield room[:count]
+        buffer[:_OVERLAP] = buffer[count : count + _OVERLAP]
+    return Text(crc, size)
+
+
+def _looked_through(file: BinaryIO) -> Content:
+    """Move deflated bytes, and unpack them beside to see whether they are whole."""
     inflate = isal_zlib.decompressobj(16 + isal_zlib.MAX_WBITS)
-    begin = at = crc = size = 0
-    end = b""
-    while not inflate.eof and (chunk := file.read(_PACKED_CHUNK)):
-        begin = begin or _begin(chunk)
-        at += len(chunk)
+    crc = size = begin = 0
+    first = end = held = b""
+    while not inflate.eof:
+        chunk = file.read(_INFLATED)
+        if not chunk:
+            raise EOFError
         text = inflate.decompress(chunk)
-        crc, size = isal_zlib.crc32(text, crc), size + len(text)
-        end = (end + text[-_HEAD:])[-_HEAD:]
-    if not inflate.eof:
-        raise EOFError
+        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
+        first, end = first or text.lstrip()[:1], (end + text[-_HEAD:])[-_HEAD:]
+        if not begin:
+            begin = _begin(chunk)
+            chunk = chunk[begin:]
+        held += chunk
+        if not inflate.eof:
+            yield held[:-_TAIL]
+            held = held[-_TAIL:]
     rest = inflate.unused_data
-    if (rest + file.read(_HEAD)).startswith(b"\x1f\x8b"):
-        return _split(file, head)
-    _see_end(head, end)
-    length = at - len(rest) - _TAIL - begin
-    return Content(begin, length, Text(crc, size))
+    if (rest + file.read(_TAIL)).startswith(b"\x1f\x8b"):
+        raise _OtherWayError
+    _see_end(first, end)
+    yield held[: len(held) - len(rest) - _TAIL]
+    return Text(crc, size)
 
 
-def _split(file: BinaryIO, head: bytes) -> Content:
-    file.seek(0)
-    crc = size = 0
-    end = b""
-    stream = unpacked(file)
-    while text := stream.read(_CHUNK):
-        crc, size = isal_zlib.crc32(text, crc), size + len(text)
-        end = (end + text[-_HEAD:])[-_HEAD:]
-    _see_end(head, end)
-    return Content(0, os.fstat(file.fileno()).st_size, Text(crc, size), is_split=True)
-
-
-def _packed_anew(file: BinaryIO) -> Iterator[bytes]:
+def _packed_anew(file: BinaryIO) -> Content:
+    """Make one of several members of gzip, for a ZIP can hold no other."""
     deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
+    crc = size = 0
+    first = end = b""
     stream = unpacked(file)
-    while text := stream.read(_CHUNK):
+    while text := stream.read(_COPIED):
+        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
+        first, end = first or text.lstrip()[:1], (end + text[-_HEAD:])[-_HEAD:]
         yield deflate.compress(text)
+    _see_end(first, end)
     yield deflate.flush()
+    return Text(crc, size)
 
 
-def _see_end(head: bytes, end: bytes) -> None:
-    if not end.rstrip().endswith((b"}", b"]")) and not head.startswith(b"["):
+def _see_end(first: bytes, end: bytes) -> None:
+    if first != b"[" and not end.rstrip().endswith((b"}", b"]")):
         raise EOFError
 
 
-def _begin(data: bytes | mmap.mmap) -> int:
+def _not_too_many(size: int) -> int:
+    if size > LARGEST:
+        raise UnreadableError("is more than 4 GB of JSON, which no member of an archive can be")
+    return size
+
+
+def _begin(head: bytes) -> int:
     """Find where the deflated bytes begin: after the head of a gzip member (RFC 1952)."""
-    flags, at = data[3], 10
+    flags, at = head[3], 10
     if flags & 4:
-        at += 2 + int.from_bytes(data[at : at + 2], "little")
+        at += 2 + int.from_bytes(head[at : at + 2], "little")
     for flag in (8, 16):  # its name and a comment
         if flags & flag:
-            at = data.find(b"\0", at) + 1 or len(data)
+            at = head.find(b"\0", at) + 1 or len(head)
     return at + (2 if flags & 2 else 0)
-
-
-def _tail(data: bytes) -> tuple[int, int]:
-    crc, size = struct.unpack("<II", data)
-    return crc, size

@@ -8,13 +8,13 @@ so where the archive itself is larger than 4 GB the directory alone is in ZIP64.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import attrs
 from isal.isal_zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator
 
 LARGEST = (1 << 32) - 2
 """Bytes of a member, packed or not."""
@@ -30,10 +30,14 @@ _1980 = 1 << 5 | 1
 
 @attrs.frozen
 class Text:
-    """What is known of the text that the bytes of a member are, once they are unpacked."""
+    """What the deflated bytes of a member are, once they are unpacked."""
 
     crc: int
     size: int
+
+
+Content: TypeAlias = "Generator[bytes | memoryview, None, Text | None]"
+"""The bytes of a member, each chunk gone when the next is there; None at the end: not deflated."""
 
 
 @attrs.frozen
@@ -57,24 +61,34 @@ class Zip:
         self._file = file
         self._members: list[_Member] = []
 
-    def add(self, name: str, chunks: Iterable[bytes], text: Text | None = None) -> None:
-        """Add a member; *text*: the chunks are its deflated bytes, without head or tail."""
-        at, packed, crc = self._file.tell(), 0, 0
-        self._file.write(bytes(30) + name.encode("ascii"))
-        for chunk in chunks:
-            self._file.write(chunk)
-            packed += len(chunk)
-            if text is None:
-                crc = crc32(chunk, crc)
-        method = _STORED if text is None else _DEFLATED
-        member = _Member(name.encode("ascii"), method, text or Text(crc, packed), packed, at)
-        if max(member.packed, member.text.size) > LARGEST:
-            raise ValueError(f"{name}: {member.text.size} bytes are too many for a ZIP")
+    def add(self, name: str, content: Content) -> None:
+        """Add a member; of one whose *content* raises, nothing stays."""
+        at = self._file.tell()
+        try:
+            self._file.write(bytes(30) + name.encode("ascii"))
+            packed, crc, text = self._copied(content)
+            method = _STORED if text is None else _DEFLATED
+            member = _Member(name.encode("ascii"), method, text or Text(crc, packed), packed, at)
+            front = b"PK\3\4" + member.about(_PLAIN) + struct.pack("<HH", len(name), 0)
+        except BaseException:
+            self._file.seek(at)
+            self._file.truncate()
+            raise
         end = self._file.tell()
         self._file.seek(at)
-        self._file.write(b"PK\3\4" + member.about(_PLAIN) + struct.pack("<HH", len(name), 0))
+        self._file.write(front)
         self._file.seek(end)
         self._members.append(member)
+
+    def _copied(self, content: Content) -> tuple[int, int, Text | None]:
+        packed = crc = 0
+        while True:
+            try:
+                chunk = next(content)
+            except StopIteration as done:
+                return packed, crc, done.value
+            self._file.write(chunk)
+            packed, crc = packed + len(chunk), crc32(chunk, crc)
 
     def end(self) -> None:
         """Write the directory."""
