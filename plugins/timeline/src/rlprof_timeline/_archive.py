@@ -178,7 +178,7 @@ def _stem(trace: Trace) -> str:
 
 def _name(stem: str, more: str) -> str:
     ending = f"{more}.json"
-    return stem[: _LONGEST - len(ending)] + ending
+    return stem[: _LONGEST - len(ending)].rstrip("/") + ending
 
 
 def _once(taken: set[str], name: Callable[[str], str]) -> str:

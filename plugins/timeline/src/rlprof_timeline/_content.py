@@ -7,6 +7,7 @@ on its way, and kept nowhere, to see that it is.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -18,7 +19,7 @@ from isal import igzip, isal_zlib
 
 from rlprof.rundir import open_regular
 from rlprof_timeline._gzip import unpacked
-from rlprof_timeline._text import UnreadableError
+from rlprof_timeline._text import TraceText, UnreadableError
 from rlprof_timeline._zip import LARGEST, Text
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof_timeline._zip import Content, Zip
+
+    _Way = Callable[[Path, BinaryIO], Content]
 
 _COPIED = 1 << 18
 """At a time, into the same room: it stays in the caches of a core."""
@@ -41,6 +44,10 @@ _MEMBER = re.compile(
 )
 """What may be the begin of one more member of a gzip file; by chance it is in one of 100 GB."""
 _OVERLAP = 9
+_END = 1 << 14
+_CLOSED = re.compile(rb"\](?=\s*[,}])")
+"""Behind the last event, or a list in something behind it, or in an event: reading tells."""
+_TRIES = 8
 _REFUSED = ", so Perfetto would refuse the whole archive (without --archive, what is well is shown)"
 _LEVEL = 1
 
@@ -59,7 +66,7 @@ def move(path: Path, size: int, archive: Zip, name: str) -> None:
     raise UnreadableError("has changed while it was read")
 
 
-def _ways(path: Path, size: int) -> list[Callable[[BinaryIO], Content]]:
+def _ways(path: Path, size: int) -> list[_Way]:
     """Look at the begin of a file; say how to move it, the cheapest way first."""
     with _reading(), open_regular(path) as file:
         there = os.fstat(file.fileno()).st_size
@@ -75,9 +82,9 @@ def _ways(path: Path, size: int) -> list[Callable[[BinaryIO], Content]]:
     return [*([_trusted] if is_known else []), _looked_through, _packed_anew]
 
 
-def _read(path: Path, way: Callable[[BinaryIO], Content]) -> Content:
+def _read(path: Path, way: _Way) -> Content:
     with _reading(), open_regular(path) as file:
-        return (yield from way(file))
+        return (yield from way(path, file))
 
 
 @contextmanager
@@ -95,20 +102,19 @@ def _reading() -> Iterator[None]:
         raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
 
 
-def _as_text(file: BinaryIO) -> Content:
-    end, first = b"", b""
+def _as_text(path: Path, file: BinaryIO) -> Content:
     room = memoryview(bytearray(_COPIED))
-    count = 0
+    count, first = 0, b""
     while read := file.readinto(room):  # type: ignore[attr-defined]
         count = _not_too_many(count + read)
         first = first or bytes(room[:_HEAD]).lstrip()[:1]
-        end = (end + bytes(room[max(0, read - _HEAD) : read]))[-_HEAD:]
         yield room[:read]
-    _see_end(first, end)
+    file.seek(max(0, count - _END))
+    _see_end(path, first, file.read(_END))
     return None
 
 
-def _trusted(file: BinaryIO) -> Content:
+def _trusted(_: Path, file: BinaryIO) -> Content:
     """Move deflated bytes that nobody looks at, except for one more member among them."""
     begin = _begin(file.read(_INFLATED))
     file.seek(-_TAIL, os.SEEK_END)
@@ -129,7 +135,7 @@ def _trusted(file: BinaryIO) -> Content:
     return Text(crc, size)
 
 
-def _looked_through(file: BinaryIO) -> Content:
+def _looked_through(path: Path, file: BinaryIO) -> Content:
     """Move deflated bytes, and unpack them beside to see whether they are whole."""
     inflate = isal_zlib.decompressobj(16 + isal_zlib.MAX_WBITS)
     crc = size = begin = 0
@@ -140,7 +146,7 @@ def _looked_through(file: BinaryIO) -> Content:
             raise EOFError
         text = inflate.decompress(chunk)
         crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
-        first, end = first or text.lstrip()[:1], (end + text[-_HEAD:])[-_HEAD:]
+        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
         if not begin:
             begin = _begin(chunk)
             chunk = chunk[begin:]
@@ -151,12 +157,12 @@ def _looked_through(file: BinaryIO) -> Content:
     rest = inflate.unused_data
     if (rest + file.read(_TAIL)).startswith(b"\x1f\x8b"):
         raise _OtherWayError
-    _see_end(first, end)
+    _see_end(path, first, end)
     yield held[: len(held) - len(rest) - _TAIL]
     return Text(crc, size)
 
 
-def _packed_anew(file: BinaryIO) -> Content:
+def _packed_anew(path: Path, file: BinaryIO) -> Content:
     """Make one of several members of gzip, for a ZIP can hold no other."""
     deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
     crc = size = 0
@@ -164,16 +170,34 @@ def _packed_anew(file: BinaryIO) -> Content:
     stream = unpacked(file)
     while text := stream.read(_COPIED):
         crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
-        first, end = first or text.lstrip()[:1], (end + text[-_HEAD:])[-_HEAD:]
+        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
         yield deflate.compress(text)
-    _see_end(first, end)
+    _see_end(path, first, end)
     yield deflate.flush()
     return Text(crc, size)
 
 
-def _see_end(first: bytes, end: bytes) -> None:
-    if first != b"[" and not end.rstrip().endswith((b"}", b"]")):
+def _see_end(path: Path, first: bytes, end: bytes) -> None:
+    """See that the text is whole, by its *end*; where that does not tell, read all of it."""
+    end = end.rstrip()
+    if first == b"[":  # whatever its end, Perfetto opens it
+        return
+    if not end.endswith(b"}"):
         raise EOFError
+    if any(map(_is_end, [end[found.end() :] for found in _CLOSED.finditer(end)][:-_TRIES:-1])):
+        return
+    text = TraceText(path)
+    for _ in text.windows():
+        pass
+    if text.problems:
+        raise EOFError
+
+
+def _is_end(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(b'{"":0' + text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _not_too_many(size: int) -> int:
