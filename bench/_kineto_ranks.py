@@ -68,21 +68,26 @@ def make(folder: Path, size: int, megabytes: float, layout: str = "new") -> list
         base_ns = BASE_NS - number % 2 * QUARTER_NS
         rank = Rank(number, base_ns, number * ERROR_NS)
         target = Target("actor", number, size)
+        trace = run / f"{_name(target)}.json.gz"
         files = (
             folder / "raw" / f"rank-{number}.json",
             folder / "gz" / f"bench-TP-{number}.trace.json.gz",
-            _capture(run, target),
+            trace,
         )
         ranks.append(_write(rank, target, files, int(megabytes * 1e6), layout))
+        _capture(run, target, trace)
     truth.write_text(json.dumps([attrs.asdict(rank) for rank in ranks]))
     return ranks
 
 
-def _capture(run: Path, target: Target) -> Path:
-    """Write down in *run* a process that has recorded one trace; return where that is to be."""
-    host = f"node-{target.rank}"
-    name = f"actor-{target.rank}-{host}-{PID}"
-    artifact = Artifact(f"{name}.json.gz", "trace", "any")
+def _name(target: Target) -> str:
+    return f"actor-{target.rank}-node-{target.rank}-{PID}"
+
+
+def _capture(run: Path, target: Target, trace: Path) -> None:
+    """Write down in *run* a process that has recorded one *trace*."""
+    host, name = f"node-{target.rank}", _name(target)
+    artifact = Artifact(trace.name, "trace", "any", size=trace.stat().st_size)
     booted_ns = BASE_NS - 10**15
     journal = Journal(run / "manifest" / f"{name}.jsonl")
 
@@ -100,7 +105,6 @@ def _capture(run: Path, target: Target) -> Path:
     tell("artifact", over, **key, artifact=attrs.asdict(artifact))
     tell("exported", over, **key, seconds=0.0)
     tell("ended", over)
-    return run / artifact.path
 
 
 def _write(

@@ -10,7 +10,7 @@ import gzip
 import io
 import json
 import re
-import tarfile
+import zipfile
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO
@@ -72,7 +72,7 @@ class Found:
 def look(file: Path) -> Found:
     """Read *file* to its end: strict JSON, the same gzipped, or an archive of such files."""
     found = Found()
-    if tarfile.is_tarfile(file):
+    if zipfile.is_zipfile(file):
         for machine, trace, moved_ns, stream in _members(file):
             for event in _events(stream):
                 found.add(event, machine, trace, moved_ns)
@@ -87,21 +87,13 @@ def look(file: Path) -> Found:
 
 def _members(file: Path) -> Iterator[tuple[str, str, int, TextIO]]:
     """Yield of each trace in an archive its machine, its name, its offset and its text."""
-    with tarfile.open(file) as archive:
-        said: dict[str, Any] = {}
-        for member in archive:
-            content = archive.extractfile(member)
-            if content is None:
-                continue
-            if _MANIFEST in member.name:
-                whole = json.load(content)[_MANIFEST]
-                said = {one["path"]: one for one in whole["files"]}
-                continue
-            one = said[member.name]
+    with zipfile.ZipFile(file) as archive:
+        said = json.loads(archive.read(f"{_MANIFEST}.json"))[_MANIFEST]
+        for one in said["files"]:
             moved_ns = one.get("clocks", {}).get("offset_ns", 0)
             machine = one.get("machine", {}).get("name", "")
-            with _text(content) as stream:
-                yield machine, member.name, moved_ns, stream
+            with archive.open(one["path"]) as content, _text(content) as stream:
+                yield machine, one["path"], moved_ns, stream
 
 
 @contextmanager

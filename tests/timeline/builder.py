@@ -34,11 +34,11 @@ class RunBuilder:
         """Add a process that has ended."""
         return ProcessBuilder(self.path, Target(role, rank, size), host)
 
-    def export(self, out: Path) -> Path:
+    def export(self, out: Path, **options: Any) -> Path:
         """Export as `rlprof export` does."""
         out.mkdir(exist_ok=True)
         hooks = plugins.hooks("exporter", Timeline())
-        (file,) = hooks.export(run=rlprof.read(self.path), out=out, options={})
+        (file,) = hooks.export(run=rlprof.read(self.path), out=out, options=options)
         assert [file] == list(out.iterdir())
         return file
 
@@ -80,7 +80,9 @@ class ProcessBuilder:
         header = {"epoch_ns": epoch_ns, "error_ns": 2_000, "clock": "made up", **more}
         return self.artifact(window, as_trace(events, header), tool=tool)
 
-    def artifact(self, window, content: bytes | None, *, tool="torch", kind="trace", path=""):
+    def artifact(
+        self, window, content: bytes | None, *, tool="torch", kind="trace", path="", size=0
+    ):
         """Record *window* into a file with *content*, or one that is not there."""
         self.artifacts += 1
         suffix = "json.gz" if kind == "trace" else "pickle"
@@ -91,7 +93,7 @@ class ProcessBuilder:
         if (window, tool, self.engine) not in self.opened:
             self.open(window, NOW, tool=tool)
         self.tell("closed", NOW + 1_000_000, **key, reason="end", seconds=0.0)
-        artifact = attrs.asdict(Artifact(path, kind, "any"))  # type: ignore[arg-type]
+        artifact = attrs.asdict(Artifact(path, kind, "any", size=size))  # type: ignore[arg-type]
         self.tell("artifact", **key, artifact=artifact)
         self.tell("exported", **key, seconds=0.0)
         return path

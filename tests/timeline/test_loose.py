@@ -166,3 +166,15 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
         {"file": "page.json", "reason": "is no JSON"},
     ]
     assert "page.json: is no JSON; left out of the timeline" in caplog.messages
+
+
+def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:
+    """Editors of some systems put one before the text."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    content = document([one("e", 0)], {"baseTimeNanoseconds": NOW})
+    (folder / "marked.json").write_bytes(b"\xef\xbb\xbf" + content)
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.epoch_ns(written.named("e")) == NOW

@@ -303,7 +303,8 @@ def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
     assert viewing.lines[0] == (
         f"{run.path}: has no timeline yet; making it: rlprof export {run.path} --to timeline"
     )
-    assert viewing.lines[1].startswith(f"timeline: {made} (")
+    assert viewing.lines[1].startswith("timeline: clocks: wall clock of each host")
+    assert viewing.lines[2].startswith(f"timeline: {made} (")
     assert body == made.read_bytes()
     assert b"rollout" in gzip.decompress(body)
     assert viewing.end()[0] == 0
@@ -315,6 +316,7 @@ def test_a_timeline_that_is_there_is_taken(tmp_path, capsys):
     run.process().trace(Window(2, 3, "rollout"), [], NOW)
     file = run.export(run.path / "exports")
     before = file.stat()
+    capsys.readouterr()
 
     code = _view._prepare(run.path, file)
 
@@ -328,6 +330,7 @@ def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
     run.process()
     file = run.export(run.path / "exports")
     os.utime(file, (1, 1))
+    capsys.readouterr()
 
     code = _view._prepare(run.path, file)
 

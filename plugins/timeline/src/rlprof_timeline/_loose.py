@@ -108,7 +108,7 @@ def _source(guess: _Guess, begin_ns: int) -> Source:
     name = _SUFFIX.sub("", guess.shown)
     about = {"rank": guess.whose, "rank_by": guess.how} if guess.how else {}
     folder = Path(guess.shown).parent
-    trace = Trace(guess.path, guess.shown, about, tuple(problems), 0, clock, folder)
+    trace = Trace(guess.path, guess.shown, about, tuple(problems), clock=clock, together=folder)
     group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
     start = clock.epoch_ns + round(guess.first_us * 1000)
     return Source("", False, (start,), (group,))

@@ -60,7 +60,8 @@ class Group:
 class Moved:
     """What became of one trace."""
 
-    events: int = 0
+    events: int | None = 0
+    """None: nobody has looked."""
     untimed: int = 0
     earliest_ns: int | None = None
     """Epoch nanoseconds."""

@@ -96,6 +96,7 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
                     about,
                     problems,
                     capture.clock_shift_ns,
+                    size=artifact.size,
                     together=(key[0], key[1], tool, capture.window),
                 )
             )

@@ -7,6 +7,7 @@ rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
 
 from __future__ import annotations
 
+import codecs
 import re
 from contextlib import closing
 from decimal import Decimal
@@ -124,8 +125,8 @@ class TraceText:
         text = b""
         while len(text) <= _LONGEST:
             chunk = self._read(stream, longest)
-            text += chunk
-            stripped = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+            text = (text + chunk).removeprefix(codecs.BOM_UTF8)
+            stripped = text.lstrip()
             if stripped.startswith(b"["):  # Chrome's other form: nothing but the events
                 self._left = stripped[1:]
                 return

@@ -43,7 +43,7 @@ def write(plan: Plan, out: Path) -> Path:
     """Write *plan* into *out*; the file is whole or not there."""
     with tempfile.TemporaryDirectory(prefix=f".{FILE}.", dir=out) as folder:
         groups = _numbered(plan)
-        zero_ns = _before(plan, ())
+        zero_ns = before(plan, ())
         while True:
             stretch = Stretch(zero_ns, plan.from_ns, plan.until_ns)
             parts = move_all(groups, stretch, Path(folder))
@@ -51,11 +51,11 @@ def write(plan: Plan, out: Path) -> Path:
             earliest = [at for at in found if at is not None]
             if min(earliest, default=zero_ns) >= zero_ns:
                 break
-            zero_ns = _before(plan, earliest)
+            zero_ns = before(plan, earliest)
         draft = Path(folder) / FILE
         with draft.open("wb") as file:
             with packed(file) as stream:
-                _write_own(plan, parts, zero_ns, stream.write)
+                write_own(plan, parts, zero_ns, stream.write)
             for part in parts:
                 with part.path.open("rb") as moved:
                     shutil.copyfileobj(moved, file, 1 << 20)
@@ -65,7 +65,7 @@ def write(plan: Plan, out: Path) -> Path:
         return draft.replace(out / FILE)
 
 
-def _before(plan: Plan, earliest: Sequence[int]) -> int:
+def before(plan: Plan, earliest: Sequence[int]) -> int:
     """Return the whole microsecond before everything."""
     starts = [*earliest, *(start for source in plan.sources for start in source.starts)]
     return (min(starts, default=plan.opened_ns) // 1000 - 1) * 1000
@@ -86,7 +86,7 @@ def _numbered(plan: Plan) -> list[Group]:
     ]
 
 
-def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None:
+def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None:
     """Write what does not come from traces; the parts follow."""
     left_out = dict(plan.left_out)
     read = [item for part in parts for item in part.items]

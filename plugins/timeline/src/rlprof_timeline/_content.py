@@ -1,0 +1,217 @@
+"""A trace file as a member of an archive: bytes that are moved as they lie.
+
+Perfetto opens an archive as a whole or not at all, so that one file that was cut would lose all
+others. A gzip file of the size that its run says it has is taken for whole; any other is unpacked
+on its way, and kept nowhere, to see that it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from isal import igzip, isal_zlib
+
+from rlprof.rundir import open_regular
+from rlprof_timeline._gzip import unpacked
+from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._zip import LARGEST, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from rlprof_timeline._zip import Content, Zip
+
+    _Way = Callable[[Path, BinaryIO], Content]
+
+_COPIED = 1 << 18
+"""At a time, into the same room: it stays in the caches of a core."""
+_INFLATED = 1 << 16
+"""Packed bytes at a time: they may be a thousand times as many."""
+_HEAD = 1 << 12
+_TAIL = 8
+"""Bytes after the deflated ones: checksum and size."""
+_DOUBTFUL = 64 << 20
+"""Above it the size in a gzip file, which is one of 32 bits, may have gone round."""
+_MEMBER = re.compile(
+    rb"\x1f\x8b\x08[\x00-\x1f][\x00-\xff]{4}[\x00\x02\x04][\x00-\x0d\xff]", re.DOTALL
+)
+"""What may be the begin of one more member of a gzip file; by chance it is in one of 100 GB."""
+_OVERLAP = 9
+_END = 1 << 14
+_CLOSED = re.compile(rb"\](?=\s*[,}])")
+"""Behind the last event, or a list in something behind it, or in an event: reading tells."""
+_TRIES = 8
+_REFUSED = ", so Perfetto would refuse the whole archive (without --archive, what is well is shown)"
+_LEVEL = 1
+
+
+class _OtherWayError(Exception):
+    """This way the file cannot be moved."""
+
+
+def move(path: Path, size: int, archive: Zip, name: str) -> None:
+    """Move a trace into *archive*; *size*: the bytes a whole file has, 0: nobody knows."""
+    for way in _ways(path, size):
+        try:
+            return archive.add(name, _read(path, way))
+        except _OtherWayError:
+            continue
+    raise UnreadableError("has changed while it was read")
+
+
+def _ways(path: Path, size: int) -> list[_Way]:
+    """Look at the begin of a file; say how to move it, the cheapest way first."""
+    with _reading(), open_regular(path) as file:
+        there = os.fstat(file.fileno()).st_size
+        if not there:
+            raise UnreadableError("is empty")
+        stream = unpacked(file)
+        head = b"".join(stream.read(_HEAD).split())
+        if not head.startswith((b'{"', b'[{"')):  # what Perfetto knows JSON by
+            raise UnreadableError("does not begin as JSON does for Perfetto" + _REFUSED)
+    if stream is file:
+        return [_as_text]
+    is_known = there == size and there < _DOUBTFUL
+    return [*([_trusted] if is_known else []), _looked_through, _packed_anew]
+
+
+def _read(path: Path, way: _Way) -> Content:
+    with _reading(), open_regular(path) as file:
+        return (yield from way(path, file))
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say what is wrong with a file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UnreadableError("is not there") from None
+    except EOFError:
+        raise UnreadableError("is cut short" + _REFUSED) from None
+    except (zlib.error, igzip.BadGzipFile) as exc:
+        raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
+    except OSError as exc:
+        raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
+
+
+def _as_text(path: Path, file: BinaryIO) -> Content:
+    room = memoryview(bytearray(_COPIED))
+    count, first = 0, b""
+    while read := file.readinto(room):  # type: ignore[attr-defined]
+        count = _not_too_many(count + read)
+        first = first or bytes(room[:_HEAD]).lstrip()[:1]
+        yield room[:read]
+    file.seek(max(0, count - _END))
+    _see_end(path, first, file.read(_END))
+    return None
+
+
+def _trusted(_: Path, file: BinaryIO) -> Content:
+    """Move deflated bytes that nobody looks at, except for one more member among them."""
+    begin = _begin(file.read(_INFLATED))
+    file.seek(-_TAIL, os.SEEK_END)
+    left = file.tell() - begin
+    crc, size = struct.unpack("<II", file.read(_TAIL))
+    file.seek(begin)
+    buffer = bytearray(_OVERLAP + _COPIED)
+    room = memoryview(buffer)[_OVERLAP:]
+    while left:
+        count = file.readinto(room[:left])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        if _MEMBER.search(buffer, 0, _OVERLAP + count):
+            raise _OtherWayError
+        left -= count
+        yield room[:count]
+        buffer[:_OVERLAP] = buffer[count : count + _OVERLAP]
+    return Text(crc, size)
+
+
+def _looked_through(path: Path, file: BinaryIO) -> Content:
+    """Move deflated bytes, and unpack them beside to see whether they are whole."""
+    inflate = isal_zlib.decompressobj(16 + isal_zlib.MAX_WBITS)
+    crc = size = begin = 0
+    first = end = held = b""
+    while not inflate.eof:
+        chunk = file.read(_INFLATED)
+        if not chunk:
+            raise EOFError
+        text = inflate.decompress(chunk)
+        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
+        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
+        if not begin:
+            begin = _begin(chunk)
+            chunk = chunk[begin:]
+        held += chunk
+        if not inflate.eof:
+            yield held[:-_TAIL]
+            held = held[-_TAIL:]
+    rest = inflate.unused_data
+    if (rest + file.read(_TAIL)).startswith(b"\x1f\x8b"):
+        raise _OtherWayError
+    _see_end(path, first, end)
+    yield held[: len(held) - len(rest) - _TAIL]
+    return Text(crc, size)
+
+
+def _packed_anew(path: Path, file: BinaryIO) -> Content:
+    """Make one of several members of gzip, for a ZIP can hold no other."""
+    deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
+    crc = size = 0
+    first = end = b""
+    stream = unpacked(file)
+    while text := stream.read(_COPIED):
+        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
+        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
+        yield deflate.compress(text)
+    _see_end(path, first, end)
+    yield deflate.flush()
+    return Text(crc, size)
+
+
+def _see_end(path: Path, first: bytes, end: bytes) -> None:
+    """See that the text is whole, by its *end*; where that does not tell, read all of it."""
+    end = end.rstrip()
+    if first == b"[":  # whatever its end, Perfetto opens it
+        return
+    if not end.endswith(b"}"):
+        raise EOFError
+    if any(map(_is_end, [end[found.end() :] for found in _CLOSED.finditer(end)][:-_TRIES:-1])):
+        return
+    text = TraceText(path)
+    for _ in text.windows():
+        pass
+    if text.problems:
+        raise EOFError
+
+
+def _is_end(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(b'{"":0' + text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _not_too_many(size: int) -> int:
+    if size > LARGEST:
+        raise UnreadableError("is more than 4 GB of JSON, which no member of an archive can be")
+    return size
+
+
+def _begin(head: bytes) -> int:
+    """Find where the deflated bytes begin: after the head of a gzip member (RFC 1952)."""
+    flags, at = head[3], 10
+    if flags & 4:
+        at += 2 + int.from_bytes(head[at : at + 2], "little")
+    for flag in (8, 16):  # its name and a comment
+        if flags & flag:
+            at = head.find(b"\0", at) + 1 or len(head)
+    return at + (2 if flags & 2 else 0)
