@@ -244,6 +244,8 @@ class _Window:
     def _meet(self, names: Any, starts: Any, ns: Any) -> None:
         """Tell the place of collectives and barriers; few events are any."""
         np = self._np
+        if self._to.is_full:
+            return
         first = self._words[names + _HEAD + len('"name": "')] & 0xFFFFFFFF
         for at in names[np.isin(first, [_word(word.encode()) for word in FIRST_WORDS])].tolist():
             nth = int(np.searchsorted(starts, at)) - 1
