@@ -19,6 +19,8 @@ _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _BEHIND = "JSON is malformed: trailing characters"
 _WHERE = re.compile(r"\(byte (\d+)\)$")
 _NEAR = 1 << 16
+_ODD = {b"N", b"I", *(bytes([n]) for n in range(32))}
+"""Where a NaN, an Infinity or a bare line feed may be."""
 _LENIENT = json.JSONDecoder(strict=False)
 _SEPARATOR = re.compile(rb"[\s,]*")
 _COLON = re.compile(rb"\s*:\s*")
@@ -35,7 +37,11 @@ class VainError(Exception):
 
 
 class NoJsonError(VainError):
-    """Here no value begins."""
+    """Here no value begins; unless it *is_odd*, `lenient` would find none, either."""
+
+    def __init__(self, words: str, read: int = 0, *, is_odd: bool = False) -> None:
+        super().__init__(words, read)
+        self.is_odd = is_odd
 
 
 class CutError(VainError):
@@ -53,8 +59,10 @@ def end_of_value(text: bytes, at: int) -> int:
             where = _WHERE.search(words)
             if words.startswith(_BEHIND) and where:
                 return at + int(where[1]) - 1
-            if "truncated" not in words:
-                raise NoJsonError(words, int(where[1]) if where else len(part)) from None
+            read = int(where[1]) if where else len(part)
+            if "truncated" not in words and read < len(part):  # a number may go on
+                is_odd = part[read : read + 1] in _ODD or "surrogate" in words or "hex" in words
+                raise NoJsonError(words, read, is_odd=is_odd) from None
             if len(part) == len(view):
                 raise CutError(words, len(part)) from None
         except RecursionError:
@@ -167,7 +175,9 @@ class Members:
     def _member(self, key: str, text: bytes, at: int) -> int:
         try:
             end = end_of_value(text, at)
-        except NoJsonError:
+        except NoJsonError as exc:
+            if not exc.is_odd:
+                raise
             self.found[key], end = lenient(text, at)
             return end
         if end == len(text):  # a number may go on

@@ -25,9 +25,9 @@ from rlprof_timeline._members import (
 
 KEYS = rb'"(?:ph|name|cat|pid|tid|ts|tts|dur|args|id|id2|bind_id|s|bp|sf|cname)"'
 """One of them stands first in an event."""
-BEGIN = re.compile(rb"[\s,}\]](?=\{\s*" + KEYS + rb"\s*:)")
+BEGIN = re.compile(rb"[\s,}\]](?=\{\s*" + KEYS + rb'\s*:\s*["\[{\dtfnNI-])')
 _BETWEEN = re.compile(rb"[\s,]*")
-_NEXT = re.compile(BEGIN.pattern + rb"|(?P<end>\](?=\s*(?:,\s*\"|\})))")
+_NEXT = re.compile(BEGIN.pattern + rb"|(?P<end>\](?=\s*(?:,\s*\"|\}\s*\Z)))")
 """Where to go on behind damage: before an event, or at the end of all of them."""
 _EVENT = re.compile(rb'\{\s*"ph"')
 _END = re.compile(rb"\]\s*(?:(,\s*\"|\})|\Z)")
@@ -186,7 +186,9 @@ def _event(text: bytes, at: int) -> tuple[bytes, int]:
     """Read the event at *at*; return it in strict JSON, and where what follows it begins."""
     try:
         end = end_of_value(text, at)
-    except NoJsonError:
+    except NoJsonError as exc:
+        if not exc.is_odd:
+            raise
         event, end = lenient(text, at, parse_float=Decimal)
         for key in ("ts", "dur"):
             if isinstance(event.get(key), Decimal):
