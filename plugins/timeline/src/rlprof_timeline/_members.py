@@ -21,7 +21,7 @@ _WHERE = re.compile(r"\(byte (\d+)\)$")
 _NEAR = 1 << 16
 _ODD = {b"N", b"I", *(bytes([n]) for n in range(32))}
 """Where a NaN, an Infinity or a bare line feed may be."""
-_LENIENT = json.JSONDecoder(strict=False)
+_LENIENT = json.JSONDecoder(strict=False, parse_constant=str)
 _SEPARATOR = re.compile(rb"[\s,]*")
 _COLON = re.compile(rb"\s*:\s*")
 _LARGEST = 1 << 20
@@ -90,17 +90,20 @@ def is_utf8(text: bytes) -> bool:
         return False
 
 
-def lenient(text: bytes, at: int = 0, **how: Any) -> tuple[Any, int]:
+def lenient(text: bytes, at: int = 0, decoder: json.JSONDecoder = _LENIENT) -> tuple[Any, int]:
     """Build the value at *at*, with a NaN, a bare line feed or bad UTF-8; say where it ends.
 
-    A NaN is text. Raise as `end_of_value`.
+    Raise as `end_of_value`.
     """
-    # A character a byte, so that the end is one in *text*; if that is not what it says: again.
-    size = 1 << 12
+    size = 1 << 8
     while True:
-        part = text[at : at + size]
+        # A character a byte, so that the end is one in *text*.
+        part = text[at : at + size].decode("latin-1")
         try:
-            found, end = _LENIENT.raw_decode(part.decode("latin-1"))
+            found, end = decoder.raw_decode(part)
+            if not part.isascii():
+                own = text[at : at + end].decode("utf-8", "replace")
+                found, _ = decoder.raw_decode(own)
         except json.JSONDecodeError as exc:
             is_cut = exc.msg.startswith("Unterminated") or exc.pos >= len(part.rstrip()) - 9
             if not is_cut:
@@ -110,16 +113,10 @@ def lenient(text: bytes, at: int = 0, **how: Any) -> tuple[Any, int]:
             if size >= _LARGEST:
                 raise NoJsonError("too large to be mended", size) from None
             size <<= 4
-            continue
-        except (ValueError, RecursionError) as exc:  # five thousand digits, a thousand levels
+        except (ValueError, ArithmeticError, RecursionError) as exc:  # 5000 digits, 1000 levels
             raise NoJsonError(str(exc), size) from None
-        break
-    own = part[:end]
-    try:
-        found = json.loads(own.decode("utf-8", "replace"), strict=False, parse_constant=str, **how)
-    except (ValueError, ArithmeticError, RecursionError) as exc:
-        raise NoJsonError(str(exc), size) from None
-    return found, at + end
+        else:
+            return found, at + end
 
 
 @attrs.define

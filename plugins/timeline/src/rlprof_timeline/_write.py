@@ -92,6 +92,9 @@ def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> Non
             left_out[trace.shown] = moved.left_out
             words = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
             log.warning("%s; left out of the timeline", words)
+        elif moved.problems:
+            words = "; ".join(moved.problems)
+            log.warning("%s", one_line(f"{trace.shown}: {words}", longest=1000))
     put(b'{"rlprof":' + encode(_header(plan, read, left_out, zero_ns)) + b',\n"traceEvents":[')
     separator = b"\n"
     for line in _lines(plan, parts, left_out, zero_ns):
