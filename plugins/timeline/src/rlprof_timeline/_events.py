@@ -268,11 +268,10 @@ def _key(name: str) -> bytes:
 def _text(key: str, raw: msgspec.Raw) -> bytes:
     """Return a member as it is to be written; nothing, if Perfetto would refuse the file for it."""
     text = bytes(raw)
-    is_number = text[:1] in b"-0123456789"
-    if key in ("tts", "tdur") and not is_number:
+    if text[:1] in b"-0123456789" and not _NUMBER.fullmatch(text):
+        text = encode(_value(raw))
+    if key in ("tts", "tdur") and text[:1] not in b"-0123456789":
         return b""
-    if is_number and not _NUMBER.fullmatch(text):
-        return encode(_value(raw))
     return unescaped(text) if b"\\" in text else text
 
 
