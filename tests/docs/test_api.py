@@ -36,13 +36,15 @@ ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
 GROUPS = {
     group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), plugins.COMMANDS)
 }  # fmt: skip
+FILES = {"json"}
+"""What makes `rlprof.x` the name of a file."""
 DOTTED = sorted({
     name
     for text in (*PAGES.values(), rlprof.__doc__, hookspecs.__doc__)
     for name in re.findall(
         r"(?<![\w./\"-])(?<!from )(?<!-m )rlprof(?:\.[A-Za-z_]\w*)+(?![\w/-])", text
     )
-    if name.split(".")[1] not in GROUPS
+    if name.split(".")[1] not in {*GROUPS, *FILES}
 })  # fmt: skip
 """What the pages write as `rlprof.x` or `rlprof.x.y`, but for what they import or run."""
 
@@ -87,7 +89,7 @@ def test_no_name_is_invented(path):
     """What any page calls rlprof.something is there."""
     named = set(re.findall(r"(?<![\w./\"-])rlprof\.([A-Za-z_]+)\b", PAGES[path]))
 
-    assert named <= {*rlprof.__all__, *ROOMS, *GROUPS, "__version__", "cli", "rundir"}
+    assert named <= {*rlprof.__all__, *ROOMS, *GROUPS, *FILES, "__version__", "cli", "rundir"}
 
 
 @pytest.mark.slow

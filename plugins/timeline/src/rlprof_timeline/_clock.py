@@ -16,8 +16,8 @@ from rlprof_timeline._text import UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NO_TIME_NS = 10**19
-"""From here on, the year 2286, no clock is meant."""
+_NO_TIME_NS = 4 * 10**18
+"""From here on, the year 2096, no clock is meant."""
 _EPOCH_US = 10**14
 """From here on, 1973, a time is one of the epoch; no host is up so long."""
 
@@ -37,10 +37,13 @@ def clock_of(head: Mapping[str, Any]) -> Clock:
     if not isinstance(said, dict):
         raise UnreadableError("has no rlprof object, so its clock is unknown")
     epoch = said.get("epoch_ns")
-    if type(epoch) is not int or abs(epoch) >= _NO_TIME_NS:
+    if type(epoch) is not int:
         raise UnreadableError("its rlprof object has no epoch_ns")
-    error = said.get("error_ns")
-    return Clock(epoch, error if type(error) is int else None, str(said.get("clock", "")))
+    if abs(epoch) >= _NO_TIME_NS:
+        raise UnreadableError("its clock is centuries from any")
+    error, words = said.get("error_ns"), said.get("clock")
+    is_error = type(error) is int and 0 <= error < _NO_TIME_NS
+    return Clock(epoch, error if is_error else None, words if isinstance(words, str) else "")
 
 
 def clock_of_others(members: Mapping[str, Any], first_us: float | None) -> Clock | None:

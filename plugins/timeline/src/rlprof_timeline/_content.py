@@ -15,10 +15,10 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from isal import igzip, isal_zlib
+from isal import isal_zlib
 
 from rlprof.rundir import open_regular
-from rlprof_timeline._gzip import unpacked
+from rlprof_timeline._gzip import DamagedError, Unpacked
 from rlprof_timeline._text import TraceText, UnreadableError
 from rlprof_timeline._zip import LARGEST, Text
 
@@ -72,11 +72,11 @@ def _ways(path: Path, size: int) -> list[_Way]:
         there = os.fstat(file.fileno()).st_size
         if not there:
             raise UnreadableError("is empty")
-        stream = unpacked(file)
+        stream = Unpacked(file)
         head = b"".join(stream.read(_HEAD).split())
         if not head.startswith((b'{"', b'[{"')):  # what Perfetto knows JSON by
             raise UnreadableError("does not begin as JSON does for Perfetto" + _REFUSED)
-    if stream is file:
+    if not stream.is_packed:
         return [_as_text]
     is_known = there == size and there < _DOUBTFUL
     return [*([_trusted] if is_known else []), _looked_through, _packed_anew]
@@ -96,7 +96,7 @@ def _reading() -> Iterator[None]:
         raise UnreadableError("is not there") from None
     except EOFError:
         raise UnreadableError("is cut short" + _REFUSED) from None
-    except (zlib.error, igzip.BadGzipFile) as exc:
+    except (zlib.error, DamagedError) as exc:
         raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
     except OSError as exc:
         raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
@@ -167,7 +167,7 @@ def _packed_anew(path: Path, file: BinaryIO) -> Content:
     deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
     crc = size = 0
     first = end = b""
-    stream = unpacked(file)
+    stream = Unpacked(file)
     while text := stream.read(_COPIED):
         crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
         first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]

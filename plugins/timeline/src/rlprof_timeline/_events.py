@@ -6,14 +6,16 @@ which is faster where the layout is the one that Kineto writes today.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from rlprof_timeline._lines import PLAIN, decode, encode, nanoseconds, timed
-from rlprof_timeline._place import FIRST_WORDS
-from rlprof_timeline._tracks import place
+from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed, unescaped
+from rlprof_timeline._place import FIRST_WORDS, LAST_NS
+from rlprof_timeline._tracks import place, short
 
 if TYPE_CHECKING:
     from rlprof_timeline._place import Place
@@ -24,31 +26,45 @@ _READ_US = 9 * 10**12
 """Below it a double holds a time in microseconds to the nanosecond."""
 _WRITTEN_US = 4 * 10**12
 """Below it the shortest text of such a double has these three digits, and no others."""
+_LONGEST_NS = 4 * 10**18
+_READ = 1 << 16
+"""Bytes of a member that is looked into."""
+_NUMBER = re.compile(rb"-?\d{1,300}(?:\.\d{1,17})?")
+"""Perfetto refuses a whole file for one that no double can hold."""
+
+_Us = (
+    Annotated[int, msgspec.Meta(ge=-_READ_US, le=_READ_US)]
+    | Annotated[float, msgspec.Meta(ge=-float(_READ_US), le=float(_READ_US))]
+)
+"""What a double holds to the nanosecond."""
 
 
 class _Event(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One event: read are the members that must change, the others stay text."""
 
     ts: int | float
-    ph: str
+    ph: Literal["X", "B", "E", "i", "I", "s", "t", "f", "C", "b", "n", "e", "M", "P", "N", "O", "D"]
     pid: int | str | None = None
     tid: int | str | None = None
-    dur: int | float | msgspec.UnsetType = _NONE
+    dur: _Us | msgspec.UnsetType = _NONE
     name: str | msgspec.UnsetType = _NONE
     cat: str | msgspec.UnsetType = _NONE
     id: int | str | msgspec.UnsetType = _NONE
     bind_id: int | str | msgspec.UnsetType = _NONE
-    s: str | msgspec.UnsetType = _NONE
-    bp: str | msgspec.UnsetType = _NONE
+    s: Literal["g", "p", "t"] | msgspec.UnsetType = _NONE
+    bp: Literal["e"] | msgspec.UnsetType = _NONE
     cname: str | msgspec.UnsetType = _NONE
     args: msgspec.Raw | msgspec.UnsetType = _NONE
-    tts: msgspec.Raw | msgspec.UnsetType = _NONE
-    tdur: msgspec.Raw | msgspec.UnsetType = _NONE
-    flow_in: msgspec.Raw | msgspec.UnsetType = _NONE
-    flow_out: msgspec.Raw | msgspec.UnsetType = _NONE
+    tts: _Us | msgspec.UnsetType = _NONE
+    tdur: _Us | msgspec.UnsetType = _NONE
+    flow_in: bool | msgspec.UnsetType = _NONE
+    flow_out: bool | msgspec.UnsetType = _NONE
 
 
 _DECODE = msgspec.json.Decoder(list[_Event]).decode
+_RAW = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_VALUE = msgspec.json.Decoder(float_hook=Decimal).decode
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def moved(window: bytes, to: Place) -> bytes:
@@ -64,6 +80,8 @@ def moved(window: bytes, to: Place) -> bytes:
         events = [event for event in events if event.ph != "M"]
     if not events:
         return b""
+    if any(event.args is not _NONE and bytes(event.args)[:1] != b"{" for event in events):
+        return _each(window, to)
     times = _times(events, to)
     if times is None:
         return _each(window, to)
@@ -101,15 +119,18 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
     import numpy as np
 
     old = [event.ts for event in events]
-    us = np.array(old, dtype=np.float64)
-    low, high = us.min(), us.max()
+    low, high = min(old), max(old)
     is_small = -_READ_US < low <= high < _READ_US
     if not is_small and any(type(ts) is float or abs(ts) > 9 * 10**15 for ts in old):
         return None
+    us = np.array(old, dtype=np.float64)
     ns = np.rint(us * 1000).astype(np.int64) if is_small else us.astype(np.int64) * 1000
-    ns += to.shift_ns
-    if not -_WRITTEN_US * 1000 < ns.min() <= ns.max() < _WRITTEN_US * 1000:
+    low, high = int(ns.min()) + to.shift_ns, int(ns.max()) + to.shift_ns
+    if not -_WRITTEN_US * 1000 < low <= high < _WRITTEN_US * 1000 or abs(to.shift_ns) > LAST_NS:
         return None
+    if not to.is_meant(low) or not to.is_meant(high):
+        return None
+    ns += to.shift_ns
     if to.is_cut:
         kept = [
             to.is_inside(at, 0 if event.dur is _NONE else round(event.dur * 1000))
@@ -124,7 +145,7 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
 
 
 def _metadata(event: _Event) -> dict[str, Any]:
-    args = {} if event.args is _NONE else decode(bytes(event.args))
+    args = None if event.args is _NONE else _value(event.args)
     return {"name": event.name, "pid": event.pid, "tid": event.tid, "args": args}
 
 
@@ -135,43 +156,75 @@ def _without_escapes(event: _Event) -> None:
         if text is not _NONE:
             setattr(event, key, text.translate(PLAIN))
     if event.args is not _NONE and b"\\" in (args := bytes(event.args)):
-        event.args = msgspec.Raw(encode(decode(args)))
+        event.args = msgspec.Raw(unescaped(args))
 
 
 def _each(window: bytes, to: Place) -> bytes:
     """Move events one by one, whatever they are."""
-    events = decode(b"[" + window + b"]")
-    return b",\n".join(line for event in events for line in _one(event, to))
+    return b",\n".join(line for event in _RAW(b"[" + window + b"]") for line in _one(event, to))
 
 
-def _one(event: Any, to: Place) -> list[bytes]:
-    """Move one event, whatever it is."""
-    if isinstance(event, dict) and event.get("ph") == "M":
-        to.tracks.hear(event)
+def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
+    """Move one event, whatever it is; what need not change stays text."""
+    try:
+        event = _MEMBERS(raw)
+    except (msgspec.DecodeError, RecursionError):
+        event = {}
+    phase = _value(event.pop("ph", None))
+    if phase == "M":
+        to.tracks.hear({key: _value(event.get(key)) for key in ("name", "pid", "tid", "args")})
         return []
-    at = _time(event.get("ts")) if isinstance(event, dict) and "ph" in event else None
-    if at is None:
+    at = _time(_value(event.pop("ts", None)))
+    at = None if at is None else at + to.shift_ns
+    if not isinstance(phase, str) or len(phase) != 1 or at is None or not to.is_meant(at):
         to.untimed += 1
         return []
-    at += to.shift_ns
-    dur = _time(event.pop("dur", None))
+    dur = _time(_value(event.pop("dur", None)))
+    if dur is not None and abs(dur) > _LONGEST_NS:
+        dur = None
     if not to.is_inside(at, dur or 0):
         return []
-    if dur is None and event["ph"] == "X":
+    if dur is None and phase == "X":
         dur = 0  # Perfetto drops a slice without one
     to.saw(at)
     to.events += 1
-    if dur is not None:
-        to.met(str(event.get("name")), at + dur)
-    pid, tid = place(event.get("pid")), place(event.get("tid"))
-    event |= {"pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
-    for key in ("id", "bind_id"):
-        if key in event:
-            event[key] = to.id(event[key])
-    if isinstance(event.get("id2"), dict):
-        event["id2"] = {scope: to.id(own) for scope, own in event["id2"].items()}
-    del event["ts"]
-    return [timed(event, at, dur)]
+    if dur is not None and isinstance(name := _value(event.get("name")), str):
+        to.met(name, at + dur)
+    pid, tid = (place(_value(event.pop(key, None))) for key in ("pid", "tid"))
+    ours = {"ph": phase, "pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
+    ours |= {key: to.id(_value(event.pop(key))) for key in ("id", "bind_id") if key in event}
+    scopes = _value(event.pop("id2", None))
+    if isinstance(scopes, dict):
+        known = ("local", "global")
+        ours["id2"] = {scope: to.id(scopes[scope]) for scope in known if scope in scopes}
+    members = [_key(key) + text for key, own in event.items() if (text := _text(key, own))]
+    return [b",".join((timed(ours, at, dur)[:-1], *members)) + b"}"]
+
+
+def _value(raw: msgspec.Raw | None) -> Any:
+    """Read a member; of what is too large or too deep there is a short text."""
+    if raw is None:
+        return None
+    text = bytes(raw)
+    try:
+        return _VALUE(text) if len(text) <= _READ else short(text.decode())
+    except (msgspec.DecodeError, ArithmeticError, RecursionError):
+        return short(text.decode())
+
+
+@lru_cache(1 << 10)
+def _key(name: str) -> bytes:
+    return encode(name) + b":"
+
+
+def _text(key: str, raw: msgspec.Raw) -> bytes:
+    """Return a member as it is to be written; nothing, if Perfetto would refuse the file for it."""
+    text = bytes(raw)
+    if text[:1] in b"-0123456789" and not _NUMBER.fullmatch(text):
+        text = encode(_value(raw))
+    if key in ("tts", "tdur") and text[:1] not in b"-0123456789":
+        return b""
+    return unescaped(text) if b"\\" in text else text
 
 
 def _time(us: object) -> int | None:

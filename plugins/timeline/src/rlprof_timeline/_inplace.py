@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._events import moved
-from rlprof_timeline._place import FIRST_WORDS
+from rlprof_timeline._place import FIRST_WORDS, LAST_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 _MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args")
 _IN_EACH = ("ph", "pid", "tid", "ts")
+_FIRST = {"name": '"', "cat": '"', "s": '"', "bp": '"', "args": "{"}
+"""How the values of members begin that are not looked at further."""
 _HEAD = len("\n    ")
 _START = b"\n  {"
+_END = b"\n  },"
+_QUOTE = ord('"')
+_MANY = 256
+"""Distinct numbers of a window: each costs a look at all that are left."""
 _FEW = 64
 """Odd events of a window: each costs a copy of a piece of it."""
 _WIDEST = 24
@@ -38,7 +44,12 @@ def moved_in_place(window: bytes, to: Place) -> bytes | None:
     """Return the events of *window* as they stand on the timeline; None: the layout is another."""
     if to.is_cut or b"\\" in window or b'\n    "ts": ' not in window[: 1 << 16]:
         return None
-    return _Window(window, to).moved()
+    if abs(to.shift_ns) > LAST_NS:
+        return None
+    try:
+        return _Window(window, to).moved()
+    except _TooManyError:
+        return None
 
 
 def _word(text: bytes) -> int:
@@ -51,6 +62,10 @@ def _fours() -> Any:
     import numpy as np
 
     return np.frombuffer("".join(f"{n:04d}" for n in range(10_000)).encode(), "<u4")
+
+
+class _TooManyError(Exception):
+    """There are too many distinct numbers for this way."""
 
 
 class _Window:
@@ -75,7 +90,12 @@ class _Window:
         if found is None:
             return None
         starts, at = found
-        phases = self._bytes[at["ph"] + _HEAD + len('"ph": "')]
+        first = at["ph"] + _HEAD + len('"ph": "')
+        phases = self._bytes[first]
+        if not np.all((self._bytes[first - 1] == _QUOTE) & (self._bytes[first + 1] == _QUOTE)):
+            return None
+        if not self._are_durations(at["dur"] + _HEAD + len('"dur": ')):
+            return None
         pids, odd_pids = self._small_numbers(at["pid"] + _HEAD + len('"pid": '))
         tids, odd_tids = self._small_numbers(at["tid"] + _HEAD + len('"tid": '))
         ns, widths, odd_times = self._times(at["ts"] + _HEAD + len('"ts": '))
@@ -118,6 +138,11 @@ class _Window:
             return None
         if self._window[: starts[0]].strip():
             return None
+        if not self._are_closed(starts) or not all(
+            np.all(self._bytes[lines[is_one[name]] + _HEAD + len(f'"{name}": ')] == ord(first))
+            for name, first in _FIRST.items()
+        ):
+            return None
         for name in _IN_EACH:
             key = f'"{name}": '.encode()
             mask = (1 << 8 * len(key)) - 1
@@ -126,6 +151,24 @@ class _Window:
             if not np.all(self._words[at[name] + _HEAD] & mask == _word(key)):
                 return None
         return starts, at
+
+    def _are_closed(self, starts: Any) -> bool:
+        """Whether each event but the first begins right behind the end of one: none is between."""
+        np = self._np
+        ends = (self._bytes[:-66] == ord("\n")) & (self._bytes[3:-63] == ord("}"))
+        before = self._words[starts[1:] - len(_END)]
+        return np.count_nonzero(ends) == len(starts) and bool(
+            np.all(before & ((1 << 8 * len(_END)) - 1) == _word(_END))
+        )
+
+    def _are_durations(self, at: Any) -> bool:
+        """Whether they are decimals, of less than a year."""
+        np = self._np
+        text = np.lib.stride_tricks.sliding_window_view(self._bytes, 16)[at]
+        is_digit = (text - ord("0") < 10) | (text == ord("."))
+        widths = np.argmin(is_digit, axis=1)
+        after = text[np.arange(len(at)), widths]
+        return bool(np.all((widths > 0) & ((after == ord(",")) | (after == ord("\n")))))
 
     def _are_within(self, starts: Any, which: Any, lines: Any) -> bool:
         """Whether each of *lines* is in its own event, of *which* or of all."""
@@ -139,11 +182,15 @@ class _Window:
         """Yield each number, and where it is; they are few."""
         np = self._np
         left = np.arange(len(numbers))
-        while len(left):
+        for _ in range(_MANY):
+            if not len(left):
+                return
             first = numbers[left[0]]
             is_it = numbers[left] == first
             yield int(first), left[is_it]
             left = left[~is_it]
+        if len(left):
+            raise _TooManyError
 
     def _small_numbers(self, at: Any) -> tuple[Any, Any]:
         """Read the numbers of up to seven digits, each with a comma behind it; say what is none."""
@@ -220,7 +267,8 @@ class _Window:
             room = _HEAD + len('"pid": ') + len(str(pid))
             text = b'"pid":' + str(tracks.number(pid)).encode().rjust(room - len('"pid":'))
             for tid, _ in self._distinct(tids[where]):
-                tracks.thread(pid, tid)  # its number stays
+                if tracks.thread(pid, tid) != tid:
+                    return False
             if len(text) > room:
                 return False
             self._write(lines[where], np.frombuffer(text, np.uint8))
@@ -231,7 +279,7 @@ class _Window:
         np = self._np
         if not len(lines):
             return True
-        text = np.lib.stride_tricks.sliding_window_view(self._bytes, 16)[
+        text = np.lib.stride_tricks.sliding_window_view(self._bytes, 14)[
             lines + _HEAD + len('"id": ')
         ]
         widths = np.argmin(text - ord("0") < 10, axis=1)

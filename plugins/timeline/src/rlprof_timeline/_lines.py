@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +19,9 @@ PLAIN = {
     ord('"'): "'",
     **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
 }
+_ESCAPE = re.compile(
+    rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)"
+)
 _DEEPEST = 50
 """Levels of lists and objects kept where something must be replaced."""
 
@@ -69,6 +73,22 @@ def encode(value: Any) -> bytes:
     except (ValueError, RecursionError):  # a NaN, half a surrogate pair, a thousand levels
         pass
     return _json(_plain(value, 0)).encode()
+
+
+def unescaped(text: bytes) -> bytes:
+    """Rid strict JSON of escapes, whatever its size and depth; nothing of it is built."""
+    return _ESCAPE.sub(_plain_character, text)
+
+
+def _plain_character(found: re.Match[bytes]) -> bytes:
+    high, low, other = found.groups()
+    if high:
+        code = 0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF)
+    elif other:
+        code = int(other, 16)
+    else:  # \\n and the like are control characters
+        code = found[0][1] if found[0][1] in b'"\\/' else 0
+    return chr(code).translate(PLAIN).encode()
 
 
 def _us(ns: int) -> str:

@@ -17,6 +17,7 @@ import attrs
 
 from rlprof.errors import one_line
 from rlprof_timeline._clock import Clock, clock_of_others
+from rlprof_timeline._place import LAST_NS
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._text import TraceText, UnreadableError
 
@@ -31,6 +32,9 @@ _RANK = re.compile(
 )
 _TIME = re.compile(rb'"ts"\s*:\s*"?(-?\d+(?:\.\d*)?)')
 _SUFFIX = re.compile(r"(?:\.pt|\.trace|\.json|\.gz)+$")
+_LAST_US = LAST_NS // 1000
+_RANKS = 10**7
+"""More are none."""
 _TOLD = 20
 """Guesses that are told one by one."""
 
@@ -53,7 +57,7 @@ def of_files(files: Sequence[Path]) -> Plan:
     left_out: dict[str, str] = {}
     guesses = []
     for file in files:
-        shown = str(file.resolve().relative_to(top))
+        shown = str((file.parent.resolve() / file.name).relative_to(top))  # it may be a link
         try:
             guesses.append(_guess(file, shown))
         except UnreadableError as exc:
@@ -76,6 +80,8 @@ def _guess(file: Path, shown: str) -> _Guess:
         first = next(windows, b"")
         found = _TIME.search(first)
         first_us = float(found[1]) if found else 0.0
+        if abs(first_us) > _LAST_US:
+            found, first_us = None, 0.0
         clock = clock_of_others(text.head, first_us if found else None)
         if clock is None:  # Kineto of 2024 has its base at the end
             for _ in windows:
@@ -87,10 +93,12 @@ def _guess(file: Path, shown: str) -> _Guess:
 def _rank(head: Mapping[str, Any], shown: str) -> tuple[tuple[int, ...], str, str]:
     """Say whose a trace is: numbers to put it in order, words, and how they were found."""
     said = head.get("distributedInfo")
-    if isinstance(said, dict) and type(said.get("rank")) is int:
-        size = said.get("world_size")
-        of = f"/{size}" if type(size) is int and size > 0 else ""
-        return (said["rank"],), f"rank {said['rank']}{of}", "distributedInfo"
+    rank, size = (
+        (said.get("rank"), said.get("world_size")) if isinstance(said, dict) else (None,) * 2
+    )
+    if type(rank) is int and 0 <= rank < _RANKS:
+        of = f"/{size}" if type(size) is int and 0 < size <= _RANKS else ""
+        return (rank,), f"rank {rank}{of}", "distributedInfo"
     found = [
         (f"{axis.lower()} {n}" if axis else f"rank {rank}", int(rank or n))
         for rank, axis, n in _RANK.findall(Path(shown).name)

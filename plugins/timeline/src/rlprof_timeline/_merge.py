@@ -144,7 +144,9 @@ def _move_one(
         if place.earliest_ns is not None:
             done.earliest_ns = place.earliest_ns + zero
     if text.dropped:
-        done.problems.append(f"{text.dropped} events that are no JSON dropped")
+        done.problems.append(f"{text.dropped} events that cannot be read dropped")
+    if tracks.is_full:
+        done.problems.append("has too many threads: those beyond share a track")
     if done.problems and not done.events:
         done.left_out = done.problems[0]
     return done
@@ -157,4 +159,5 @@ def _place(item: Item, clock: Clock, stretch: Stretch, tracks: Tracks) -> Place:
         item.prefix,
         None if stretch.from_ns is None else stretch.from_ns - stretch.zero_ns,
         None if stretch.until_ns is None else stretch.until_ns - stretch.zero_ns,
+        stretch.zero_ns,
     )

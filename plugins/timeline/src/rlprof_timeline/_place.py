@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 import attrs
+
+from rlprof_timeline._lines import encode
+from rlprof_timeline._tracks import short
 
 if TYPE_CHECKING:
     from rlprof_timeline._tracks import Tracks
 
 FIRST_WORDS = ("nccl", "gloo", "hccl", "barr", "c10d")
 """How the names begin that `met` is to be told."""
+FIRST_NS, LAST_NS = -(10**18), 4 * 10**18
+"""From 1938 to 2096: no clock is meant outside, and a viewer has 63 bits for what is between."""
+_LARGEST_ID = 10**13
+"""With a prefix it has less than 63 bits."""
 _MEETING = re.compile(
     r"barrier$|c10d::barrier|(?:nccl|gloo|hccl):(?:all|barrier|reduce_scatter|_all|_reduce)|"
     r"ncclDevKernel_(?:All|Reduce)"
@@ -32,6 +38,8 @@ class Place:
     from_ns: int | None = None
     until_ns: int | None = None
     """In the time of the timeline: what lies outside is left out."""
+    zero_ns: int = 0
+    """Epoch nanoseconds of the timeline's `ts` 0."""
     events: int = 0
     untimed: int = 0
     """Entries that are no events, or have no time: they can stand nowhere."""
@@ -64,10 +72,15 @@ class Place:
 
     def id(self, old: object) -> int:
         """Give an id its number."""
-        if type(old) is int and old >= 0:
+        if type(old) is int and 0 <= old < _LARGEST_ID:
             return int(f"{self.prefix}{old}")
-        nth = self.names.setdefault(json.dumps(old, default=str), len(self.names))
+        name = short(f'"{old}' if isinstance(old, str) else encode(old).decode())
+        nth = self.names.setdefault(name, len(self.names))
         return int(f"8{self.prefix}{nth}")  # begins like no prefix
+
+    def is_meant(self, at_ns: int) -> bool:
+        """Whether anything can have happened then."""
+        return FIRST_NS <= at_ns + self.zero_ns <= LAST_NS
 
     @property
     def is_cut(self) -> bool:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import codecs
 import re
-from contextlib import closing
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, BinaryIO
-
-import msgspec
-from isal import igzip
-from isal.igzip_lib import IsalError
+from typing import TYPE_CHECKING, Any
 
 from rlprof.rundir import open_regular
-from rlprof_timeline._gzip import unpacked
-from rlprof_timeline._lines import decode, encode
+from rlprof_timeline._gzip import DamagedError, Unpacked
+from rlprof_timeline._members import (
+    CutError,
+    Members,
+    NoJsonError,
+    VainError,
+    end_of_value,
+    is_strict,
+    is_utf8,
+)
+from rlprof_timeline._salvage import BEGIN, KEYS, Salvage
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -32,13 +35,13 @@ _LONGEST = 32 << 20
 _NEAR_END = 1 << 16
 _TRIES = 8
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_NEXT = re.compile(
-    rb'\}\s*,(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|tts|dur|args|id|id2|bind_id|s|bp|sf|cname)")'
-)
+_NEXT = re.compile(rb"\}\s*,(?=\s*\{\s*" + KEYS + rb")")
 """Between two events, or between two objects inside one: only reading tells."""
-_END = re.compile(rb"\}\s*\](?=\s*(?:[,}]|\Z))")
-_RAW = msgspec.json.Decoder(msgspec.Raw)
-"""Reads all of a text and keeps nothing: strict, and by far the fastest there is for Python."""
+_BLANK = re.compile(rb"\s*")
+_ANEW = re.compile(rb"(?:[\]\s]*\}[\]}\s]*|\s*)(?:\Z|\[\s*\{|\{\s*(?!" + KEYS + rb')")')
+"""The end of a text, or another one; other damage may be followed by events."""
+_MOST_STRAY = 8
+"""Brackets that close the events too early: each may cost a copy of 32 MB."""
 
 
 class UnreadableError(Exception):
@@ -62,12 +65,16 @@ class TraceText:
         """Events that could not be read."""
         self.problems: list[str] = []
         self._left = b""
+        self._is_list = False
+        """Whether there is nothing but the events: Chrome's other form."""
+        self._is_over = False
+        self._stray = 0
 
     def windows(self, longest: int = WINDOW) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
         try:
-            with open_regular(self._path) as file, closing(unpacked(file)) as stream:
-                for window in self._windows(stream, longest):
+            with open_regular(self._path) as file:
+                for window in self._windows(Unpacked(file), longest):
                     self.read = file.tell()
                     yield window
         except FileNotFoundError:
@@ -76,207 +83,161 @@ class TraceText:
             why = getattr(exc, "strerror", None) or exc
             raise UnreadableError(f"cannot be read: {why}") from exc
 
-    def _windows(self, stream: BinaryIO, longest: int) -> Iterator[bytes]:
+    def _windows(self, stream: Unpacked, longest: int) -> Iterator[bytes]:
         self._read_head(stream, longest)
-        buffer, looked, wanted, more = self._left, 0, longest, True
+        buffer, looked, wanted, is_lost, more = self._left, 0, longest, False, True
+        self._left = b""
         while more:
-            while more and len(buffer) < wanted:
-                chunk = self._read(stream, longest)
+            if len(buffer) < wanted:
+                chunk = self._read(stream, wanted - len(buffer))
                 more = bool(chunk)
                 buffer += chunk
-            if not more:
-                break
-            found = _last_cut(buffer, looked)
-            if found is None or (not found[1] and _is_begun(buffer[: found[0] - 1])):
-                # No event ends here: what was found is within one.
-                looked, wanted = (len(buffer) if found is None else 0), 2 * len(buffer)
-                if len(buffer) > _LONGEST:
-                    self.problems.append(f"an event of more than {_LONGEST >> 20} MB was dropped")
-                    buffer, looked, wanted = b"", 0, longest
+                if more and len(buffer) < wanted:
+                    continue
+            if more and not is_lost and (cut := _last_cut(buffer, looked)):
+                yield buffer[: cut - 1]
+                buffer, looked, wanted = buffer[cut:], 0, longest
                 continue
-            wanted = longest
-            cut, is_strict = found
-            window, buffer, looked = buffer[: cut - 1], buffer[cut:], 0
-            if is_strict:
-                yield window
-                continue
-            end = _end_of_events(window)
-            if end is None:
-                yield from self._mended(window)
-            else:
-                yield window[: end - 1]
-                self._read_tail(window[end:] + b"," + buffer, stream, longest)
+            end = None if is_lost else _end_of_events(buffer)
+            if end is not None:
+                window = buffer[: end - 1]
+                if window.strip():
+                    yield window if is_utf8(window) else window.decode("utf-8", "replace").encode()
+                buffer = self._read_tail(buffer[end:], stream)
+                more = is_lost = bool(buffer)
+                if more:
+                    continue
                 return
-        end = _end_of_events(buffer)
-        if end is not None:
-            if buffer[: end - 1].strip():
-                yield buffer[: end - 1]
-            self._read_tail(buffer[end:], stream, longest)
-            return
-        end = _begin_of_tail(buffer)
-        if end is not None:
-            buffer, rest = buffer[: end - 1], buffer[end:]
-            self._read_tail(rest, stream, longest)
-        else:
-            self._note_cut()
-        yield from self._mended(buffer)
+            found = Salvage(buffer, not more, _patience(buffer), is_lost).read()
+            self.dropped += found.dropped
+            if found.events:
+                yield b",".join(found.events)
+            buffer, is_lost = buffer[found.at :], found.is_lost
+            if found.is_end:
+                buffer = self._read_tail(buffer, stream)
+                more = is_lost = bool(buffer)
+                if more:
+                    continue
+                return
+            # What is left goes on beyond the buffer.
+            looked, wanted = len(buffer), max(longest, 2 * len(buffer))
+        self._note_cut()
 
-    def _read_head(self, stream: BinaryIO, longest: int) -> None:
-        text = b""
-        while len(text) <= _LONGEST:
-            chunk = self._read(stream, longest)
-            text = (text + chunk).removeprefix(codecs.BOM_UTF8)
-            stripped = text.lstrip()
-            if stripped.startswith(b"["):  # Chrome's other form: nothing but the events
-                self._left = stripped[1:]
-                return
-            for found in _KEY.finditer(text):
-                head = _object(text[: found.start()] + b'"":0}')
-                if head is not None:
-                    self.head, self._left = head, text[found.end() :]
-                    return
-            if not chunk:
-                break
+    def _read_head(self, stream: Unpacked, longest: int) -> None:
+        text = self._read(stream, longest).removeprefix(codecs.BOM_UTF8)
         if not text:
             raise UnreadableError(self.problems[0] if self.problems else "is empty")
-        if not stripped.startswith(b"{"):
-            raise UnreadableError("is no JSON")
+        members, at = None, None
+        while at is None and len(text) <= _LONGEST:
+            start = _behind_blank(text, 0)
+            if text[start : start + 1] == b"[":
+                at, self._is_list = start, True
+            elif text[start : start + 1] == b"{":
+                members = members or Members(start + 1)
+                at = self._begin_of_events(members, text)
+            elif start < len(text):
+                raise UnreadableError("is no JSON")
+            if at is None:
+                chunk = self._read(stream, max(longest, len(text)))
+                if not chunk:
+                    break
+                text += chunk
+        if at is None:
+            raise UnreadableError(
+                self.problems[0] if self.problems else "is no JSON" if members is None
+                else "has no traceEvents" if len(text) > _LONGEST or members.is_odd
+                else "is cut short"
+            )  # fmt: skip
+        self.head = members.found if members else {}
+        self._left = text[at + 1 :]
+
+    def _begin_of_events(self, members: Members, text: bytes) -> int | None:
+        """Return the place of the bracket that opens the events; None: not in *text*."""
+        try:
+            if members.read(text, "traceEvents"):
+                return members.at
+        except CutError:
+            return None
+        except NoJsonError:
+            found = _KEY.search(text, members.at)
+            if found is None:
+                return None
+            self.problems.append("what stands before its events is no JSON")
+            return found.end() - 1
         raise UnreadableError("has no traceEvents")
 
-    def _read_tail(self, text: bytes, stream: BinaryIO, longest: int) -> None:
-        while len(text) <= _LONGEST and (chunk := self._read(stream, longest)):
-            text += chunk
-        if not text.strip() and not self.head:
-            return
-        tail = _object(b'{"":0' + text)
-        if tail is not None:
-            self.tail = tail
-        elif text.strip() not in (b"", b"]"):
-            self.problems.append("what follows its events is no JSON")
-        else:
-            self._note_cut()
-
-    def _read(self, stream: BinaryIO, size: int) -> bytes:
+    def _read_tail(self, text: bytes, stream: Unpacked) -> bytes:
+        """Read what follows the bracket; return it if that was damage, and events follow."""
+        text += self._read(stream, _LONGEST)
+        members = Members(0)
         try:
-            chunk = stream.read(size)
-        except EOFError:
+            if not self._is_list:
+                members.read(text)
+        except CutError:
             self._note_cut()
-            return b""
-        except (IsalError, igzip.BadGzipFile) as exc:  # type: ignore[misc]
-            self.problems.append(f"is damaged: {exc}")
-            return b""
-        self.bytes += len(chunk)
-        return chunk
+            members.at = len(text)
+        except NoJsonError:
+            members.is_odd = True
+        if members.is_odd or _behind_blank(text, members.at) < len(text):
+            if self._stray < _MOST_STRAY and not _ANEW.match(text) and BEGIN.search(text):
+                self._stray += 1
+                self.dropped += 1
+                return text
+            self.problems.append("what follows its events is no JSON")
+        if "traceEvents" in members.found:
+            self.problems.append("has traceEvents twice: the second of them dropped")
+        self.tail = members.found
+        return b""
+
+    def _read(self, stream: Unpacked, size: int) -> bytes:
+        """Read *size* bytes, or as many as there are."""
+        chunks = []
+        while size > 0 and not self._is_over:
+            try:
+                chunk = stream.read(size)
+            except EOFError:
+                self._note_cut()
+                chunk = b""
+            except DamagedError as exc:
+                self.problems.append(f"is damaged: {exc}")
+                chunk = b""
+            self._is_over = not chunk
+            size -= len(chunk)
+            self.bytes += len(chunk)
+            chunks.append(chunk)
+        return b"".join(chunks)
 
     def _note_cut(self) -> None:
         if not self.problems:
             self.problems.append("is cut short")
 
-    def _mended(self, window: bytes) -> Iterator[bytes]:
-        """Yield what can be read of a window that as a whole is no JSON."""
-        pieces = _pieces(window)
-        while pieces:
-            count = _strict_run(pieces)
-            if count:
-                yield b",".join(pieces[:count])
-                del pieces[:count]
-                continue
-            for count in range(1, min(_TRIES, len(pieces)) + 1):
-                event = _lenient(b",".join(pieces[:count]))
-                if event is not None:
-                    yield encode(event)
-                    break
-            else:
-                count = 1
-                self.dropped += bool(pieces[0].strip())
-            del pieces[:count]
 
-
-def _is_strict(window: bytes) -> bool:
-    try:
-        _RAW.decode(b"[" + window + b"]")
-        return window.isascii() or bool(window.decode())
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return False
-
-
-def _is_begun(window: bytes) -> bool:
-    """Whether it is strict JSON as far as it goes."""
-    try:
-        _RAW.decode(b"[" + window)
-    except msgspec.DecodeError as exc:
-        return "truncated" in str(exc)
-    except RecursionError:
-        pass
-    return False
-
-
-def _last_cut(buffer: bytes, looked: int) -> tuple[int, bool] | None:
-    """Find the place after the last comma between two events, and whether all before it is well."""
+def _last_cut(buffer: bytes, looked: int) -> int | None:
+    """Find the place after the last comma between two events, if all before it is well."""
     cuts: list[int] = []
     for begin in (len(buffer) - _NEAR_END, looked - 64):
         cuts = cuts or [found.end() for found in _NEXT.finditer(buffer, max(begin, looked - 64, 0))]
     for cut in cuts[: -_TRIES - 1 : -1]:
-        if _is_strict(buffer[: cut - 1]):
-            return cut, True
-    return (cuts[-1], False) if cuts else None
+        if is_strict(b"[" + buffer[: cut - 1] + b"]"):
+            return cut
+    return None
 
 
 def _end_of_events(buffer: bytes) -> int | None:
-    """Find the place after the bracket that closes the events, if it is there."""
-    if buffer.lstrip().startswith(b"]"):
-        return buffer.index(b"]") + 1
-    for begin in (len(buffer) - _NEAR_END, 0):
-        ends = [found.end() for found in _END.finditer(buffer, max(begin, 0))]
-        for end in ends[: -_TRIES - 1 : -1]:
-            if _is_strict(buffer[: end - 1]):
-                return end
-    return None
-
-
-def _begin_of_tail(buffer: bytes) -> int | None:
-    """Find the same place by what follows it, where the events before it are not all well."""
-    ends = [found.end() for found in _END.finditer(buffer)]
-    for end in ends[: -_TRIES - 1 : -1]:
-        if _object(b'{"":0' + buffer[end:]) is not None:
-            return end
-    return None
-
-
-def _pieces(window: bytes) -> list[bytes]:
-    cuts = [found.end() for found in _NEXT.finditer(window)]
-    return [
-        window[begin : end - 1]
-        for begin, end in zip([0, *cuts], [*cuts, len(window) + 1], strict=True)
-    ]
-
-
-def _strict_run(pieces: list[bytes]) -> int:
-    """Say how many of the first pieces are strict JSON; by halves, for most are."""
-    good, bad = 0, len(pieces) + 1
-    step = len(pieces)
-    while bad - good > 1:
-        step = min(step, bad - good - 1)
-        if _is_strict(b",".join(pieces[good : good + step])):
-            good += step
-        else:
-            bad = good + step
-        step = max(1, (bad - good) // 2)
-    return good
-
-
-def _lenient(text: bytes) -> dict[str, Any] | None:
-    """Read an event that is no strict JSON: with a NaN, a bare line feed, a byte of other text."""
-    event = _object(text)
-    for key in ("ts", "dur"):
-        if event is not None and isinstance(event.get(key), Decimal):
-            event[key] = str(event[key])  # with all its digits
-    return event
-
-
-def _object(text: bytes) -> dict[str, Any] | None:
+    """Find the place after the bracket that closes the events, if all before it is well."""
+    text = b"[" + buffer
     try:
-        found = decode(text)
-    except ValueError:
+        end = end_of_value(text, 0)
+    except VainError:
         return None
-    return found if isinstance(found, dict) else None
+    return text.rindex(b"]", 0, end)
+
+
+def _patience(buffer: bytes) -> int:
+    """Say how long an event may be that is begun and not ended; if one is too long, less."""
+    return _LONGEST if len(buffer) <= _LONGEST else _LONGEST // 4
+
+
+def _behind_blank(text: bytes, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at

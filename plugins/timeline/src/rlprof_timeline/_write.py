@@ -95,6 +95,9 @@ def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None
             left_out[trace.shown] = moved.left_out
             told = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
             log.warning("%s; left out of the timeline", told)
+        elif moved.problems:
+            told = "; ".join(moved.problems)
+            log.warning("%s", one_line(f"{trace.shown}: {told}", longest=1000))
     check = checked(zip(plan.traces(), read, strict=True))
     for words in check.warnings():
         log.warning("%s", words)

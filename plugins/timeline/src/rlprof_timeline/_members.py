@@ -1,0 +1,186 @@
+"""The members of a JSON object, one by one, as far as its text goes; where a value ends.
+
+Nothing is built of what is passed over, so 32 MB of it cost no memory. Separate because a head, a
+tail and a damaged event (`_salvage.py`) are all read so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import msgspec
+
+_VALUE = msgspec.json.Decoder(msgspec.Raw)
+"""Reads all of a value and keeps nothing: strict, and by far the fastest there is for Python."""
+_BEHIND = "JSON is malformed: trailing characters"
+_WHERE = re.compile(r"\(byte (\d+)\)$")
+_NEAR = 1 << 16
+_ODD = {b"N", b"I", *(bytes([n]) for n in range(32))}
+"""Where a NaN, an Infinity or a bare line feed may be."""
+_LENIENT = json.JSONDecoder(strict=False, parse_constant=str)
+_SEPARATOR = re.compile(rb"[\s,]*")
+_COLON = re.compile(rb"\s*:\s*")
+_LARGEST = 1 << 20
+"""Of what is built: a member beyond it is passed over."""
+
+
+class VainError(Exception):
+    """A value that cannot be read; *read* bytes of it were."""
+
+    def __init__(self, words: str, read: int = 0) -> None:
+        super().__init__(words)
+        self.read = read
+
+
+class NoJsonError(VainError):
+    """Here no value begins; unless it *is_odd*, `lenient` would find none, either."""
+
+    def __init__(self, words: str, read: int = 0, *, is_odd: bool = False) -> None:
+        super().__init__(words, read)
+        self.is_odd = is_odd
+
+
+class CutError(VainError):
+    """A value goes on beyond the text."""
+
+
+def end_of_value(text: bytes, at: int) -> int:
+    """Say where what follows the value at *at* begins, behind white space; it is strict JSON."""
+    view = memoryview(text)[at:]
+    for part in (view[:_NEAR], view):  # who errs, errs early
+        try:
+            _VALUE.decode(part)
+        except msgspec.DecodeError as exc:
+            words = str(exc)
+            where = _WHERE.search(words)
+            if words.startswith(_BEHIND) and where:
+                return at + int(where[1]) - 1
+            read = int(where[1]) if where else len(part)
+            if "truncated" not in words and read < len(part):  # a number may go on
+                is_odd = part[read : read + 1] in _ODD or "surrogate" in words or "hex" in words
+                raise NoJsonError(words, read, is_odd=is_odd) from None
+            if len(part) == len(view):
+                raise CutError(words, len(part)) from None
+        except RecursionError:
+            raise NoJsonError("too many levels", len(part)) from None
+        else:
+            if len(part) == len(view):
+                break
+    return len(text)
+
+
+def is_strict(text: bytes) -> bool:
+    """Whether *text* is a whole value, and strict JSON in UTF-8."""
+    try:
+        _VALUE.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return is_utf8(text)
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether *text* is valid UTF-8, which `end_of_value` does not look at."""
+    try:
+        return text.isascii() or bool(text.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def lenient(text: bytes, at: int = 0, decoder: json.JSONDecoder = _LENIENT) -> tuple[Any, int]:
+    """Build the value at *at*, with a NaN, a bare line feed or bad UTF-8; say where it ends.
+
+    Raise as `end_of_value`.
+    """
+    size = 1 << 8
+    while True:
+        # A character a byte, so that the end is one in *text*.
+        part = text[at : at + size].decode("latin-1")
+        try:
+            found, end = decoder.raw_decode(part)
+            if not part.isascii():
+                own = text[at : at + end].decode("utf-8", "replace")
+                found, _ = decoder.raw_decode(own)
+        except json.JSONDecodeError as exc:
+            is_cut = exc.msg.startswith("Unterminated") or exc.pos >= len(part.rstrip()) - 9
+            if not is_cut:
+                raise NoJsonError(exc.msg, exc.pos) from None
+            if at + size >= len(text):
+                raise CutError(exc.msg, len(part)) from None
+            if size >= _LARGEST:
+                raise NoJsonError("too large to be mended", size) from None
+            size <<= 4
+        except (ValueError, ArithmeticError, RecursionError) as exc:  # 5000 digits, 1000 levels
+            raise NoJsonError(str(exc), size) from None
+        else:
+            return found, at + end
+
+
+@attrs.define
+class Members:
+    """What has been read of an object."""
+
+    at: int
+    """Where to go on."""
+    found: dict[str, Any] = attrs.field(factory=dict)
+    is_odd: bool = False
+    """Whether something else than a member was met at `at`."""
+
+    def read(self, text: bytes, stop: str = "") -> bool:
+        """Read on; return whether the member *stop*, a list, begins at `at`; else it was all.
+
+        Raise `CutError` where there is not enough of *text*; go on when there is more.
+        """
+        try:
+            return self._read(text, stop)
+        except NoJsonError:
+            self.is_odd = True
+            raise
+
+    def _read(self, text: bytes, stop: str) -> bool:
+        while True:
+            at = self._behind(_SEPARATOR, text, self.at)
+            if text[at : at + 1] == b"}":
+                self.at = at + 1
+                return False
+            if text[at : at + 1] != b'"':
+                raise NoJsonError("expected a member")
+            end = end_of_value(text, at)
+            colon = _COLON.match(text, end)
+            begin = self._behind(_COLON, text, end) if colon else end
+            if begin == len(text):
+                raise CutError("ends")
+            if colon is None:
+                raise NoJsonError("expected a colon")
+            key, _ = lenient(text[at:end]) if end - at < _LARGEST else ("", 0)
+            if key == stop and stop and text[begin : begin + 1] == b"[":
+                self.at = begin
+                return True
+            self.at = self._member(key, text, begin)
+
+    @staticmethod
+    def _behind(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
+        found = pattern.match(text, at)
+        at = found.end() if found else at
+        if at == len(text):
+            raise CutError("ends")
+        return at
+
+    def _member(self, key: str, text: bytes, at: int) -> int:
+        try:
+            end = end_of_value(text, at)
+        except NoJsonError as exc:
+            if not exc.is_odd:
+                raise
+            self.found[key], end = lenient(text, at)
+            return end
+        if end == len(text):  # a number may go on
+            raise CutError("ends")
+        self.found[key] = None
+        if end - at <= _LARGEST:
+            with suppress(NoJsonError, CutError):
+                self.found[key], _ = lenient(text[at:end])
+        return end

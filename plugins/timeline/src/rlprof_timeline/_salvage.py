@@ -1,0 +1,202 @@
+"""What can be read of a text of events that as a whole is no JSON: event by event.
+
+Separate because it is slow, and meant for the few windows of a file that are damaged or hold the
+end of what was cut. Its time is bounded, for who writes such a file may mean it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+
+import attrs
+
+from rlprof_timeline._lines import encode
+from rlprof_timeline._members import (
+    CutError,
+    Members,
+    NoJsonError,
+    VainError,
+    end_of_value,
+    is_strict,
+    is_utf8,
+    lenient,
+)
+
+KEYS = rb'"(?:ph|name|cat|pid|tid|ts|tts|dur|args|id|id2|bind_id|s|bp|sf|cname)"'
+"""One of them stands first in an event."""
+_HEAD = rb"(?=\{\s*" + KEYS + rb'\s*:\s*["\[{\dtfnNI-])'
+BEGIN = re.compile(rb"[\s,}\]]" + _HEAD)
+_BETWEEN = re.compile(rb"[\s,]*")
+# One set of characters first: so it is ten times as fast.
+_NEXT = re.compile(rb"[\s,}\]](?:" + _HEAD + rb'|(?P<end>(?<=\])(?=\s*(?:,\s*"|\}\s*\Z))))')
+"""Where to go on behind damage: before an event, or at the end of all of them."""
+_EVENT = re.compile(rb'\{\s*"ph"')
+_END = re.compile(rb"\]\s*(?:(,\s*\"|\})|\Z)")
+_BLANK = re.compile(rb"\s*\Z")
+_EXACT = json.JSONDecoder(strict=False, parse_constant=str, parse_float=Decimal)
+_KEPT = 256
+"""Bytes of damage that are looked at again with what follows them."""
+_EFFORT = 4
+"""Times the text that are read in vain: what is begun and never ended could cost its square."""
+_LEAST, _MOST = 1 << 8, 1 << 18
+"""Bytes of events that are read at once where nothing is wrong with them."""
+
+
+@attrs.define
+class Salvage:
+    """What was found in *text*, which begins at an event or, *is_lost*, in the middle of damage.
+
+    Unless it *is_all* there is, an event that is begun stays for the next time; one of more than
+    *longest* bytes is damage.
+    """
+
+    text: bytes
+    is_all: bool
+    longest: int
+    is_lost: bool = False
+    """Whether there is damage at `at`."""
+    at: int = 0
+    """What stands before it is done with."""
+    events: list[bytes] = attrs.field(factory=list)
+    """Runs of events with commas between them, in strict JSON."""
+    dropped: int = 0
+    is_end: bool = False
+    """Whether the bracket that closes the events stands right before `at`."""
+    _effort: int = 0
+    _run: int = _LEAST
+    _is_inside: bool = False
+    """Whether what is read now may be a part of a damaged event."""
+    _is_begun: bool = False
+    """Whether the damage is an event without an end: brackets behind it may be its own."""
+
+    def read(self) -> Salvage:
+        """Read as much as there is."""
+        self._effort = _EFFORT * max(len(self.text), _MOST)
+        self._is_inside = self.is_lost
+        while not self.is_end:
+            if self.is_lost:
+                goes_on = self._go_behind_damage()
+            else:
+                between = _BETWEEN.match(self.text, self.at)
+                self.at = between.end() if between else self.at
+                goes_on = self.at < len(self.text) and self._read_one()
+            if not goes_on:
+                break
+        return self
+
+    def _read_one(self) -> bool:
+        """Read what stands at `at`; return False where more of the text is needed for it."""
+        text, at = self.text, self.at
+        if text[at] == ord("]") and self._is_inside:
+            self.is_lost = True
+            return True
+        if text[at] == ord("]") and (found := _END.match(text, at)):
+            if found[1] or not self._may_wait():
+                self.at, self.is_end = at + 1, True
+            return self.is_end
+        if not self._is_inside and self._read_run():
+            return True
+        try:
+            if text[at] != ord("{"):
+                raise NoJsonError("no object", 0)
+            event, self.at = _event(text, at) if self._effort > 0 else self._event_alone()
+        except VainError as exc:
+            self._is_begun = isinstance(exc, CutError)
+            if self._is_begun and self._may_wait():
+                return False
+            self._effort -= exc.read
+            self._damage()
+        else:
+            self._take(event)
+        return True
+
+    def _read_run(self) -> bool:
+        """Read many events at once, as long as that goes well."""
+        end = self.text.rfind(b"},", self.at, self.at + self._run) + 1
+        run = self.text[self.at : end]
+        if not run or not is_strict(b"[" + run + b"]"):
+            self._run = max(_LEAST, self._run >> 4)
+            return False
+        self._run = min(_MOST, self._run << 1)
+        self.events.append(run)
+        self.at = end
+        return True
+
+    def _event_alone(self) -> tuple[bytes, int]:
+        """Read an event, but not beyond what looks like the begin of the next."""
+        found = _NEXT.search(self.text, self.at + 1)
+        end = found.start() + 1 if found else len(self.text)
+        try:
+            event, size = _event(self.text[self.at : end], 0)
+        except CutError:
+            if found is None:
+                raise
+            raise NoJsonError("goes on", 0) from None
+        return event, self.at + size
+
+    def _take(self, event: bytes) -> None:
+        if self._is_inside and b'"ph"' not in event:
+            return
+        self._is_inside = self._is_begun = False
+        self.events.append(event)
+
+    def _may_wait(self) -> bool:
+        return not self.is_all and len(self.text) - self.at <= self.longest
+
+    def _damage(self) -> None:
+        self.dropped += not self._is_inside or bool(_EVENT.match(self.text, self.at))
+        self.is_lost = self._is_inside = True
+        self.at += 1
+
+    def _go_behind_damage(self) -> bool:
+        """Find where to go on; return False where more of the text is needed for that."""
+        found = _NEXT.search(self.text, self.at)
+        if found is None:
+            size = len(self.text)
+            self.at = size if self.is_all else max(self.at, size - _KEPT)
+            return False
+        self.at = found.end()
+        if found["end"] is None:
+            self.is_lost = False
+            return True
+        is_end = self._is_end()
+        if is_end is None:
+            self.at -= 1
+            return False
+        self.is_end = is_end
+        return True
+
+    def _is_end(self) -> bool | None:
+        """Whether all that stands behind a bracket in damage is members; None: not yet known."""
+        if self._effort < 0 or self._is_begun:
+            return False
+        members = Members(self.at)
+        try:
+            members.read(self.text)
+        except CutError as exc:
+            self._effort -= exc.read
+            return None if self._may_wait() else self.is_all
+        except NoJsonError as exc:
+            self._effort -= members.at - self.at + exc.read
+            return False
+        if not _BLANK.match(self.text, members.at):
+            return False
+        return True if self.is_all else None
+
+
+def _event(text: bytes, at: int) -> tuple[bytes, int]:
+    """Read the event at *at*; return it in strict JSON, and where what follows it begins."""
+    try:
+        end = end_of_value(text, at)
+    except NoJsonError as exc:
+        if not exc.is_odd:
+            raise
+        event, end = lenient(text, at, _EXACT)
+        for key in ("ts", "dur"):
+            if isinstance(event.get(key), Decimal):
+                event[key] = str(event[key])  # with all its digits
+        return encode(event), end
+    event = text[at:end]
+    return event if is_utf8(event) else event.decode("utf-8", "replace").encode(), end

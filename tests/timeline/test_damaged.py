@@ -1,0 +1,187 @@
+"""Of a file that was cut or damaged, whatever can be read stands on the timeline."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from rlprof_timeline._events import moved
+from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._loose import of_files
+from rlprof_timeline._place import Place
+from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._tracks import Tracks
+from rlprof_timeline._write import write
+from tests.timeline.builder import Written
+from tests.timeline.layouts import LAYOUTS, document
+
+SIZES = st.sampled_from([64, 300, 5000, 1 << 20])
+FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+HEAD = {"schemaVersion": 1, "baseTimeNanoseconds": 1_790_857_026_000_000_000}
+TAIL = ', "traceName": "a}]}", "logs": [{"name": "x"}, {"name": "y"}]'
+
+
+def an_event(nth: int, *, nested: bool = False) -> dict[str, Any]:
+    """Make an event that is known again by its name."""
+    args: dict[str, Any] = {"External id": nth, "text": 'a "quoted\\" },{ ]'}
+    if nested:
+        args["frames"] = [{"name": f"frame {n}", "line": n} for n in range(12)]
+    return {
+        "ph": "X", "cat": "cpu_op", "name": f"op {nth}", "pid": 7, "tid": 7,
+        "ts": nth * 1000, "dur": 500, "args": args,
+    }  # fmt: skip
+
+
+def read(content: bytes, tmp_path: Any, size: int) -> tuple[list[str], TraceText, Place]:
+    """Return the names of the events that arrive, in their order."""
+    file = tmp_path / "trace"
+    file.write_bytes(content)
+    text, place, names = TraceText(file), Place(0, Tracks(5_000_000), 123_456), []
+    for window in text.windows(size):
+        found = moved_in_place(window, place)
+        events = moved(window, place) if found is None else found
+        names += [event["name"] for event in json.loads(b"[" + events + b"]")]
+    return names, text, place
+
+
+def whole(content: bytes, encoded: list[str]) -> list[str]:
+    """Return the names of the events that lie wholly in *content*, which was cut."""
+    found, at = [], 0
+    for nth, event in enumerate(encoded):
+        at = content.find(event.encode(), at)
+        if at < 0:
+            break
+        at += len(event.encode())
+        found.append(f"op {nth}")
+    return found
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@FIXTURE
+@given(cut=st.integers(0, 10**6), size=SIZES, nested=st.booleans(), is_packed=st.booleans())
+def test_what_lies_before_a_cut_arrives(layout, tmp_path, *, cut, size, nested, is_packed) -> None:
+    """Every event that is whole, from files cut anywhere, packed or not; and the cut is said."""
+    encoded = [LAYOUTS[layout](an_event(nth, nested=nested)) for nth in range(20)]
+    content = document(encoded, HEAD, TAIL)
+    head = content.index(b"[") + 1
+    if is_packed:
+        packed = gzip.compress(content)
+        packed = packed[: 3 + cut % (len(packed) - 3)]
+        content, given = zlib.decompressobj(31).decompress(packed), packed
+    else:
+        content = given = content[: 1 + cut % (len(content) - 1)]
+    expected = whole(content, encoded)
+
+    if len(content) < head or not content:
+        with pytest.raises(UnreadableError, match=r"^is cut short$"):
+            read(given, tmp_path, size)
+        return
+    names, text, place = read(given, tmp_path, size)
+
+    assert names == expected
+    assert text.problems == ["is cut short"]
+    assert (text.dropped <= 1, place.untimed) == (True, 0)
+
+
+NESTED = an_event(99, nested=True)
+GARBAGE = {
+    "nothing": b"",
+    "a word": b"hello",
+    "a number for an event": b"17",
+    "an unescaped quote": b'{"ph": "X", "name": "a"b", "pid": 1, "tid": 1, "ts": 1, "dur": 1}',
+    "no closing quote": b'{"ph": "X", "name": "a, "pid": 1, "tid": 1, "ts": 1, "dur": 1}',
+    "no closing brace": b'{"ph": "X", "name": "bad", "pid": 1, "tid": 1, "ts": 1, "dur": 1',
+    "a brace too many": b'{"ph": "X", "name": "bad", "pid": 1, "tid": 1, "ts": 1, "dur": 1}}',
+    "a bracket too many": b'{"ph": "X", "name": "bad", "pid": 1, "tid": 1, "ts": 1, "dur": 1]}',
+    "a list unclosed": b'{"ph": "X", "name": "bad", "args": {"a": [{"name": 1}, {"name": 2}}}',
+    "an ending comma": b'{"ph": "X", "name": "bad", "pid": 1, "ts": 1, "dur": 1,}',
+    "no colon": b'{"ph" "X", "name": "bad", "ts": 1}',
+    "a word that is none": b'{"ph": "X", "name": "bad", "ts": 1, "args": {"a": None}}',
+    "zeros": bytes(50),
+    "brackets": b"}]}]}]}}]",
+    "an unended string": b'{"ph": "X", "name": "bad',
+    "deep": b'{"ph": "X", "name": "bad", "ts": 1, "args": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+}
+"""What is no event at all, where one was to be."""
+ODD = {
+    "NaN": b'{"ph": "X", "name": "bad", "pid": 1, "tid": 1, "ts": 1, "dur": NaN}',
+    "Infinity, nested": json.dumps(NESTED).replace("11}", "-Infinity}").encode(),
+    "a line feed": b'{"ph": "X", "name": "bad\n", "pid": 1, "tid": 1, "ts": 1, "dur": 1}',
+    "bad UTF-8": b'{"ph": "X", "name": "bad\xff", "pid": 1, "tid": 1, "ts": 1, "dur": 1}',
+    "bad UTF-8, nested": json.dumps(NESTED).encode().replace(b"frame 11", b"\xe9"),
+    "half a pair": b'{"ph": "X", "name": "\\ud83d", "pid": 1, "tid": 1, "ts": 1, "dur": 1}',
+    "no comma behind": json.dumps(an_event(98)).encode() + json.dumps(an_event(99)).encode(),
+    "an empty place": json.dumps(NESTED).encode() + b", ,",
+}
+"""What is an event, though strict JSON it is not."""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("odd", [*GARBAGE, *ODD])
+@pytest.mark.parametrize("where", [0, 7, 19])
+def test_one_bad_event_loses_no_other(layout, odd, where, tmp_path) -> None:
+    """Whatever stands in its place, and wherever; what was dropped is counted."""
+    events = [an_event(nth, nested=nth % 3 == 0) for nth in range(20)]
+    encoded = [LAYOUTS[layout](event) for event in events]
+    content = document([*encoded[:where], "@", *encoded[where:]], HEAD, TAIL)
+    bad = {**GARBAGE, **ODD}[odd]
+    content = content.replace(b"@", bad)
+    expected = [event["name"] for event in events]
+
+    for size in (64, 300, 5000, 1 << 20):
+        names, text, place = read(content, tmp_path, size)
+
+        assert [name for name in names if name in expected] == expected, size
+        assert text.problems == []
+        assert text.tail["logs"] == [{"name": "x"}, {"name": "y"}]
+        if odd in GARBAGE and odd != "nothing":
+            assert text.dropped + place.untimed > 0 or "bad" in names
+        elif odd in ODD:
+            assert (text.dropped, place.untimed) == (0, 0)
+            assert len(names) == 20 + bad.count(b'"ph"')
+
+
+@FIXTURE
+@example(first=b"]", second=b"]}", size=64)
+@example(first=b"{}]{", second=b"][", size=64)
+@given(
+    first=st.lists(st.sampled_from([b"{", b"}", b"[", b"]", b",", b'"', b"\\", b'{"ph":"X"', b" ",
+                                    b'"ts":1', b"\xff", b"NaN", b":", b'},{"ph"', b'"args":{']),
+                   max_size=12).map(b"".join),
+    second=st.binary(max_size=12),
+    size=SIZES,
+)  # fmt: skip
+def test_damage_of_any_kind_costs_at_most_its_neighbours(first, second, size, tmp_path) -> None:
+    """No text in place of an event stops the reading: the events far from it arrive."""
+    encoded = [LAYOUTS["compact"](an_event(nth)) for nth in range(30)]
+    content = document([*encoded[:10], "@1", *encoded[10:20], "@2", *encoded[20:]], HEAD)
+    content = content.replace(b"@1", first).replace(b"@2", second)
+
+    names, _, _ = read(content, tmp_path, size)
+
+    assert {f"op {nth}" for nth in (*range(10), *range(11, 20), *range(21, 30))} <= {*names}
+
+
+def test_the_other_files_stay_as_they_were(tmp_path) -> None:
+    """A file that was cut, and one of nothing but damage, are told; the third is whole."""
+    good = document([LAYOUTS["compact"](an_event(nth)) for nth in range(5)], HEAD)
+    (tmp_path / "cut.json").write_bytes(good[:-250])
+    (tmp_path / "no.json").write_bytes(b"{]" * 99)
+    (tmp_path / "good.json.gz").write_bytes(gzip.compress(good))
+
+    files = [tmp_path / name for name in ("cut.json", "good.json.gz", "no.json")]
+    written = Written(write(of_files(files), tmp_path))
+
+    told = {source["file"]: source for source in written.about["sources"]}
+    assert {file: source["events"] for file, source in told.items()} == {
+        "cut.json": 3, "good.json.gz": 5,
+    }  # fmt: skip
+    assert told["cut.json"]["problems"][0] == "is cut short"
+    assert told["good.json.gz"]["problems"] == ["the error of its clock is unknown"]
+    assert written.about["left_out"] == [{"file": "no.json", "reason": "has no traceEvents"}]
