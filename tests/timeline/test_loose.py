@@ -58,6 +58,27 @@ def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
     assert clocks == ["epoch microseconds", "epoch microseconds", base, base]
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("beside", ["", '"a": [1, [2]], ', '"a": [{"ph": "X"}], ', '"a": ["%s"], '])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_base_behind_the_events_is_found(layout, beside, is_packed, tmp_path) -> None:
+    """Whatever stands beside it, however much that is, and whatever the last event holds."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    tail = f',\n  {beside.replace("%s", "x" * 99_999)}"baseTimeNanoseconds": {BASE}, "b": []\n'
+    events = [one("e", 1_000, layout, args={"a": [[n]], "baseTimeNanoseconds": 5})
+              for n in range(2_000)]  # fmt: skip
+    content = document(events, {}, tail)
+    (folder / "x.json").write_bytes(gzip.compress(content) if is_packed else content)
+
+    written = laid(folder, tmp_path / "out")
+
+    assert {written.epoch_ns(event) for event in written.events} == {BASE + 1_000}
+    assert [source["problems"] for source in written.about["sources"]] == [
+        ["the error of its clock is unknown"]
+    ]
+
+
 def test_a_trace_of_rlprof_without_its_run_keeps_its_clock(tmp_path) -> None:
     """A file that was copied out of a run says itself when it was."""
     folder = tmp_path / "traces"

@@ -24,6 +24,8 @@ _MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "ar
 _IN_EACH = ("ph", "pid", "tid", "ts")
 _FIRST = {"name": '"', "cat": '"', "s": '"', "bp": '"', "args": "{"}
 """How the values of members begin that are not looked at further."""
+_FACTOR, _BITS = 9643, 4
+"""They send the begin of each member's line to another place of a small table."""
 _HEAD = len("\n    ")
 _START = b"\n  {"
 _END = b"\n  },"
@@ -40,7 +42,7 @@ _SLICE = re.compile(
 )
 
 
-def moved_in_place(window: bytes, to: Place) -> bytes | None:
+def moved_in_place(window: bytes, to: Place) -> bytes | memoryview | None:
     """Return the events of *window* as they stand on the timeline; None: the layout is another."""
     if to.is_cut or b"\\" in window or b'\n    "ts": ' not in window[: 1 << 16]:
         return None
@@ -64,6 +66,27 @@ def _fours() -> Any:
     return np.frombuffer("".join(f"{n:04d}" for n in range(10_000)).encode(), "<u4")
 
 
+def _begin(name: str) -> int:
+    """Return the begin of a member's line, as a number."""
+    return _word(f'    "{name}":'.encode()[:8])
+
+
+@cache
+def _known() -> tuple[Any, Any, Any]:
+    """Return where the begin of each member's line stands in a table, and the table."""
+    import numpy as np
+
+    table = np.zeros(1 << _BITS, "<u8")
+    for name in _MEMBERS:
+        table[_kind(name)] = _begin(name)
+    return table, np.uint64(_FACTOR), np.uint64(64 - _BITS)
+
+
+@cache
+def _kind(name: str) -> int:
+    return (_begin(name) * _FACTOR & (1 << 64) - 1) >> 64 - _BITS
+
+
 class _TooManyError(Exception):
     """There are too many distinct numbers for this way."""
 
@@ -77,13 +100,12 @@ class _Window:
         self._np: Any = np
         self._window = window
         self._to = to
-        self._text = bytearray(window)
-        self._text += b"\n" * 64  # so that whatever is looked at is there
+        self._text = bytearray().join((window, b"\n" * 64))  # what is looked at is always there
         self._bytes = np.frombuffer(self._text, np.uint8)
         # The eight bytes from any byte on, as one number.
         self._words = np.ndarray((len(self._text) - 7,), "<u8", self._text, strides=(1,))
 
-    def moved(self) -> bytes | None:
+    def moved(self) -> bytes | memoryview | None:
         """Do it; what was written so far is of no harm where it cannot be done."""
         np, to = self._np, self._to
         found = self._members()
@@ -124,13 +146,17 @@ class _Window:
         np = self._np
         size = len(self._window)
         is_line = self._bytes[:size] == ord("\n")
+        ends = np.count_nonzero(is_line & (self._bytes[3 : size + 3] == ord("}")))
         is_line &= self._bytes[_HEAD : size + _HEAD] == ord('"')
         lines = np.flatnonzero(is_line)
-        words = self._words[lines + 1]
-        is_one = {name: words == _word(f'    "{name}":'.encode()[:8]) for name in _MEMBERS}
-        at = {name: lines[is_one[name]] for name in (*_IN_EACH, "name", "dur", "id")}
         # Lines with a quote in this place are members, or deeper: `\n "a": {` is not indented so.
-        if sum(map(np.count_nonzero, is_one.values())) != len(lines) or not len(at["ph"]):
+        words = self._words[lines + 1]
+        known, factor, shift = _known()
+        kinds = (words * factor >> shift).astype(np.uint8)
+        if not np.array_equal(known[kinds], words):
+            return None
+        at = {name: lines[np.flatnonzero(kinds == _kind(name))] for name in _MEMBERS}
+        if not len(at["ph"]):
             return None
         starts = at["ph"] - len(_START)
         mask = (1 << 8 * len(_START)) - 1
@@ -138,9 +164,13 @@ class _Window:
             return None
         if self._window[: starts[0]].strip():
             return None
-        if not self._are_closed(starts) or not all(
-            np.all(self._bytes[lines[is_one[name]] + _HEAD + len(f'"{name}": ')] == ord(first))
-            for name, first in _FIRST.items()
+        if (
+            ends != len(starts)
+            or not self._are_closed(starts)
+            or not all(
+                np.all(self._bytes[at[name] + _HEAD + len(f'"{name}": ')] == ord(first))
+                for name, first in _FIRST.items()
+            )
         ):
             return None
         for name in _IN_EACH:
@@ -153,13 +183,10 @@ class _Window:
         return starts, at
 
     def _are_closed(self, starts: Any) -> bool:
-        """Whether each event but the first begins right behind the end of one: none is between."""
+        """Whether each event but the first begins right behind the end of one."""
         np = self._np
-        ends = (self._bytes[:-66] == ord("\n")) & (self._bytes[3:-63] == ord("}"))
         before = self._words[starts[1:] - len(_END)]
-        return np.count_nonzero(ends) == len(starts) and bool(
-            np.all(before & ((1 << 8 * len(_END)) - 1) == _word(_END))
-        )
+        return bool(np.all(before & ((1 << 8 * len(_END)) - 1) == _word(_END)))
 
     def _are_durations(self, at: Any) -> bool:
         """Whether they are decimals, of less than a year."""
@@ -292,22 +319,24 @@ class _Window:
     def _meet(self, names: Any, starts: Any, ns: Any) -> None:
         """Tell the place of collectives and barriers; few events are any."""
         np = self._np
-        if self._to.is_full:
+        if not self._to.wanted:
             return
         first = self._words[names + _HEAD + len('"name": "')] & 0xFFFFFFFF
-        for at in names[np.isin(first, [_word(word.encode()) for word in FIRST_WORDS])].tolist():
-            nth = int(np.searchsorted(starts, at)) - 1
+        is_one = np.isin(first, [_word(word.encode()) for word in FIRST_WORDS])
+        at_one = names[is_one][: self._to.wanted]
+        events = np.searchsorted(starts, at_one) - 1
+        for at, nth in zip(at_one.tolist(), events.tolist(), strict=True):
             end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._window)
             found = _SLICE.match(self._window, at + 1, end)
             if found and ns[nth] >= 0:
                 dur_ns = int(found["us"]) * 1000 + int(found["ns"])
                 self._to.met(found["name"].decode(), int(ns[nth]) + dur_ns)
 
-    def _joined(self, starts: Any, odd: Any) -> bytes:
+    def _joined(self, starts: Any, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""
-        text = self._text[: len(self._window)]
+        text = memoryview(self._text)[: len(self._window)]
         if not len(odd):
-            return bytes(text)
+            return text
         pieces = []
         ends = [*starts[1:].tolist(), len(self._window)]
         done = 0

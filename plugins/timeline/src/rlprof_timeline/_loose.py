@@ -84,8 +84,10 @@ def _guess(file: Path, shown: str) -> _Guess:
             found, first_us = None, 0.0
         clock = clock_of_others(text.head, first_us if found else None)
         if clock is None:  # Kineto of 2024 has its base at the end
-            for _ in windows:
-                pass
+            text.read_tail()
+            if not text.tail:
+                for _ in windows:
+                    pass
             clock = clock_of_others(text.tail, None)
     return _Guess(file, shown, clock, first_us, *_rank(text.head, shown))
 

@@ -110,7 +110,7 @@ def _move_one(
     item: Item,
     stretch: Stretch,
     tracks: Tracks,
-    write: Callable[[bytes], object],
+    write: Callable[[bytes | memoryview], object],
     tell: Callable[[int, int], object],
 ) -> Moved:
     done = Moved(clock=item.clock)
@@ -121,9 +121,8 @@ def _move_one(
             if place is None:
                 done.clock = done.clock or clock_of(text.head)
                 place = _place(item, done.clock, stretch, tracks)
-            events = moved_in_place(window, place)
-            if events is None:
-                events = moved(window, place)
+            in_place = moved_in_place(window, place)
+            events = moved(window, place) if in_place is None else in_place
             if events:
                 write(b",\n")
                 write(events)

@@ -56,13 +56,13 @@ class Place:
 
     def met(self, name: str, end_ns: int) -> None:
         """Remember when a collective or a barrier ended."""
-        if not self.is_full and _MEETING.match(name):
+        if self.wanted and _MEETING.match(name):
             self.meetings.append((name, end_ns))
 
     @property
-    def is_full(self) -> bool:
-        """Whether enough of them are known."""
-        return len(self.meetings) >= _MEETINGS
+    def wanted(self) -> int:
+        """Say how many more are to be remembered."""
+        return _MEETINGS - len(self.meetings)
 
     def is_inside(self, at_ns: int, dur_ns: int) -> bool:
         """Whether an event is to be shown."""

@@ -8,8 +8,10 @@ rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
 from __future__ import annotations
 
 import codecs
+import os
 import re
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rlprof.rundir import open_regular
 from rlprof_timeline._gzip import DamagedError, Unpacked
@@ -37,6 +39,8 @@ _TRIES = 8
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NEXT = re.compile(rb"\}\s*,(?=\s*\{\s*" + KEYS + rb")")
 """Between two events, or between two objects inside one: only reading tells."""
+_CLOSED = re.compile(rb"\](?=\s*[,}])")
+"""Behind the last event, or behind a list in something: reading tells."""
 _BLANK = re.compile(rb"\s*")
 _ANEW = re.compile(rb"(?:[\]\s]*\}[\]}\s]*|\s*)(?:\Z|\[\s*\{|\{\s*(?!" + KEYS + rb')")')
 """The end of a text, or another one; other damage may be followed by events."""
@@ -72,11 +76,35 @@ class TraceText:
 
     def windows(self, longest: int = WINDOW) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
+        with self._opened() as file:
+            for window in self._windows(Unpacked(file), longest):
+                self.read = file.tell()
+                yield window
+
+    def read_tail(self) -> None:
+        """Find the tail by its end, without a look at the events; of a large one nothing."""
+        with self._opened() as file:
+            stream, end = Unpacked(file), b""
+            if not stream.is_packed:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _NEAR_END))
+            try:
+                while chunk := stream.read(_NEAR_END):
+                    end = (end + chunk)[-_NEAR_END:]
+            except (EOFError, DamagedError):
+                return
+        for found in _CLOSED.finditer(end):
+            members = Members(found.end())
+            with suppress(VainError):
+                members.read(end)
+                if _behind_blank(end, members.at) == len(end):
+                    self.tail = members.found
+                    return
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
         try:
             with open_regular(self._path) as file:
-                for window in self._windows(Unpacked(file), longest):
-                    self.read = file.tell()
-                    yield window
+                yield file
         except FileNotFoundError:
             raise UnreadableError("is not there") from None
         except OSError as exc:
@@ -218,7 +246,7 @@ def _last_cut(buffer: bytes, looked: int) -> int | None:
     for begin in (len(buffer) - _NEAR_END, looked - 64):
         cuts = cuts or [found.end() for found in _NEXT.finditer(buffer, max(begin, looked - 64, 0))]
     for cut in cuts[: -_TRIES - 1 : -1]:
-        if is_strict(b"[" + buffer[: cut - 1] + b"]"):
+        if is_strict(b"".join((b"[", memoryview(buffer)[: cut - 1], b"]"))):
             return cut
     return None
 
