@@ -12,6 +12,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rlprof_timeline._decimals import WIDEST, in_microseconds, microseconds
 from rlprof_timeline._events import moved
 from rlprof_timeline._place import FIRST_WORDS, LAST_NS
 
@@ -34,9 +35,8 @@ _MANY = 256
 """Distinct numbers of a window: each costs a look at all that are left."""
 _FEW = 64
 """Odd events of a window: each costs a copy of a piece of it."""
-_WIDEST = 24
-"""Characters that are looked at of a number."""
 _LATEST_NS = 10**18
+_TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
 _SLICE = re.compile(
     rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+)\.(?P<ns>\d{3})\s', re.DOTALL
 )
@@ -56,14 +56,6 @@ def moved_in_place(window: bytes, to: Place) -> bytes | memoryview | None:
 
 def _word(text: bytes) -> int:
     return int.from_bytes(text, "little")
-
-
-@cache
-def _fours() -> Any:
-    """Return the four digits of each number below ten thousand, as one word."""
-    import numpy as np
-
-    return np.frombuffer("".join(f"{n:04d}" for n in range(10_000)).encode(), "<u4")
 
 
 def _begin(name: str) -> int:
@@ -235,26 +227,22 @@ class _Window:
     def _times(self, at: Any) -> tuple[Any, Any, Any]:
         """Read times with three decimals as nanoseconds; say how wide each is, and what is odd."""
         np = self._np
-        text = np.lib.stride_tricks.sliding_window_view(self._bytes, _WIDEST)[at]
-        digits = text - ord("0")  # what is none becomes a large number
-        is_point = text == ord(".")
-        widths = np.argmin((digits < 10) | is_point, axis=1)
-        first_point = np.argmax(is_point, axis=1)
-        ns, odd = np.zeros(len(at), np.int64), np.ones(len(at), bool)
-        for width, where in self._distinct(widths):
-            if not 5 <= width <= 20:
+        ns, widths = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+        odd = np.ones(len(at), bool)
+        left = np.arange(len(at))
+        for _ in range(_MANY):
+            if not len(left):
+                return ns, widths, odd
+            first = int(at[left[0]])
+            found = _TIME.match(self._text, first)
+            if found is None:
+                left = left[1:]
                 continue
-            point = width - 4
-            weights = 10 ** np.array([*range(width - 2, 2, -1), 0, 2, 1, 0])
-            weights[point] = 0
-            ns[where] = digits[where, :width].astype(np.int64) @ weights
-            after = text[where, width]
-            odd[where] = (
-                (first_point[where] != point)
-                | is_point[where, point + 1 : width].any(axis=1)
-                | ((after != ord(",")) & (after != ord("\n")))
-            )
-        return ns, widths, odd
+            width = found.end() - first - 1
+            is_it, read = microseconds(self._bytes, self._words, at[left], width - len(".000"))
+            ns[left[is_it]], widths[left[is_it]], odd[left[is_it]] = read[is_it], width, False
+            left = left[~is_it]
+        raise _TooManyError
 
     def _write(self, at: Any, text: Any) -> None:
         """Write at each place a row of *text*, or all of it."""
@@ -264,23 +252,13 @@ class _Window:
 
     def _write_times(self, lines: Any, widths: Any, ns: Any) -> bool:
         np = self._np
-        us, rest = np.divmod(ns, 1000)
-        high, low = np.divmod(us, 10**8)
-        fours = _fours()
-        quads = np.empty((len(ns), 5), "<u4")
-        for column, number in ((0, high), (2, low)):
-            first, second = np.divmod(number.astype(np.uint32), 10**4)
-            quads[:, column], quads[:, column + 1] = fours[first], fours[second]
-        quads[:, 4] = fours[rest]
-        text = quads.view(np.uint8)
-        text[:, 16] = ord(".")
-        lengths = np.searchsorted(10 ** np.arange(1, 16), us, "right") + 1
+        text, lengths = in_microseconds(ns)
         for length, where in self._distinct(lengths):
-            text[where, : 16 - length] = ord(" ")
+            text[where, : WIDEST - length] = ord(" ")
         for width, where in self._distinct(widths):
             room = _HEAD + len('"ts": ') + width
-            used = min(20, room - len('"ts":'))
-            if lengths[where].max() + 4 > used:
+            used = min(WIDEST, room - len('"ts":'))
+            if lengths[where].max() > used:
                 return False
             row = np.full((len(where), room), ord(" "), np.uint8)
             row[:, :5] = np.frombuffer(b'"ts":', np.uint8)
