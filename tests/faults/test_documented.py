@@ -24,6 +24,9 @@ FILES = {
         )
     ],
     "Engines on vLLM": [VLLM / "test_failures.py", VLLM / "test_server_refusals.py"],
+    "Traces on the timeline": [
+        ROOT / "tests/timeline" / name for name in ("test_damaged.py", "test_hostile.py")
+    ],
 }  # fmt: skip
 """The tables of the page, by their headings, and the files all of whose tests they name."""
 
