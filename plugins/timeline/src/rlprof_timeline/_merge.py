@@ -68,7 +68,6 @@ class Moved:
     meetings: tuple[tuple[str, int], ...] = ()
     """Collectives and barriers, and when they ended, in epoch nanoseconds."""
     clock: Clock | None = None
-    bytes: int = 0
     problems: list[str] = attrs.field(factory=list)
     left_out: str = ""
     """Why nothing of it is shown."""
@@ -134,7 +133,6 @@ def _move_one(
     except MemoryError:
         done.problems.append("is larger than the memory of this machine")
     tell(1, item.size() - told)
-    done.bytes = text.bytes
     done.problems += text.problems
     if place is not None:
         done.events, done.untimed = place.events, place.untimed

@@ -14,7 +14,7 @@ from rlprof_timeline._spans import Slice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-LANES = ("steps", "phases", "windows", "spans")
+_LANES = ("steps", "phases", "windows", "spans")
 """From top to bottom; each is as many rows as it needs. Below them are the trajectories."""
 
 
@@ -22,7 +22,7 @@ def rows(slices: Sequence[Slice]) -> Iterator[tuple[str, str, list[Slice]]]:
     """Yield lane, name and slices of each row, from top to bottom."""
     groups = _trajectories(slices)
     inside = {item.id for group in groups for item in group}
-    for lane in LANES:
+    for lane in _LANES:
         ours = (item for item in slices if item.lane == lane)
         found = _by_row(item for item in ours if lane != "spans" or item.id not in inside)
         for number, row in enumerate(found, 1):

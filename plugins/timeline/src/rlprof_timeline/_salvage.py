@@ -100,7 +100,7 @@ class Salvage:
             return True
         try:
             if text[at] != ord("{"):
-                raise NoJsonError("no object", 0)
+                raise NoJsonError("no object")
             event, self.at = _event(text, at) if self._effort > 0 else self._event_alone()
         except VainError as exc:
             self._is_begun = isinstance(exc, CutError)
@@ -133,7 +133,7 @@ class Salvage:
         except CutError:
             if found is None:
                 raise
-            raise NoJsonError("goes on", 0) from None
+            raise NoJsonError("goes on") from None
         return event, self.at + size
 
     def _take(self, event: bytes) -> None:

@@ -61,8 +61,6 @@ class TraceText:
         """Its top-level members before the events."""
         self.tail: dict[str, Any] = {}
         """Those after them; known when the windows have been read."""
-        self.bytes = 0
-        """Of its text, so far."""
         self.read = 0
         """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
@@ -204,8 +202,8 @@ class TraceText:
         except CutError:
             self._note_cut()
             members.at = len(text)
-        except NoJsonError:
-            members.is_odd = True
+        except NoJsonError:  # and `members` say so
+            pass
         if members.is_odd or _behind_blank(text, members.at) < len(text):
             if self._stray < _MOST_STRAY and not _ANEW.match(text) and BEGIN.search(text):
                 self._stray += 1
@@ -231,7 +229,6 @@ class TraceText:
                 chunk = b""
             self._is_over = not chunk
             size -= len(chunk)
-            self.bytes += len(chunk)
             chunks.append(chunk)
         return b"".join(chunks)
 
