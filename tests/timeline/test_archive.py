@@ -26,8 +26,8 @@ from rlprof.cli import main
 from rlprof.types import Window
 from rlprof_timeline import Timeline, _archive, _content, _zip
 from rlprof_timeline._archive import write_archive
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._recorded import of_run
-from rlprof_timeline._text import UnreadableError
 from tests.perfetto_engine import query_all, summary
 from tests.timeline.builder import NOW, RunBuilder, Written, as_trace
 

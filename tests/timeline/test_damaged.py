@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._loose import of_files
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
 from rlprof_timeline._write import write
 from tests.timeline.builder import Written

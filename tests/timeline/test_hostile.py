@@ -197,6 +197,8 @@ FILES: dict[str, tuple[bytes, int, str]] = {
                          30, "what stands before its events is no JSON"),
     "deep in its tail": (document(FINE, HEAD, f', "a": {DEEP}'), 30,
                          "what follows its events is no JSON"),
+    "lists without an end in its tail": (document(FINE, {}, ', "": []' * 8_000 + "@"), 30,
+                                         "what follows its events is no JSON"),
     "deep in an event": (document([*FINE, f'{{"ph": "X", "ts": 1, "args": {DEEP}}}'], HEAD), 30,
                          "1 events that cannot be read dropped"),
     "nothing but brackets": (b"[" * 999_999, 0, "is cut short"),

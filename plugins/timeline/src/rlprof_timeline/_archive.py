@@ -30,7 +30,8 @@ from rlprof_timeline._clock import clock_of
 from rlprof_timeline._content import move
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._merge import Moved, Part
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._opened import UnreadableError
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._write import before, write_own
 from rlprof_timeline._zip import Zip
 

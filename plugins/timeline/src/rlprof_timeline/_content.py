@@ -7,7 +7,6 @@ on its way, and kept nowhere, to see that it is.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import struct
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from isal import isal_zlib
 
-from rlprof.rundir import open_regular
 from rlprof_timeline._gzip import DamagedError, Unpacked
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._opened import UnreadableError, opened
+from rlprof_timeline._tail import members_at
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._zip import LARGEST, Text
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ _MEMBER = re.compile(
 """What may be the begin of one more member of a gzip file; by chance it is in one of 100 GB."""
 _OVERLAP = 9
 _END = 1 << 14
-_CLOSED = re.compile(rb"\](?=\s*[,}])")
-"""Behind the last event, or a list in something behind it, or in an event: reading tells."""
-_TRIES = 8
 _REFUSED = ", so Perfetto would refuse the whole archive (without --archive, what is well is shown)"
 _LEVEL = 1
 
@@ -68,7 +65,7 @@ def move(path: Path, size: int, archive: Zip, name: str) -> None:
 
 def _ways(path: Path, size: int) -> list[_Way]:
     """Look at the begin of a file; say how to move it, the cheapest way first."""
-    with _reading(), open_regular(path) as file:
+    with _reading(path) as file:
         there = os.fstat(file.fileno()).st_size
         if not there:
             raise UnreadableError("is empty")
@@ -83,23 +80,20 @@ def _ways(path: Path, size: int) -> list[_Way]:
 
 
 def _read(path: Path, way: _Way) -> Content:
-    with _reading(), open_regular(path) as file:
+    with _reading(path) as file:
         return (yield from way(path, file))
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """Say what is wrong with a file."""
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, and say what is wrong with it."""
     try:
-        yield
-    except FileNotFoundError:
-        raise UnreadableError("is not there") from None
+        with opened(path) as file:
+            yield file
     except EOFError:
         raise UnreadableError("is cut short" + _REFUSED) from None
     except (zlib.error, DamagedError) as exc:
         raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
-    except OSError as exc:
-        raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
 
 
 def _as_text(path: Path, file: BinaryIO) -> Content:
@@ -184,20 +178,13 @@ def _see_end(path: Path, first: bytes, end: bytes) -> None:
         return
     if not end.endswith(b"}"):
         raise EOFError
-    if any(map(_is_end, [end[found.end() :] for found in _CLOSED.finditer(end)][:-_TRIES:-1])):
+    if members_at(end) is not None:
         return
     text = TraceText(path)
     for _ in text.windows():
         pass
     if text.problems:
         raise EOFError
-
-
-def _is_end(text: bytes) -> bool:
-    try:
-        return isinstance(json.loads(b'{"":0' + text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _not_too_many(size: int) -> int:

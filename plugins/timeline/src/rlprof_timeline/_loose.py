@@ -17,9 +17,11 @@ import attrs
 
 from rlprof.errors import one_line
 from rlprof_timeline._clock import Clock, clock_of_others
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import LAST_NS
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._tail import tail_of
+from rlprof_timeline._text import TraceText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,11 +86,12 @@ def _guess(file: Path, shown: str) -> _Guess:
             found, first_us = None, 0.0
         clock = clock_of_others(text.head, first_us if found else None)
         if clock is None:  # Kineto of 2024 has its base at the end
-            text.read_tail()
-            if not text.tail:
+            tail = tail_of(file)
+            if not tail:
                 for _ in windows:
                     pass
-            clock = clock_of_others(text.tail, None)
+                tail = text.tail
+            clock = clock_of_others(tail, None)
     return _Guess(file, shown, clock, first_us, *_rank(text.head, shown))
 
 

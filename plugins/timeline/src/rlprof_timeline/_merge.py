@@ -16,8 +16,9 @@ from rlprof_timeline._clock import Clock, clock_of
 from rlprof_timeline._events import moved
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
 
 if TYPE_CHECKING:
