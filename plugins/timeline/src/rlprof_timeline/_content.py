@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from isal import isal_zlib
 
-from rlprof_timeline._gzip import DamagedError, Unpacked
+from rlprof_timeline._gzip import LEVEL, DamagedError, Unpacked
 from rlprof_timeline._opened import UnreadableError, opened
 from rlprof_timeline._tail import members_at
 from rlprof_timeline._text import TraceText
@@ -46,7 +46,6 @@ _MEMBER = re.compile(
 _OVERLAP = 9
 _END = 1 << 14
 _REFUSED = ", so Perfetto would refuse the whole archive (without --archive, what is well is shown)"
-_LEVEL = 1
 
 
 class _OtherWayError(Exception):
@@ -158,7 +157,7 @@ def _looked_through(path: Path, file: BinaryIO) -> Content:
 
 def _packed_anew(path: Path, file: BinaryIO) -> Content:
     """Make one of several members of gzip, for a ZIP can hold no other."""
-    deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
+    deflate = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
     crc = size = 0
     first = end = b""
     stream = Unpacked(file)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
+from rlprof_timeline._clock import LAST_NS
 from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed, unescaped
-from rlprof_timeline._place import FIRST_WORDS, LAST_NS
-from rlprof_timeline._tracks import place, short
+from rlprof_timeline._place import FIRST_WORDS
+from rlprof_timeline._tracks import called, short
 
 if TYPE_CHECKING:
     from rlprof_timeline._place import Place
@@ -99,7 +100,7 @@ def moved(window: bytes, to: Place) -> bytes:
         where = event.pid, event.tid
         found = places.get(where)
         if found is None:
-            pid, tid = place(where[0]), place(where[1])
+            pid, tid = called(where[0]), called(where[1])
             found = places[where] = to.tracks.number(pid), to.tracks.thread(pid, tid)
         event.pid, event.tid = found
         if event.id is not _NONE:
@@ -190,7 +191,7 @@ def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
     to.events += 1
     if dur is not None and isinstance(name := _value(event.get("name")), str):
         to.met(name, at + dur)
-    pid, tid = (place(_value(event.pop(key, None))) for key in ("pid", "tid"))
+    pid, tid = (called(_value(event.pop(key, None))) for key in ("pid", "tid"))
     ours = {"ph": phase, "pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
     ours |= {key: to.id(_value(event.pop(key))) for key in ("id", "bind_id") if key in event}
     scopes = _value(event.pop("id2", None))

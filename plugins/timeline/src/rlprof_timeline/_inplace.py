@@ -12,9 +12,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rlprof_timeline._clock import LAST_NS
 from rlprof_timeline._decimals import WIDEST, in_microseconds, microseconds
 from rlprof_timeline._events import moved
-from rlprof_timeline._place import FIRST_WORDS, LAST_NS
+from rlprof_timeline._place import FIRST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import one_line
-from rlprof_timeline._clock import Clock, clock_of_others
+from rlprof_timeline._clock import LAST_NS, Clock, clock_of_others
 from rlprof_timeline._opened import UnreadableError
-from rlprof_timeline._place import LAST_NS
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._tail import tail_of
 from rlprof_timeline._text import TraceText
