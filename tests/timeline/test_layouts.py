@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
 from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
@@ -60,12 +61,6 @@ def read(content: bytes, tmp_path: Any, size: int, shift_ns: int, way: Any) -> t
     return json.loads(whole, parse_float=Fraction), place
 
 
-def either(window: bytes, place: Place) -> bytes:
-    """Move a window as an export does."""
-    found = moved_in_place(window, place)
-    return moved(window, place) if found is None else found
-
-
 def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, place: Place) -> bool:
     """Whether *event* is *old* at its new place."""
     track = place.tracks.by_pid[old["pid"]]
@@ -80,7 +75,7 @@ def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, plac
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("way", [either, moved], ids=["in place", "decoded"])
+@pytest.mark.parametrize("way", [moved_either, moved], ids=["in place", "decoded"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     events=st.lists(an_event(), max_size=12),

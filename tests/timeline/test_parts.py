@@ -14,7 +14,7 @@ from rlprof_timeline._progress import Progress
 from tests.perfetto_engine import query
 from tests.timeline.builder import NOW, Written
 from tests.timeline.layouts import LAYOUTS
-from tests.timeline.test_timeline import ROLLOUT, two_ranks
+from tests.timeline.ranks import ROLLOUT, two_ranks
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

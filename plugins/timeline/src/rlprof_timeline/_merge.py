@@ -121,9 +121,7 @@ def _move_one(
             if place is None:
                 done.clock = done.clock or clock_of(text.head)
                 place = _place(item, done.clock, stretch, tracks)
-            in_place = moved_in_place(window, place)
-            events = moved(window, place) if in_place is None else in_place
-            if events:
+            if events := moved_either(window, place):
                 write(b",\n")
                 write(events)
             tell(0, text.read - told)
@@ -148,6 +146,12 @@ def _move_one(
     if done.problems and not done.events:
         done.left_out = done.problems[0]
     return done
+
+
+def moved_either(window: bytes, place: Place) -> bytes | memoryview:
+    """Return the events of *window* as they stand on the timeline, the fast way where it goes."""
+    in_place = moved_in_place(window, place)
+    return moved(window, place) if in_place is None else in_place
 
 
 def _place(item: Item, clock: Clock, stretch: Stretch, tracks: Tracks) -> Place:

@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-WINDOW = 2 << 20
+_WINDOW = 2 << 20
 """Of text: what is made of it stays in the caches of a core."""
 _LONGEST = 32 << 20
 """A head, an event or a tail beyond this is damage."""
 _NEAR_END = 1 << 16
+"""Of a window: here its last event ends, but for a large one."""
 _TRIES = 8
+"""Places to cut a window: each costs a reading of it."""
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NEXT = re.compile(rb"\}\s*,(?=\s*\{\s*" + KEYS + rb")")
 """Between two events, or between two objects inside one: only reading tells."""
@@ -65,7 +67,7 @@ class TraceText:
         self._is_over = False
         self._stray = 0
 
-    def windows(self, longest: int = WINDOW) -> Generator[bytes]:
+    def windows(self, longest: int = _WINDOW) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
         with opened(self._path) as file:
             for window in self._windows(Unpacked(file), longest):
