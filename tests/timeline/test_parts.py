@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 
@@ -96,9 +98,6 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
 
 
 def _die(*_: object) -> None:
-    import os
-    import signal
-
     os.kill(os.getpid(), signal.SIGKILL)
 
 

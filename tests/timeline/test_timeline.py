@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import tracemalloc
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -486,8 +487,6 @@ def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> Non
 
 def test_one_trace_at_a_time_is_in_memory(run, tmp_path) -> None:
     """Four traces need little more memory than one."""
-    import tracemalloc
-
     events = [
         {"ph": "X", "name": f"op {n}", "pid": 1, "tid": 1, "ts": n, "dur": 0.5, "args": {"n": n}}
         for n in range(2_000)

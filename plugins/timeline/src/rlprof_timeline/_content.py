@@ -14,6 +14,7 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+import attrs
 from isal import isal_zlib
 
 from rlprof_timeline._gzip import LEVEL, DamagedError, Unpacked
@@ -50,6 +51,23 @@ _REFUSED = ", so Perfetto would refuse the whole archive (without --archive, wha
 
 class _OtherWayError(Exception):
     """This way the file cannot be moved."""
+
+
+@attrs.define
+class _Seen:
+    """What was seen of a text on its way."""
+
+    crc: int = 0
+    size: int = 0
+    first: bytes = b""
+    """Its first letter."""
+    end: bytes = b""
+
+    def see(self, text: bytes) -> None:
+        """Look at what comes next."""
+        self.crc, self.size = isal_zlib.crc32(text, self.crc), _not_too_many(self.size + len(text))
+        self.first = self.first or text.lstrip()[:1]
+        self.end = (self.end + text[-_END:])[-_END:]
 
 
 def move(path: Path, size: int, archive: Zip, name: str) -> None:
@@ -131,15 +149,12 @@ def _trusted(_: Path, file: BinaryIO) -> Content:
 def _looked_through(path: Path, file: BinaryIO) -> Content:
     """Move deflated bytes, and unpack them beside to see whether they are whole."""
     inflate = isal_zlib.decompressobj(16 + isal_zlib.MAX_WBITS)
-    crc = size = begin = 0
-    first = end = held = b""
+    seen, begin, held = _Seen(), 0, b""
     while not inflate.eof:
         chunk = file.read(_INFLATED)
         if not chunk:
             raise EOFError
-        text = inflate.decompress(chunk)
-        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
-        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
+        seen.see(inflate.decompress(chunk))
         if not begin:
             begin = _begin(chunk)
             chunk = chunk[begin:]
@@ -150,24 +165,21 @@ def _looked_through(path: Path, file: BinaryIO) -> Content:
     rest = inflate.unused_data
     if (rest + file.read(_TAIL)).startswith(b"\x1f\x8b"):
         raise _OtherWayError
-    _see_end(path, first, end)
+    _see_end(path, seen.first, seen.end)
     yield held[: len(held) - len(rest) - _TAIL]
-    return Text(crc, size)
+    return Text(seen.crc, seen.size)
 
 
 def _packed_anew(path: Path, file: BinaryIO) -> Content:
     """Make one of several members of gzip, for a ZIP can hold no other."""
     deflate = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
-    crc = size = 0
-    first = end = b""
-    stream = Unpacked(file)
+    stream, seen = Unpacked(file), _Seen()
     while text := stream.read(_COPIED):
-        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
-        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
+        seen.see(text)
         yield deflate.compress(text)
-    _see_end(path, first, end)
+    _see_end(path, seen.first, seen.end)
     yield deflate.flush()
-    return Text(crc, size)
+    return Text(seen.crc, seen.size)
 
 
 def _see_end(path: Path, first: bytes, end: bytes) -> None:
