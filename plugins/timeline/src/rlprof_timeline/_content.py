@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import struct
-import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -84,8 +83,6 @@ def _ways(path: Path, size: int) -> list[_Way]:
     """Look at the begin of a file; say how to move it, the cheapest way first."""
     with _reading(path) as file:
         there = os.fstat(file.fileno()).st_size
-        if not there:
-            raise UnreadableError("is empty")
         stream = Unpacked(file)
         head = b"".join(stream.read(_HEAD).split())
         if not head.startswith((b'{"', b'[{"')):  # what Perfetto knows JSON by
@@ -109,7 +106,7 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
             yield file
     except EOFError:
         raise UnreadableError("is cut short" + _REFUSED) from None
-    except (zlib.error, DamagedError) as exc:
+    except (isal_zlib.error, DamagedError) as exc:  # type: ignore[misc]  # as in `_gzip.py`
         raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
 
 
