@@ -189,6 +189,7 @@ FILES: dict[str, tuple[bytes, int, str]] = {
     "with a mark of its order": (b"\xef\xbb\xbf" + WHOLE, 30, ""),
     "of CRLF": (document(list(map(LAYOUTS["kineto"], [an_event("fine", 0)] * 30)), HEAD)
                 .replace(b"\n", b"\r\n"), 30, ""),
+    "packed and cut, without a clock": (gzip.compress(document(FINE, {}))[:-4], 30, "is cut short"),
     "packed twice": (gzip.compress(gzip.compress(WHOLE)), 0, "is no JSON"),
     "packed, with more behind": (gzip.compress(WHOLE) + b"garbage", 30, "is cut short"),
     "packed, with zeros behind": (gzip.compress(WHOLE) + bytes(99), 30, ""),

@@ -363,7 +363,7 @@ def test_the_file_says_what_it_is(run, write) -> None:
 GOOD = as_trace([{"ph": "X", "name": "good", "pid": 1, "ts": 1, "dur": 1}], {"epoch_ns": NOW})
 UNREADABLE = {
     "is not there": None,
-    "is cut short": GOOD[:-12],
+    "is cut short": GOOD[:-40],
     "is empty": b"",
     "is no JSON": gzip.compress(b"<html>"),
     "has no rlprof object, so its clock is unknown": gzip.compress(b'{"traceEvents": []}'),
