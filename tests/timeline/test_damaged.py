@@ -43,8 +43,8 @@ def read(content: bytes, tmp_path: Any, size: int) -> tuple[list[str], TraceText
     file = tmp_path / "trace"
     file.write_bytes(content)
     text, place, names = TraceText(file), Place(0, Tracks(5_000_000), 123_456), []
-    for window in text.windows(size):
-        events = moved_either(window, place)
+    for batch in text.batches(size):
+        events = moved_either(batch, place)
         names += [event["name"] for event in json.loads(b"[" + events + b"]")]
     return names, text, place
 

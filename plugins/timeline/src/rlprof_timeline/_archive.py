@@ -123,8 +123,8 @@ def _move_all(plan: Plan, zero_ns: int, archive: Zip) -> tuple[list[_Member], li
 
 def _clock(path: Path) -> Clock:
     text = TraceText(path)
-    with closing(text.windows(_PEEK)) as windows:
-        next(windows, b"")
+    with closing(text.batches(_PEEK)) as batches:
+        next(batches, b"")
     return clock_of(text.head)
 
 

@@ -189,7 +189,7 @@ def _see_end(path: Path, first: bytes, end: bytes) -> None:
     if members_at(end) is not None:
         return
     text = TraceText(path)
-    for _ in text.windows():
+    for _ in text.batches():
         pass
     if text.problems:
         raise EOFError

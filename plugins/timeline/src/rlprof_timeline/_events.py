@@ -1,4 +1,4 @@
-"""A window of events of any layout, moved to its place on the timeline.
+"""A batch of events of any layout, moved to its place on the timeline.
 
 Each event is decoded as far as it must change, and encoded again. Separate from `_inplace.py`,
 which is faster where the layout is the one that Kineto writes today.
@@ -68,13 +68,13 @@ _VALUE = msgspec.json.Decoder(float_hook=Decimal).decode
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def moved(window: bytes, to: Place) -> bytes:
-    """Return the events of *window*, with commas between them, as they stand on the timeline."""
+def moved(batch: bytes, to: Place) -> bytes:
+    """Return the events of *batch*, with commas between them, as they stand on the timeline."""
     try:
-        events = _DECODE(b"[" + window + b"]")
+        events = _DECODE(b"[" + batch + b"]")
     except (msgspec.DecodeError, RecursionError):  # members nobody knows, times that are text
-        return _each(window, to)
-    if b'"M"' in window:
+        return _each(batch, to)
+    if b'"M"' in batch:
         for event in events:
             if event.ph == "M":
                 to.tracks.hear(_metadata(event))
@@ -82,11 +82,11 @@ def moved(window: bytes, to: Place) -> bytes:
     if not events:
         return b""
     if any(event.args is not _NONE and bytes(event.args)[:1] != b"{" for event in events):
-        return _each(window, to)
+        return _each(batch, to)
     times = _times(events, to)
     if times is None:
-        return _each(window, to)
-    if b"\\" in window:
+        return _each(batch, to)
+    if b"\\" in batch:
         for event in events:
             _without_escapes(event)
     for event, at in zip(events, times, strict=True):
@@ -160,9 +160,9 @@ def _without_escapes(event: _Event) -> None:
         event.args = msgspec.Raw(unescaped(args))
 
 
-def _each(window: bytes, to: Place) -> bytes:
+def _each(batch: bytes, to: Place) -> bytes:
     """Move events one by one, whatever they are."""
-    return b",\n".join(line for event in _RAW(b"[" + window + b"]") for line in _one(event, to))
+    return b",\n".join(line for event in _RAW(b"[" + batch + b"]") for line in _one(event, to))
 
 
 def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:

@@ -1,8 +1,8 @@
-"""A window of events in the layout that Kineto writes today, moved without decoding an event.
+"""A batch of events in the layout that Kineto writes today, moved without decoding an event.
 
 A new number takes the room of the old one and of the white space before the member, so nothing else
-moves, and a window is a few dozen operations of numpy. What is not exactly so is for `_events.py`:
-an event, if it is one of few, or the window. Separate for its speed, two to three times that of
+moves, and a batch is a few dozen operations of numpy. What is not exactly so is for `_events.py`:
+an event, if it is one of few, or the batch. Separate for its speed, two to three times that of
 `_events.py`.
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rlprof_timeline._place import Place
 
 _MANY = 256
-"""Distinct numbers of a window: each costs a look at all that are left."""
+"""Distinct numbers of a batch: each costs a look at all that are left."""
 _FEW = 64
-"""Odd events of a window: each costs a copy of a piece of it."""
+"""Odd events of a batch: each costs a copy of a piece of it."""
 _LATEST_NS = 10**18
 """Of times that are written here; from then on they have more digits."""
 _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
@@ -35,17 +35,17 @@ _SLICE = re.compile(
 )
 
 
-def moved_in_place(window: bytes, to: Place) -> bytes | memoryview | None:
-    """Return the events of *window* as they stand on the timeline; None: the layout is another."""
-    if to.is_cut or b"\\" in window or b'\n    "ts": ' not in window[: 1 << 16]:
+def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
+    """Return the events of *batch* as they stand on the timeline; None: the layout is another."""
+    if to.is_cut or b"\\" in batch or b'\n    "ts": ' not in batch[: 1 << 16]:
         return None
     if abs(to.shift_ns) > LAST_NS:
         return None
-    found = layout_of(window)
+    found = layout_of(batch)
     if found is None:
         return None
     try:
-        return _Window(window, found, to).moved()
+        return _Batch(batch, found, to).moved()
     except _TooManyError:
         return None
 
@@ -54,14 +54,14 @@ class _TooManyError(Exception):
     """There are too many distinct numbers for this way."""
 
 
-class _Window:
-    """One window, and where its events go."""
+class _Batch:
+    """One batch, and where its events go."""
 
-    def __init__(self, window: bytes, found: Layout, to: Place) -> None:
+    def __init__(self, batch: bytes, found: Layout, to: Place) -> None:
         import numpy as np
 
         self._np: Any = np
-        self._window = window
+        self._batch = batch
         self._found = found
         self._to = to
 
@@ -189,24 +189,24 @@ class _Window:
         at_one = names[is_one][: self._to.wanted]
         events = np.searchsorted(starts, at_one) - 1
         for at, nth in zip(at_one.tolist(), events.tolist(), strict=True):
-            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._window)
-            one = _SLICE.match(self._window, at + 1, end)
+            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._batch)
+            one = _SLICE.match(self._batch, at + 1, end)
             if one and ns[nth] >= 0:
                 dur_ns = int(one["us"]) * 1000 + int(one["ns"])
                 self._to.met(one["name"].decode(), int(ns[nth]) + dur_ns)
 
     def _joined(self, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""
-        text, starts = memoryview(self._found.text)[: len(self._window)], self._found.starts
+        text, starts = memoryview(self._found.text)[: len(self._batch)], self._found.starts
         if not len(odd):
             return text
         pieces = []
-        ends = [*starts[1:].tolist(), len(self._window)]
+        ends = [*starts[1:].tolist(), len(self._batch)]
         done = 0
         for first, last in self._runs(odd.tolist()):
             begin, end = int(starts[first]), ends[last]
             pieces.append(bytes(text[done:begin]))
-            pieces.append(moved(self._window[begin:end].strip().strip(b","), self._to))
+            pieces.append(moved(self._batch[begin:end].strip().strip(b","), self._to))
             done = end
         pieces.append(bytes(text[done:]))
         stripped = (piece.strip().strip(b",") for piece in pieces)

@@ -1,4 +1,4 @@
-"""The layout that Kineto writes today: where the members of a window's events stand in it.
+"""The layout that Kineto writes today: where the members of a batch's events stand in it.
 
 Each has a line of its own there, indented by four spaces, and no value holds a line feed: so they
 are found by their bytes, all at once, and no event is decoded. Separate from `_inplace.py`, which
@@ -28,10 +28,10 @@ _BEHIND = b"\n" * 64
 
 @attrs.frozen(eq=False)
 class Layout:
-    """A window as numbers, and where the members of its events stand."""
+    """A batch as numbers, and where the members of its events stand."""
 
     text: bytearray
-    """The window, to be written into, with something behind it."""
+    """The batch, to be written into, with something behind it."""
     bytes: Any
     words: Any
     """The eight bytes from any byte on, as one number."""
@@ -50,12 +50,12 @@ class Layout:
         return self.bytes[self.values("ph") + 1]
 
 
-def layout_of(window: bytes) -> Layout | None:
+def layout_of(batch: bytes) -> Layout | None:
     """Find the members of all events; None: something is not as Kineto writes it."""
     import numpy as np
 
-    size, indent = len(window), len(INDENT)
-    text = bytearray().join((window, _BEHIND))
+    size, indent = len(batch), len(INDENT)
+    text = bytearray().join((batch, _BEHIND))
     letters = np.frombuffer(text, np.uint8)
     words = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
     is_line = letters[:size] == ord("\n")
@@ -70,7 +70,7 @@ def layout_of(window: bytes) -> Layout | None:
         return None
     by_name = {name: lines[np.flatnonzero(kinds == _kind(name))] for name in _MEMBERS}
     starts = by_name["ph"] - len(_START)
-    if not len(starts) or len(starts) != ends or starts[0] < 0 or window[: starts[0]].strip():
+    if not len(starts) or len(starts) != ends or starts[0] < 0 or batch[: starts[0]].strip():
         return None
     found = Layout(text, letters, words, starts, by_name)
     return found if _are_events(found) and _are_values(found) else None

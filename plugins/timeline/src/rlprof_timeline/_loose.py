@@ -77,8 +77,8 @@ def of_files(files: Sequence[Path]) -> Plan:
 
 def _guess(file: Path, shown: str) -> _Guess:
     text = TraceText(file)
-    with closing(text.windows(_PEEK)) as windows:
-        first = next(windows, b"")
+    with closing(text.batches(_PEEK)) as batches:
+        first = next(batches, b"")
         found = _TIME.search(first)
         first_us = float(found[1]) if found else 0.0
         if abs(first_us) > _LAST_US:
@@ -87,7 +87,7 @@ def _guess(file: Path, shown: str) -> _Guess:
         if clock is None:  # Kineto of 2024 has its base at the end
             tail = tail_of(file)
             if not tail:
-                for _ in windows:
+                for _ in batches:
                     pass
                 tail = text.tail
             clock = clock_of_others(tail, None)

@@ -1,6 +1,6 @@
 """What can be read of a text of events that as a whole is no JSON: event by event.
 
-Separate because it is slow, and meant for the few windows of a file that are damaged or hold the
+Separate because it is slow, and meant for the few batches of a file that are damaged or hold the
 end of what was cut. Its time is bounded, for who writes such a file may mean it.
 """
 

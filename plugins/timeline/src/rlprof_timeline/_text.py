@@ -1,6 +1,6 @@
-"""A trace file as its head, windows of whole events, and its tail; nothing more is in memory.
+"""A trace file as its head, batches of whole events, and its tail; nothing more is in memory.
 
-What comes out of a window is strict JSON in UTF-8, whatever the file was: one bad event does not
+What comes out of a batch is strict JSON in UTF-8, whatever the file was: one bad event does not
 lose the others, a file that was cut gives what came before the cut. Separate because whoever
 rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
 """
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-_WINDOW = 2 << 20
+_BATCH = 2 << 20
 """Of text: what is made of it stays in the caches of a core."""
 _LONGEST = 32 << 20
 """A head, an event or a tail beyond this is damage."""
 _NEAR_END = 1 << 16
-"""Of a window: here its last event ends, but for a large one."""
+"""Of a batch: here its last event ends, but for a large one."""
 _TRIES = 8
-"""Places to cut a window: each costs a reading of it."""
+"""Places to cut a batch: each costs a reading of it."""
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NEXT = re.compile(rb"\}\s*,(?=\s*\{\s*" + KEYS + rb")")
 """Between two events, or between two objects inside one: only reading tells."""
@@ -55,7 +55,7 @@ class TraceText:
         self.head: dict[str, Any] = {}
         """Its top-level members before the events."""
         self.tail: dict[str, Any] = {}
-        """Those after them; known when the windows have been read."""
+        """Those after them; known when the batches have been read."""
         self.read = 0
         """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
@@ -67,14 +67,14 @@ class TraceText:
         self._is_over = False
         self._stray = 0
 
-    def windows(self, longest: int = _WINDOW) -> Generator[bytes]:
+    def batches(self, longest: int = _BATCH) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
         with opened(self._path) as file:
-            for window in self._windows(Unpacked(file), longest):
+            for batch in self._batches(Unpacked(file), longest):
                 self.read = file.tell()
-                yield window
+                yield batch
 
-    def _windows(self, stream: Unpacked, longest: int) -> Iterator[bytes]:
+    def _batches(self, stream: Unpacked, longest: int) -> Iterator[bytes]:
         self._read_head(stream, longest)
         buffer, looked, wanted, is_lost, more = self._left, 0, longest, False, True
         self._left = b""
@@ -91,9 +91,9 @@ class TraceText:
                 continue
             end = None if is_lost else _end_of_events(buffer)
             if end is not None:
-                window = buffer[: end - 1]
-                if window.strip():
-                    yield as_utf8(window)
+                batch = buffer[: end - 1]
+                if batch.strip():
+                    yield as_utf8(batch)
                 buffer = buffer[end:]
             else:
                 found = Salvage(buffer, not more, _patience(buffer), is_lost).read()
