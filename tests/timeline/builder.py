@@ -112,10 +112,10 @@ class ProcessBuilder:
 
 
 def as_trace(events: Sequence[Any], header: object) -> bytes:
-    """Encode a trace; an event that is text stands as it is."""
+    """Encode a trace; an event that is text stands as it is, next to the others as in Kineto's."""
     texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
     head = f'{{"rlprof": {json.dumps(header)}, "schemaVersion": 1, "traceEvents": ['
-    return gzip.compress((head + ",\n".join(texts) + "]}").encode("utf-8", "surrogatepass"))
+    return gzip.compress((head + ",".join(texts) + "\n  ]}").encode("utf-8", "surrogatepass"))
 
 
 def refuse(constant: str) -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rlprof_timeline._events import moved
-from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._loose import of_files
+from rlprof_timeline._merge import moved_either
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
 from rlprof_timeline._write import write
 from tests.timeline.builder import Written
@@ -43,9 +43,8 @@ def read(content: bytes, tmp_path: Any, size: int) -> tuple[list[str], TraceText
     file = tmp_path / "trace"
     file.write_bytes(content)
     text, place, names = TraceText(file), Place(0, Tracks(5_000_000), 123_456), []
-    for window in text.windows(size):
-        found = moved_in_place(window, place)
-        events = moved(window, place) if found is None else found
+    for batch in text.batches(size):
+        events = moved_either(batch, place)
         names += [event["name"] for event in json.loads(b"[" + events + b"]")]
     return names, text, place
 

@@ -30,9 +30,9 @@ def test_times_are_written_and_read(times) -> None:
     assert rows == [b"%d.%03d" % divmod(ns, 1000) for ns in times]
 
     for row, ns in zip(rows, times, strict=True):
-        window = np.frombuffer(b" " * 24 + row + b",", np.uint8)
-        words = np.ndarray((len(window) - 7,), "<u8", window, strides=(1,))
-        is_it, read = microseconds(window, words, np.array([24]), len(row) - 4)
+        batch = np.frombuffer(b" " * 24 + row + b",", np.uint8)
+        words = np.ndarray((len(batch) - 7,), "<u8", batch, strides=(1,))
+        is_it, read = microseconds(batch, words, np.array([24]), len(row) - 4)
         assert (is_it.tolist(), read.tolist()) == ([True], [ns])
 
 
@@ -40,10 +40,10 @@ def test_times_are_written_and_read(times) -> None:
                                   b"-2.345,", b"1.2.345,", b"\xff2.345,"])  # fmt: skip
 def test_what_is_no_such_time_is_seen(text) -> None:
     """Another number of decimals, a sign, an exponent: it is for the slow way."""
-    window = np.frombuffer(b" " * 24 + text + b" " * 8, np.uint8)
-    words = np.ndarray((len(window) - 7,), "<u8", window, strides=(1,))
+    batch = np.frombuffer(b" " * 24 + text + b" " * 8, np.uint8)
+    words = np.ndarray((len(batch) - 7,), "<u8", batch, strides=(1,))
 
     for digits in range(1, 5):
-        is_it, _ = microseconds(window, words, np.array([24]), digits)
+        is_it, _ = microseconds(batch, words, np.array([24]), digits)
 
         assert not is_it[0]

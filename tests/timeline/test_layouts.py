@@ -1,4 +1,4 @@
-"""Whatever the layout of a trace and the size of a window, every event arrives as it was."""
+"""Whatever the layout of a trace and the size of a batch, every event arrives as it was."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
 from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
@@ -49,21 +50,15 @@ def an_event(draw: Any) -> dict[str, Any]:
 
 
 def read(content: bytes, tmp_path: Any, size: int, shift_ns: int, way: Any) -> tuple[Any, Place]:
-    """Move a file's events in windows of *size*; return them as a strict reader finds them."""
+    """Move a file's events in batches of *size*; return them as a strict reader finds them."""
     file = tmp_path / "trace"
     file.write_bytes(content)
     place = Place(shift_ns, Tracks(FIRST), PREFIX)
     text = TraceText(file)
-    parts = [way(window, place) for window in text.windows(size)]
+    parts = [way(batch, place) for batch in text.batches(size)]
     assert (text.problems, text.dropped) == ([], 0)
     whole = b"[" + b",".join(part for part in parts if part) + b"]"
     return json.loads(whole, parse_float=Fraction), place
-
-
-def either(window: bytes, place: Place) -> bytes:
-    """Move a window as an export does."""
-    found = moved_in_place(window, place)
-    return moved(window, place) if found is None else found
 
 
 def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, place: Place) -> bool:
@@ -80,7 +75,7 @@ def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, plac
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("way", [either, moved], ids=["in place", "decoded"])
+@pytest.mark.parametrize("way", [moved_either, moved], ids=["in place", "decoded"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     events=st.lists(an_event(), max_size=12),
@@ -118,10 +113,10 @@ def test_kinetos_own_layout_is_moved_in_place() -> None:
         ),
         {"ph": "i", "s": "g", "name": "end", "pid": "", "tid": "", "ts": 100_000},
     ]
-    window = ",".join(LAYOUTS["kineto"](event) for event in events).encode()
+    batch = ",".join(LAYOUTS["kineto"](event) for event in events).encode()
     place = Place(0, Tracks(FIRST), PREFIX)
 
-    found = moved_in_place(window, place)
+    found = moved_in_place(batch, place)
 
     assert found is not None
     assert [event["name"] for event in json.loads(b"[" + found + b"]")] == [

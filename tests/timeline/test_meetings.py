@@ -6,7 +6,7 @@ import pytest
 
 from tests.timeline.builder import NOW, ProcessBuilder
 from tests.timeline.layouts import LAYOUTS
-from tests.timeline.test_timeline import UPDATE
+from tests.timeline.ranks import UPDATE
 
 APART_NS = 4_500_000
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 
@@ -14,7 +16,7 @@ from rlprof_timeline._progress import Progress
 from tests.perfetto_engine import query
 from tests.timeline.builder import NOW, Written
 from tests.timeline.layouts import LAYOUTS
-from tests.timeline.test_timeline import ROLLOUT, two_ranks
+from tests.timeline.ranks import ROLLOUT, two_ranks
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -96,9 +98,6 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
 
 
 def _die(*_: object) -> None:
-    import os
-    import signal
-
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -30,7 +30,8 @@ from rlprof_timeline._clock import clock_of
 from rlprof_timeline._content import move
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._merge import Moved, Part
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._opened import UnreadableError
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._write import before, write_own
 from rlprof_timeline._zip import Zip
 
@@ -122,8 +123,8 @@ def _move_all(plan: Plan, zero_ns: int, archive: Zip) -> tuple[list[_Member], li
 
 def _clock(path: Path) -> Clock:
     text = TraceText(path)
-    with closing(text.windows(_PEEK)) as windows:
-        next(windows, b"")
+    with closing(text.batches(_PEEK)) as batches:
+        next(batches, b"")
     return clock_of(text.head)
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_timeline._text import UnreadableError
+from rlprof_timeline._opened import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NO_TIME_NS = 4 * 10**18
-"""From here on, the year 2096, no clock is meant."""
+FIRST_NS, LAST_NS = -(10**18), 4 * 10**18
+"""From 1938 to 2096: no clock is meant outside, and a viewer has 63 bits for what is between."""
 _EPOCH_US = 10**14
 """From here on, 1973, a time is one of the epoch; no host is up so long."""
 
@@ -39,10 +39,10 @@ def clock_of(head: Mapping[str, Any]) -> Clock:
     epoch = said.get("epoch_ns")
     if type(epoch) is not int:
         raise UnreadableError("its rlprof object has no epoch_ns")
-    if abs(epoch) >= _NO_TIME_NS:
+    if abs(epoch) >= LAST_NS:
         raise UnreadableError("its clock is centuries from any")
     error, words = said.get("error_ns"), said.get("clock")
-    is_error = type(error) is int and 0 <= error < _NO_TIME_NS
+    is_error = type(error) is int and 0 <= error < LAST_NS
     return Clock(epoch, error if is_error else None, words if isinstance(words, str) else "")
 
 
@@ -51,7 +51,7 @@ def clock_of_others(members: Mapping[str, Any], first_us: float | None) -> Clock
     if isinstance(members.get("rlprof"), dict):
         return clock_of(members)
     base = members.get("baseTimeNanoseconds")
-    if type(base) is int and 0 < base < _NO_TIME_NS:
+    if type(base) is int and 0 < base < LAST_NS:
         return Clock(base, None, "baseTimeNanoseconds of Kineto")
     if first_us is not None and first_us > _EPOCH_US:
         return Clock(0, None, "epoch microseconds")

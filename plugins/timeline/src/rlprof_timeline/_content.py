@@ -7,19 +7,19 @@ on its way, and kept nowhere, to see that it is.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import struct
-import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+import attrs
 from isal import isal_zlib
 
-from rlprof.rundir import open_regular
-from rlprof_timeline._gzip import DamagedError, Unpacked
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._gzip import LEVEL, DamagedError, Unpacked
+from rlprof_timeline._opened import UnreadableError, opened
+from rlprof_timeline._tail import members_at
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._zip import LARGEST, Text
 
 if TYPE_CHECKING:
@@ -45,15 +45,28 @@ _MEMBER = re.compile(
 """What may be the begin of one more member of a gzip file; by chance it is in one of 100 GB."""
 _OVERLAP = 9
 _END = 1 << 14
-_CLOSED = re.compile(rb"\](?=\s*[,}])")
-"""Behind the last event, or a list in something behind it, or in an event: reading tells."""
-_TRIES = 8
 _REFUSED = ", so Perfetto would refuse the whole archive (without --archive, what is well is shown)"
-_LEVEL = 1
 
 
 class _OtherWayError(Exception):
     """This way the file cannot be moved."""
+
+
+@attrs.define
+class _Seen:
+    """What was seen of a text on its way."""
+
+    crc: int = 0
+    size: int = 0
+    first: bytes = b""
+    """Its first letter."""
+    end: bytes = b""
+
+    def see(self, text: bytes) -> None:
+        """Look at what comes next."""
+        self.crc, self.size = isal_zlib.crc32(text, self.crc), _not_too_many(self.size + len(text))
+        self.first = self.first or text.lstrip()[:1]
+        self.end = (self.end + text[-_END:])[-_END:]
 
 
 def move(path: Path, size: int, archive: Zip, name: str) -> None:
@@ -68,10 +81,8 @@ def move(path: Path, size: int, archive: Zip, name: str) -> None:
 
 def _ways(path: Path, size: int) -> list[_Way]:
     """Look at the begin of a file; say how to move it, the cheapest way first."""
-    with _reading(), open_regular(path) as file:
+    with _reading(path) as file:
         there = os.fstat(file.fileno()).st_size
-        if not there:
-            raise UnreadableError("is empty")
         stream = Unpacked(file)
         head = b"".join(stream.read(_HEAD).split())
         if not head.startswith((b'{"', b'[{"')):  # what Perfetto knows JSON by
@@ -83,23 +94,20 @@ def _ways(path: Path, size: int) -> list[_Way]:
 
 
 def _read(path: Path, way: _Way) -> Content:
-    with _reading(), open_regular(path) as file:
+    with _reading(path) as file:
         return (yield from way(path, file))
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """Say what is wrong with a file."""
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, and say what is wrong with it."""
     try:
-        yield
-    except FileNotFoundError:
-        raise UnreadableError("is not there") from None
+        with opened(path) as file:
+            yield file
     except EOFError:
         raise UnreadableError("is cut short" + _REFUSED) from None
-    except (zlib.error, DamagedError) as exc:
+    except (isal_zlib.error, DamagedError) as exc:  # type: ignore[misc]  # as in `_gzip.py`
         raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
-    except OSError as exc:
-        raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
 
 
 def _as_text(path: Path, file: BinaryIO) -> Content:
@@ -138,15 +146,12 @@ def _trusted(_: Path, file: BinaryIO) -> Content:
 def _looked_through(path: Path, file: BinaryIO) -> Content:
     """Move deflated bytes, and unpack them beside to see whether they are whole."""
     inflate = isal_zlib.decompressobj(16 + isal_zlib.MAX_WBITS)
-    crc = size = begin = 0
-    first = end = held = b""
+    seen, begin, held = _Seen(), 0, b""
     while not inflate.eof:
         chunk = file.read(_INFLATED)
         if not chunk:
             raise EOFError
-        text = inflate.decompress(chunk)
-        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
-        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
+        seen.see(inflate.decompress(chunk))
         if not begin:
             begin = _begin(chunk)
             chunk = chunk[begin:]
@@ -157,24 +162,21 @@ def _looked_through(path: Path, file: BinaryIO) -> Content:
     rest = inflate.unused_data
     if (rest + file.read(_TAIL)).startswith(b"\x1f\x8b"):
         raise _OtherWayError
-    _see_end(path, first, end)
+    _see_end(path, seen.first, seen.end)
     yield held[: len(held) - len(rest) - _TAIL]
-    return Text(crc, size)
+    return Text(seen.crc, seen.size)
 
 
 def _packed_anew(path: Path, file: BinaryIO) -> Content:
     """Make one of several members of gzip, for a ZIP can hold no other."""
-    deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
-    crc = size = 0
-    first = end = b""
-    stream = Unpacked(file)
+    deflate = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
+    stream, seen = Unpacked(file), _Seen()
     while text := stream.read(_COPIED):
-        crc, size = isal_zlib.crc32(text, crc), _not_too_many(size + len(text))
-        first, end = first or text.lstrip()[:1], (end + text[-_END:])[-_END:]
+        seen.see(text)
         yield deflate.compress(text)
-    _see_end(path, first, end)
+    _see_end(path, seen.first, seen.end)
     yield deflate.flush()
-    return Text(crc, size)
+    return Text(seen.crc, seen.size)
 
 
 def _see_end(path: Path, first: bytes, end: bytes) -> None:
@@ -184,20 +186,13 @@ def _see_end(path: Path, first: bytes, end: bytes) -> None:
         return
     if not end.endswith(b"}"):
         raise EOFError
-    if any(map(_is_end, [end[found.end() :] for found in _CLOSED.finditer(end)][:-_TRIES:-1])):
+    if members_at(end) is not None:
         return
     text = TraceText(path)
-    for _ in text.windows():
+    for _ in text.batches():
         pass
     if text.problems:
         raise EOFError
-
-
-def _is_end(text: bytes) -> bool:
-    try:
-        return isinstance(json.loads(b'{"":0' + text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _not_too_many(size: int) -> int:

@@ -1,4 +1,4 @@
-"""Times among the bytes of a window, many at once: microseconds with three decimals.
+"""Times among the bytes of a batch, many at once: microseconds with three decimals.
 
 Separate because here is how numpy reads and writes digits, and in `_inplace.py` where they stand.
 """

@@ -1,4 +1,4 @@
-"""A window of events of any layout, moved to its place on the timeline.
+"""A batch of events of any layout, moved to its place on the timeline.
 
 Each event is decoded as far as it must change, and encoded again. Separate from `_inplace.py`,
 which is faster where the layout is the one that Kineto writes today.
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
+from rlprof_timeline._clock import LAST_NS
 from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed, unescaped
-from rlprof_timeline._place import FIRST_WORDS, LAST_NS
-from rlprof_timeline._tracks import place, short
+from rlprof_timeline._place import FIRST_WORDS
+from rlprof_timeline._tracks import called, short
 
 if TYPE_CHECKING:
     from rlprof_timeline._place import Place
@@ -67,13 +68,13 @@ _VALUE = msgspec.json.Decoder(float_hook=Decimal).decode
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def moved(window: bytes, to: Place) -> bytes:
-    """Return the events of *window*, with commas between them, as they stand on the timeline."""
+def moved(batch: bytes, to: Place) -> bytes:
+    """Return the events of *batch*, with commas between them, as they stand on the timeline."""
     try:
-        events = _DECODE(b"[" + window + b"]")
+        events = _DECODE(b"[" + batch + b"]")
     except (msgspec.DecodeError, RecursionError):  # members nobody knows, times that are text
-        return _each(window, to)
-    if b'"M"' in window:
+        return _each(batch, to)
+    if b'"M"' in batch:
         for event in events:
             if event.ph == "M":
                 to.tracks.hear(_metadata(event))
@@ -81,11 +82,11 @@ def moved(window: bytes, to: Place) -> bytes:
     if not events:
         return b""
     if any(event.args is not _NONE and bytes(event.args)[:1] != b"{" for event in events):
-        return _each(window, to)
+        return _each(batch, to)
     times = _times(events, to)
     if times is None:
-        return _each(window, to)
-    if b"\\" in window:
+        return _each(batch, to)
+    if b"\\" in batch:
         for event in events:
             _without_escapes(event)
     for event, at in zip(events, times, strict=True):
@@ -99,7 +100,7 @@ def moved(window: bytes, to: Place) -> bytes:
         where = event.pid, event.tid
         found = places.get(where)
         if found is None:
-            pid, tid = place(where[0]), place(where[1])
+            pid, tid = called(where[0]), called(where[1])
             found = places[where] = to.tracks.number(pid), to.tracks.thread(pid, tid)
         event.pid, event.tid = found
         if event.id is not _NONE:
@@ -159,9 +160,9 @@ def _without_escapes(event: _Event) -> None:
         event.args = msgspec.Raw(unescaped(args))
 
 
-def _each(window: bytes, to: Place) -> bytes:
+def _each(batch: bytes, to: Place) -> bytes:
     """Move events one by one, whatever they are."""
-    return b",\n".join(line for event in _RAW(b"[" + window + b"]") for line in _one(event, to))
+    return b",\n".join(line for event in _RAW(b"[" + batch + b"]") for line in _one(event, to))
 
 
 def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
@@ -190,7 +191,7 @@ def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
     to.events += 1
     if dur is not None and isinstance(name := _value(event.get("name")), str):
         to.met(name, at + dur)
-    pid, tid = (place(_value(event.pop(key, None))) for key in ("pid", "tid"))
+    pid, tid = (called(_value(event.pop(key, None))) for key in ("pid", "tid"))
     ours = {"ph": phase, "pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
     ours |= {key: to.id(_value(event.pop(key))) for key in ("id", "bind_id") if key in event}
     scopes = _value(event.pop("id2", None))

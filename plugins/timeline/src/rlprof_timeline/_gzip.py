@@ -10,7 +10,7 @@ from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-_LEVEL = 1
+LEVEL = 1
 """Of compression: 0 gives a quarter more bytes and is not faster."""
 _PACKED, _PLAIN = 1 << 16, 1 << 15
 """Bytes that are read and unpacked at a time: of a damaged file, so many at most are lost."""
@@ -72,4 +72,4 @@ class Unpacked:
 
 def packed(file: BinaryIO) -> AbstractContextManager[BinaryIO]:
     """Write a gzip member to *file*; without name and time in its head, for the same file twice."""
-    return igzip.IGzipFile("", "wb", _LEVEL, file, mtime=0)  # type: ignore[return-value,no-untyped-call]
+    return igzip.IGzipFile("", "wb", LEVEL, file, mtime=0)  # type: ignore[return-value,no-untyped-call]

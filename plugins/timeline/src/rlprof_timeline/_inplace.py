@@ -1,201 +1,95 @@
-"""A window of events in the layout that Kineto writes today, moved without decoding an event.
+"""A batch of events in the layout that Kineto writes today, moved without decoding an event.
 
-Each member stands on a line of its own there, indented by four spaces. The new number takes the
-room of the old one and of that white space, so nothing else moves, and a window is a few dozen
-operations of numpy. What is not exactly so is for `_events.py`: an event, if it is one of few, or
-the window. Separate for its speed, two to three times that of `_events.py`.
+A new number takes the room of the old one and of the white space before the member, so nothing else
+moves, and a batch is a few dozen operations of numpy. What is not exactly so is for `_events.py`:
+an event, if it is one of few, or the batch. Separate for its speed, two to three times that of
+`_events.py`.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rlprof_timeline._clock import LAST_NS
 from rlprof_timeline._decimals import WIDEST, in_microseconds, microseconds
 from rlprof_timeline._events import moved
-from rlprof_timeline._place import FIRST_WORDS, LAST_NS
+from rlprof_timeline._kineto import INDENT, layout_of, word
+from rlprof_timeline._place import FIRST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rlprof_timeline._kineto import Layout
     from rlprof_timeline._place import Place
 
-_MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args")
-_IN_EACH = ("ph", "pid", "tid", "ts")
-_FIRST = {"name": '"', "cat": '"', "s": '"', "bp": '"', "args": "{"}
-"""How the values of members begin that are not looked at further."""
-_FACTOR, _BITS = 9643, 4
-"""They send the begin of each member's line to another place of a small table."""
-_HEAD = len("\n    ")
-_START = b"\n  {"
-_END = b"\n  },"
-_QUOTE = ord('"')
 _MANY = 256
-"""Distinct numbers of a window: each costs a look at all that are left."""
+"""Distinct numbers of a batch: each costs a look at all that are left."""
 _FEW = 64
-"""Odd events of a window: each costs a copy of a piece of it."""
+"""Odd events of a batch: each costs a copy of a piece of it."""
 _LATEST_NS = 10**18
+"""Of times that are written here; from then on they have more digits."""
 _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
 _SLICE = re.compile(
     rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+)\.(?P<ns>\d{3})\s', re.DOTALL
 )
 
 
-def moved_in_place(window: bytes, to: Place) -> bytes | memoryview | None:
-    """Return the events of *window* as they stand on the timeline; None: the layout is another."""
-    if to.is_cut or b"\\" in window or b'\n    "ts": ' not in window[: 1 << 16]:
+def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
+    """Return the events of *batch* as they stand on the timeline; None: the layout is another."""
+    if to.is_cut or b"\\" in batch or b'\n    "ts": ' not in batch[: 1 << 16]:
         return None
     if abs(to.shift_ns) > LAST_NS:
         return None
+    found = layout_of(batch)
+    if found is None:
+        return None
     try:
-        return _Window(window, to).moved()
+        return _Batch(batch, found, to).moved()
     except _TooManyError:
         return None
-
-
-def _word(text: bytes) -> int:
-    return int.from_bytes(text, "little")
-
-
-def _begin(name: str) -> int:
-    """Return the begin of a member's line, as a number."""
-    return _word(f'    "{name}":'.encode()[:8])
-
-
-@cache
-def _known() -> tuple[Any, Any, Any]:
-    """Return where the begin of each member's line stands in a table, and the table."""
-    import numpy as np
-
-    table = np.zeros(1 << _BITS, "<u8")
-    for name in _MEMBERS:
-        table[_kind(name)] = _begin(name)
-    return table, np.uint64(_FACTOR), np.uint64(64 - _BITS)
-
-
-@cache
-def _kind(name: str) -> int:
-    return (_begin(name) * _FACTOR & (1 << 64) - 1) >> 64 - _BITS
 
 
 class _TooManyError(Exception):
     """There are too many distinct numbers for this way."""
 
 
-class _Window:
-    """One window, as numbers."""
+class _Batch:
+    """One batch, and where its events go."""
 
-    def __init__(self, window: bytes, to: Place) -> None:
+    def __init__(self, batch: bytes, found: Layout, to: Place) -> None:
         import numpy as np
 
         self._np: Any = np
-        self._window = window
+        self._batch = batch
+        self._found = found
         self._to = to
-        self._text = bytearray().join((window, b"\n" * 64))  # what is looked at is always there
-        self._bytes = np.frombuffer(self._text, np.uint8)
-        # The eight bytes from any byte on, as one number.
-        self._words = np.ndarray((len(self._text) - 7,), "<u8", self._text, strides=(1,))
 
     def moved(self) -> bytes | memoryview | None:
         """Do it; what was written so far is of no harm where it cannot be done."""
-        np, to = self._np, self._to
-        found = self._members()
-        if found is None:
-            return None
-        starts, at = found
-        first = at["ph"] + _HEAD + len('"ph": "')
-        phases = self._bytes[first]
-        if not np.all((self._bytes[first - 1] == _QUOTE) & (self._bytes[first + 1] == _QUOTE)):
-            return None
-        if not self._are_durations(at["dur"] + _HEAD + len('"dur": ')):
-            return None
-        pids, odd_pids = self._small_numbers(at["pid"] + _HEAD + len('"pid": '))
-        tids, odd_tids = self._small_numbers(at["tid"] + _HEAD + len('"tid": '))
-        ns, widths, odd_times = self._times(at["ts"] + _HEAD + len('"ts": '))
-        odd = (phases == ord("M")) | odd_pids | odd_tids | odd_times
-        slices = np.flatnonzero(phases == ord("X"))
-        if not self._are_within(starts, slices, at["dur"]) or odd.sum() > _FEW:
+        np, found, to = self._np, self._found, self._to
+        pids, odd_pids = self._small_numbers(found.values("pid"))
+        tids, odd_tids = self._small_numbers(found.values("tid"))
+        ns, widths, odd_times = self._times(found.values("ts"))
+        odd = (found.phases == ord("M")) | odd_pids | odd_tids | odd_times
+        if odd.sum() > _FEW:
             return None
         good = np.flatnonzero(~odd)
         if len(good):
             moved_ns = ns + to.shift_ns
             ns = moved_ns[good]
             low, high = int(ns.min()), int(ns.max())
-            if low < 0 or high >= _LATEST_NS or not self._write_ids(at["id"]):
+            if low < 0 or high >= _LATEST_NS:
                 return None
-            if not self._write_times(at["ts"][good], widths[good], ns):
+            if not self._write_times(found.lines["ts"][good], widths[good], ns):
                 return None
-            if not self._write_places(at["pid"][good], pids[good], tids[good]):
+            if not self._write_tracks(found.lines["pid"][good], pids[good], tids[good]):
                 return None
+            self._write(found.lines["id"], f'"id":{to.prefix}'.encode())
             to.saw(low)
             to.events += len(good)
-            self._meet(at["name"], starts, np.where(odd, -1, moved_ns))
-        return self._joined(starts, np.flatnonzero(odd))
-
-    def _members(self) -> tuple[Any, dict[str, Any]] | None:
-        """Find the line feed before each event and each member; None: one is not as it should."""
-        np = self._np
-        size = len(self._window)
-        is_line = self._bytes[:size] == ord("\n")
-        ends = np.count_nonzero(is_line & (self._bytes[3 : size + 3] == ord("}")))
-        is_line &= self._bytes[_HEAD : size + _HEAD] == ord('"')
-        lines = np.flatnonzero(is_line)
-        # Lines with a quote in this place are members, or deeper: `\n "a": {` is not indented so.
-        words = self._words[lines + 1]
-        known, factor, shift = _known()
-        kinds = (words * factor >> shift).astype(np.uint8)
-        if not np.array_equal(known[kinds], words):
-            return None
-        at = {name: lines[np.flatnonzero(kinds == _kind(name))] for name in _MEMBERS}
-        if not len(at["ph"]):
-            return None
-        starts = at["ph"] - len(_START)
-        mask = (1 << 8 * len(_START)) - 1
-        if starts[0] < 0 or not np.all(self._words[starts] & mask == _word(_START)):
-            return None
-        if self._window[: starts[0]].strip():
-            return None
-        if (
-            ends != len(starts)
-            or not self._are_closed(starts)
-            or not all(
-                np.all(self._bytes[at[name] + _HEAD + len(f'"{name}": ')] == ord(first))
-                for name, first in _FIRST.items()
-            )
-        ):
-            return None
-        for name in _IN_EACH:
-            key = f'"{name}": '.encode()
-            mask = (1 << 8 * len(key)) - 1
-            if not self._are_within(starts, None, at[name]):
-                return None
-            if not np.all(self._words[at[name] + _HEAD] & mask == _word(key)):
-                return None
-        return starts, at
-
-    def _are_closed(self, starts: Any) -> bool:
-        """Whether each event but the first begins right behind the end of one."""
-        np = self._np
-        before = self._words[starts[1:] - len(_END)]
-        return bool(np.all(before & ((1 << 8 * len(_END)) - 1) == _word(_END)))
-
-    def _are_durations(self, at: Any) -> bool:
-        """Whether they are decimals, of less than a year."""
-        np = self._np
-        text = np.lib.stride_tricks.sliding_window_view(self._bytes, 16)[at]
-        is_digit = (text - ord("0") < 10) | (text == ord("."))
-        widths = np.argmin(is_digit, axis=1)
-        after = text[np.arange(len(at)), widths]
-        return bool(np.all((widths > 0) & ((after == ord(",")) | (after == ord("\n")))))
-
-    def _are_within(self, starts: Any, which: Any, lines: Any) -> bool:
-        """Whether each of *lines* is in its own event, of *which* or of all."""
-        np = self._np
-        ends = np.append(starts[1:], len(self._text))
-        if which is not None:
-            starts, ends = starts[which], ends[which]
-        return len(starts) == len(lines) and bool(np.all((starts < lines) & (lines < ends)))
+            self._meet(np.where(odd, -1, moved_ns))
+        return self._joined(np.flatnonzero(odd))
 
     def _distinct(self, numbers: Any) -> Iterator[tuple[int, Any]]:
         """Yield each number, and where it is; they are few."""
@@ -214,10 +108,10 @@ class _Window:
     def _small_numbers(self, at: Any) -> tuple[Any, Any]:
         """Read the numbers of up to seven digits, each with a comma behind it; say what is none."""
         np = self._np
-        words = self._words[at]
+        words = self._found.words[at]
         numbers, odd = np.zeros(len(at), np.int64), np.zeros(len(at), bool)
-        for word, where in self._distinct(words):
-            text, comma, _ = word.to_bytes(8, "little").partition(b",")
+        for digits, where in self._distinct(words):
+            text, comma, _ = digits.to_bytes(8, "little").partition(b",")
             if comma and text.isdigit():
                 numbers[where] = int(text)
             else:
@@ -230,25 +124,30 @@ class _Window:
         ns, widths = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
         odd = np.ones(len(at), bool)
         left = np.arange(len(at))
+        letters, words = self._found.bytes, self._found.words
         for _ in range(_MANY):
             if not len(left):
                 return ns, widths, odd
             first = int(at[left[0]])
-            found = _TIME.match(self._text, first)
+            found = _TIME.match(self._found.text, first)
             if found is None:
                 left = left[1:]
                 continue
             width = found.end() - first - 1
-            is_it, read = microseconds(self._bytes, self._words, at[left], width - len(".000"))
+            is_it, read = microseconds(letters, words, at[left], width - len(".000"))
             ns[left[is_it]], widths[left[is_it]], odd[left[is_it]] = read[is_it], width, False
             left = left[~is_it]
         raise _TooManyError
 
-    def _write(self, at: Any, text: Any) -> None:
-        """Write at each place a row of *text*, or all of it."""
-        np = self._np
-        rows = np.lib.stride_tricks.sliding_window_view(self._bytes, text.shape[-1], writeable=True)
+    def _write_rows(self, at: Any, text: Any) -> None:
+        """Write at each place a row of *text*."""
+        np, letters = self._np, self._found.bytes
+        rows = np.lib.stride_tricks.sliding_window_view(letters, text.shape[-1], writeable=True)
         rows[at] = text
+
+    def _write(self, at: Any, text: bytes) -> None:
+        """Write *text* at each place."""
+        self._write_rows(at, self._np.frombuffer(text, self._np.uint8))
 
     def _write_times(self, lines: Any, widths: Any, ns: Any) -> bool:
         np = self._np
@@ -256,72 +155,58 @@ class _Window:
         for length, where in self._distinct(lengths):
             text[where, : WIDEST - length] = ord(" ")
         for width, where in self._distinct(widths):
-            room = _HEAD + len('"ts": ') + width
+            room = len(f'{INDENT}"ts": ') + width
             used = min(WIDEST, room - len('"ts":'))
             if lengths[where].max() > used:
                 return False
             row = np.full((len(where), room), ord(" "), np.uint8)
             row[:, :5] = np.frombuffer(b'"ts":', np.uint8)
             row[:, -used:] = text[where, -used:]
-            self._write(lines[where], row)
+            self._write_rows(lines[where], row)
         return True
 
-    def _write_places(self, lines: Any, pids: Any, tids: Any) -> bool:
-        np, tracks = self._np, self._to.tracks
+    def _write_tracks(self, lines: Any, pids: Any, tids: Any) -> bool:
+        tracks = self._to.tracks
         for pid, where in self._distinct(pids):
-            room = _HEAD + len('"pid": ') + len(str(pid))
+            room = len(f'{INDENT}"pid": {pid}')
             text = b'"pid":' + str(tracks.number(pid)).encode().rjust(room - len('"pid":'))
             for tid, _ in self._distinct(tids[where]):
                 if tracks.thread(pid, tid) != tid:
                     return False
             if len(text) > room:
                 return False
-            self._write(lines[where], np.frombuffer(text, np.uint8))
+            self._write(lines[where], text)
         return True
 
-    def _write_ids(self, lines: Any) -> bool:
-        """Write a prefix before each id, which must be a number."""
-        np = self._np
-        if not len(lines):
-            return True
-        text = np.lib.stride_tricks.sliding_window_view(self._bytes, 14)[
-            lines + _HEAD + len('"id": ')
-        ]
-        widths = np.argmin(text - ord("0") < 10, axis=1)
-        after = text[np.arange(len(lines)), widths]
-        if not np.all((widths > 0) & ((after == ord(",")) | (after == ord("\n")))):
-            return False
-        self._write(lines, np.frombuffer(f'"id":{self._to.prefix}'.encode(), np.uint8))
-        return True
-
-    def _meet(self, names: Any, starts: Any, ns: Any) -> None:
+    def _meet(self, ns: Any) -> None:
         """Tell the place of collectives and barriers; few events are any."""
-        np = self._np
+        np, found = self._np, self._found
         if not self._to.wanted:
             return
-        first = self._words[names + _HEAD + len('"name": "')] & 0xFFFFFFFF
-        is_one = np.isin(first, [_word(word.encode()) for word in FIRST_WORDS])
+        names, starts = found.lines["name"], found.starts
+        first = found.words[found.values("name") + 1] & 0xFFFFFFFF
+        is_one = np.isin(first, [word(name.encode()) for name in FIRST_WORDS])
         at_one = names[is_one][: self._to.wanted]
         events = np.searchsorted(starts, at_one) - 1
         for at, nth in zip(at_one.tolist(), events.tolist(), strict=True):
-            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._window)
-            found = _SLICE.match(self._window, at + 1, end)
-            if found and ns[nth] >= 0:
-                dur_ns = int(found["us"]) * 1000 + int(found["ns"])
-                self._to.met(found["name"].decode(), int(ns[nth]) + dur_ns)
+            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._batch)
+            one = _SLICE.match(self._batch, at + 1, end)
+            if one and ns[nth] >= 0:
+                dur_ns = int(one["us"]) * 1000 + int(one["ns"])
+                self._to.met(one["name"].decode(), int(ns[nth]) + dur_ns)
 
-    def _joined(self, starts: Any, odd: Any) -> bytes | memoryview:
+    def _joined(self, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""
-        text = memoryview(self._text)[: len(self._window)]
+        text, starts = memoryview(self._found.text)[: len(self._batch)], self._found.starts
         if not len(odd):
             return text
         pieces = []
-        ends = [*starts[1:].tolist(), len(self._window)]
+        ends = [*starts[1:].tolist(), len(self._batch)]
         done = 0
         for first, last in self._runs(odd.tolist()):
             begin, end = int(starts[first]), ends[last]
             pieces.append(bytes(text[done:begin]))
-            pieces.append(moved(self._window[begin:end].strip().strip(b","), self._to))
+            pieces.append(moved(self._batch[begin:end].strip().strip(b","), self._to))
             done = end
         pieces.append(bytes(text[done:]))
         stripped = (piece.strip().strip(b",") for piece in pieces)

@@ -26,10 +26,6 @@ _DEEPEST = 50
 """Levels of lists and objects kept where something must be replaced."""
 
 
-_DIGITS = 400
-"""Of an integer; Python takes time for longer ones, and in the end refuses them."""
-
-
 def nanoseconds(us: object) -> int | None:
     """Turn the microseconds of a trace into whole nanoseconds, exactly; None if they are none."""
     # From 10**16 us, the year 2286, no clock is meant; 1e999999 would be a million digits.
@@ -38,24 +34,6 @@ def nanoseconds(us: object) -> int | None:
     if type(us) is int and abs(us) < 10**16:
         return us * 1000
     return None
-
-
-def decode(text: bytes) -> Any:
-    """Read JSON with every digit, and what is nearly JSON, too; what is not raises ValueError."""
-    try:
-        return json.loads(
-            text.decode("utf-8", "replace"),
-            parse_float=Decimal,
-            parse_int=_int,
-            parse_constant=str,
-            strict=False,
-        )
-    except (ArithmeticError, RecursionError) as exc:
-        raise ValueError(str(exc)) from exc
-
-
-def _int(digits: str) -> int | str:
-    return int(digits) if len(digits) < _DIGITS else digits
 
 
 def timed(event: dict[str, Any], at_ns: int, dur_ns: int | None = None) -> bytes:

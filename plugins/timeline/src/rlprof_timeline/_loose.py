@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import one_line
-from rlprof_timeline._clock import Clock, clock_of_others
-from rlprof_timeline._place import LAST_NS
+from rlprof_timeline._clock import LAST_NS, Clock, clock_of_others
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._tail import tail_of
+from rlprof_timeline._text import TraceText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,19 +77,20 @@ def of_files(files: Sequence[Path]) -> Plan:
 
 def _guess(file: Path, shown: str) -> _Guess:
     text = TraceText(file)
-    with closing(text.windows(_PEEK)) as windows:
-        first = next(windows, b"")
+    with closing(text.batches(_PEEK)) as batches:
+        first = next(batches, b"")
         found = _TIME.search(first)
         first_us = float(found[1]) if found else 0.0
         if abs(first_us) > _LAST_US:
             found, first_us = None, 0.0
         clock = clock_of_others(text.head, first_us if found else None)
         if clock is None:  # Kineto of 2024 has its base at the end
-            text.read_tail()
-            if not text.tail:
-                for _ in windows:
+            tail = tail_of(file)
+            if not tail:
+                for _ in batches:
                     pass
-            clock = clock_of_others(text.tail, None)
+                tail = text.tail
+            clock = clock_of_others(tail, None)
     return _Guess(file, shown, clock, first_us, *_rank(text.head, shown))
 
 

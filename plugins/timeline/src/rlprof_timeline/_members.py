@@ -22,7 +22,9 @@ _NEAR = 1 << 16
 _ODD = {b"N", b"I", *(bytes([n]) for n in range(32))}
 """Where a NaN, an Infinity or a bare line feed may be."""
 _LENIENT = json.JSONDecoder(strict=False, parse_constant=str)
-_SEPARATOR = re.compile(rb"[\s,]*")
+BLANK = re.compile(rb"\s*")
+SEPARATOR = re.compile(rb"[\s,]*")
+"""Between members, and between events; damage may leave many commas, or none."""
 _COLON = re.compile(rb"\s*:\s*")
 _LARGEST = 1 << 20
 """Of what is built: a member beyond it is passed over."""
@@ -90,6 +92,17 @@ def is_utf8(text: bytes) -> bool:
         return False
 
 
+def as_utf8(text: bytes) -> bytes:
+    """Return *text*, with a mark for what is no UTF-8."""
+    return text if is_utf8(text) else text.decode("utf-8", "replace").encode()
+
+
+def behind(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
+    """Return the place behind what *pattern* matches at *at*, if it does."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
 def lenient(text: bytes, at: int = 0, decoder: json.JSONDecoder = _LENIENT) -> tuple[Any, int]:
     """Build the value at *at*, with a NaN, a bare line feed or bad UTF-8; say where it ends.
 
@@ -126,7 +139,7 @@ class Members:
     at: int
     """Where to go on."""
     found: dict[str, Any] = attrs.field(factory=dict)
-    is_odd: bool = False
+    is_broken: bool = False
     """Whether something else than a member was met at `at`."""
 
     def read(self, text: bytes, stop: str = "") -> bool:
@@ -137,37 +150,30 @@ class Members:
         try:
             return self._read(text, stop)
         except NoJsonError:
-            self.is_odd = True
+            self.is_broken = True
             raise
 
     def _read(self, text: bytes, stop: str) -> bool:
         while True:
-            at = self._behind(_SEPARATOR, text, self.at)
+            at = behind(SEPARATOR, text, self.at)
+            if at == len(text):
+                raise CutError("ends")
             if text[at : at + 1] == b"}":
                 self.at = at + 1
                 return False
             if text[at : at + 1] != b'"':
                 raise NoJsonError("expected a member")
             end = end_of_value(text, at)
-            colon = _COLON.match(text, end)
-            begin = self._behind(_COLON, text, end) if colon else end
+            begin = behind(_COLON, text, end)
             if begin == len(text):
                 raise CutError("ends")
-            if colon is None:
+            if begin == end:
                 raise NoJsonError("expected a colon")
             key, _ = lenient(text[at:end]) if end - at < _LARGEST else ("", 0)
             if key == stop and stop and text[begin : begin + 1] == b"[":
                 self.at = begin
                 return True
             self.at = self._member(key, text, begin)
-
-    @staticmethod
-    def _behind(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
-        found = pattern.match(text, at)
-        at = found.end() if found else at
-        if at == len(text):
-            raise CutError("ends")
-        return at
 
     def _member(self, key: str, text: bytes, at: int) -> int:
         try:

@@ -1,7 +1,7 @@
 """Traces of one group, one after another, into a part of the timeline.
 
 A part is a gzip member of its own: members stand one behind another in the file, so that groups
-are read, moved and compressed each in a process of its own (`_pool.py`), and no more than a window
+are read, moved and compressed each in a process of its own (`_pool.py`), and no more than a batch
 of each is in memory.
 """
 
@@ -16,8 +16,9 @@ from rlprof_timeline._clock import Clock, clock_of
 from rlprof_timeline._events import moved
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._inplace import moved_in_place
+from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText, UnreadableError
+from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ class Moved:
     meetings: tuple[tuple[str, int], ...] = ()
     """Collectives and barriers, and when they ended, in epoch nanoseconds."""
     clock: Clock | None = None
-    bytes: int = 0
     problems: list[str] = attrs.field(factory=list)
     left_out: str = ""
     """Why nothing of it is shown."""
@@ -96,7 +96,7 @@ def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], 
     """Move the traces of one group into the part *path*; *tell* of files and bytes done."""
     tracks = Tracks(group.first)
     was_collecting = gc.isenabled()
-    gc.disable()  # a hundred thousand events a window, none of them in a cycle
+    gc.disable()  # a hundred thousand events a batch, none of them in a cycle
     try:
         with path.open("wb") as file, packed(file) as stream:
             items = [_move_one(item, stretch, tracks, stream.write, tell) for item in group.items]
@@ -117,13 +117,11 @@ def _move_one(
     text = TraceText(item.path)
     place, told = None, 0
     try:
-        for window in text.windows():
+        for batch in text.batches():
             if place is None:
                 done.clock = done.clock or clock_of(text.head)
                 place = _place(item, done.clock, stretch, tracks)
-            in_place = moved_in_place(window, place)
-            events = moved(window, place) if in_place is None else in_place
-            if events:
+            if events := moved_either(batch, place):
                 write(b",\n")
                 write(events)
             tell(0, text.read - told)
@@ -134,7 +132,6 @@ def _move_one(
     except MemoryError:
         done.problems.append("is larger than the memory of this machine")
     tell(1, item.size() - told)
-    done.bytes = text.bytes
     done.problems += text.problems
     if place is not None:
         done.events, done.untimed = place.events, place.untimed
@@ -149,6 +146,12 @@ def _move_one(
     if done.problems and not done.events:
         done.left_out = done.problems[0]
     return done
+
+
+def moved_either(batch: bytes, place: Place) -> bytes | memoryview:
+    """Return the events of *batch* as they stand on the timeline, the fast way where it goes."""
+    in_place = moved_in_place(batch, place)
+    return moved(batch, place) if in_place is None else in_place
 
 
 def _place(item: Item, clock: Clock, stretch: Stretch, tracks: Tracks) -> Place:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_timeline._clock import FIRST_NS, LAST_NS
 from rlprof_timeline._lines import encode
 from rlprof_timeline._tracks import short
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 FIRST_WORDS = ("nccl", "gloo", "hccl", "barr", "c10d")
 """How the names begin that `met` is to be told."""
-FIRST_NS, LAST_NS = -(10**18), 4 * 10**18
-"""From 1938 to 2096: no clock is meant outside, and a viewer has 63 bits for what is between."""
 _LARGEST_ID = 10**13
 """With a prefix it has less than 63 bits."""
 _MEETING = re.compile(

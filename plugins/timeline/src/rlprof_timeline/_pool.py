@@ -90,7 +90,7 @@ def _begin(files: Any, size: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
     _done[:] = [files, size]
     with suppress(OSError, AttributeError):  # not glibc
-        # Memory is kept from window to window: to give it back and get it anew is an eighth of all.
+        # Memory is kept from batch to batch: to give it back and get it anew is an eighth of all.
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
         mallopt(_M_MMAP_THRESHOLD, _KEPT)

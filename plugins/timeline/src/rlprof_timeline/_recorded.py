@@ -23,7 +23,7 @@ def of_run(run: Run) -> Plan:
     """Look at everything but the traces once."""
     left_out: dict[str, str] = {}
     roles = ["driver", *run.config.get("roles", ())]
-    processes = sorted(run.processes, key=lambda process: _place(process, roles))
+    processes = sorted(run.processes, key=lambda process: _order(process, roles))
     sources = [_source(run, process, left_out) for process in processes]
     return Plan(
         {"run": run.run_id, "attempt": run.attempt, "method": "wall clock of each host"},
@@ -104,7 +104,7 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
         yield TraceGroup(titles[key], tuple(groups[key]))
 
 
-def _place(process: Process, roles: list[str]) -> tuple[Any, ...]:
+def _order(process: Process, roles: list[str]) -> tuple[Any, ...]:
     role = process.target.role
     known = roles.index(role) if role in roles else len(roles)
     return known, *_rank(process.target), process.name

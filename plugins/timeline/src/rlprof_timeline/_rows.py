@@ -14,7 +14,7 @@ from rlprof_timeline._spans import Slice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-LANES = ("steps", "phases", "windows", "spans")
+_LANES = ("steps", "phases", "windows", "spans")
 """From top to bottom; each is as many rows as it needs. Below them are the trajectories."""
 
 
@@ -22,7 +22,7 @@ def rows(slices: Sequence[Slice]) -> Iterator[tuple[str, str, list[Slice]]]:
     """Yield lane, name and slices of each row, from top to bottom."""
     groups = _trajectories(slices)
     inside = {item.id for group in groups for item in group}
-    for lane in LANES:
+    for lane in _LANES:
         ours = (item for item in slices if item.lane == lane)
         found = _by_row(item for item in ours if lane != "spans" or item.id not in inside)
         for number, row in enumerate(found, 1):
@@ -42,7 +42,7 @@ def in_rows(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice]]:
     row_of: dict[int | None, int] = {}
     taken: list[tuple[int, int]] = []  # until when, row
     free: list[int] = []
-    for item in sorted(slices, key=_place):
+    for item in sorted(slices, key=_order):
         while taken and taken[0][0] <= item.start_ns:
             heappush(free, heappop(taken)[1])
         row = None if item.parent is None else row_of.get(item.parent)
@@ -84,7 +84,7 @@ def _trajectories(slices: Iterable[Slice]) -> list[list[Slice]]:
     groups: list[list[Slice]] = []
     group_of: dict[int | None, list[Slice]] = {}
     open_ones: dict[str, list[Slice]] = {}
-    for item in sorted(ours, key=_place):
+    for item in sorted(ours, key=_order):
         group = group_of.get(item.parent)
         if group is None and item.trajectory is not None:
             if item.is_trajectory:
@@ -119,5 +119,5 @@ def _in_lanes(groups: list[list[Slice]]) -> list[list[list[Slice]]]:
     return lanes
 
 
-def _place(item: Slice) -> tuple[int, int, int]:
+def _order(item: Slice) -> tuple[int, int, int]:
     return item.start_ns, -item.end_ns, item.id or 0

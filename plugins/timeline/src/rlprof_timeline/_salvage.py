@@ -1,6 +1,6 @@
 """What can be read of a text of events that as a whole is no JSON: event by event.
 
-Separate because it is slow, and meant for the few windows of a file that are damaged or hold the
+Separate because it is slow, and meant for the few batches of a file that are damaged or hold the
 end of what was cut. Its time is bounded, for who writes such a file may mean it.
 """
 
@@ -14,13 +14,16 @@ import attrs
 
 from rlprof_timeline._lines import encode
 from rlprof_timeline._members import (
+    BLANK,
+    SEPARATOR,
     CutError,
     Members,
     NoJsonError,
     VainError,
+    as_utf8,
+    behind,
     end_of_value,
     is_strict,
-    is_utf8,
     lenient,
 )
 
@@ -28,13 +31,11 @@ KEYS = rb'"(?:ph|name|cat|pid|tid|ts|tts|dur|args|id|id2|bind_id|s|bp|sf|cname)"
 """One of them stands first in an event."""
 _HEAD = rb"(?=\{\s*" + KEYS + rb'\s*:\s*["\[{\dtfnNI-])'
 BEGIN = re.compile(rb"[\s,}\]]" + _HEAD)
-_BETWEEN = re.compile(rb"[\s,]*")
 # One set of characters first: so it is ten times as fast.
 _NEXT = re.compile(rb"[\s,}\]](?:" + _HEAD + rb'|(?P<end>(?<=\])(?=\s*(?:,\s*"|\}\s*\Z))))')
 """Where to go on behind damage: before an event, or at the end of all of them."""
 _EVENT = re.compile(rb'\{\s*"ph"')
 _END = re.compile(rb"\]\s*(?:(,\s*\"|\})|\Z)")
-_BLANK = re.compile(rb"\s*\Z")
 _EXACT = json.JSONDecoder(strict=False, parse_constant=str, parse_float=Decimal)
 _KEPT = 256
 """Bytes of damage that are looked at again with what follows them."""
@@ -79,8 +80,7 @@ class Salvage:
             if self.is_lost:
                 goes_on = self._go_behind_damage()
             else:
-                between = _BETWEEN.match(self.text, self.at)
-                self.at = between.end() if between else self.at
+                self.at = behind(SEPARATOR, self.text, self.at)
                 goes_on = self.at < len(self.text) and self._read_one()
             if not goes_on:
                 break
@@ -100,7 +100,7 @@ class Salvage:
             return True
         try:
             if text[at] != ord("{"):
-                raise NoJsonError("no object", 0)
+                raise NoJsonError("no object")
             event, self.at = _event(text, at) if self._effort > 0 else self._event_alone()
         except VainError as exc:
             self._is_begun = isinstance(exc, CutError)
@@ -133,7 +133,7 @@ class Salvage:
         except CutError:
             if found is None:
                 raise
-            raise NoJsonError("goes on", 0) from None
+            raise NoJsonError("goes on") from None
         return event, self.at + size
 
     def _take(self, event: bytes) -> None:
@@ -181,7 +181,7 @@ class Salvage:
         except NoJsonError as exc:
             self._effort -= members.at - self.at + exc.read
             return False
-        if not _BLANK.match(self.text, members.at):
+        if behind(BLANK, self.text, members.at) < len(self.text):
             return False
         return True if self.is_all else None
 
@@ -198,5 +198,4 @@ def _event(text: bytes, at: int) -> tuple[bytes, int]:
             if isinstance(event.get(key), Decimal):
                 event[key] = str(event[key])  # with all its digits
         return encode(event), end
-    event = text[at:end]
-    return event if is_utf8(event) else event.decode("utf-8", "replace").encode(), end
+    return as_utf8(text[at:end]), end

@@ -1,6 +1,6 @@
-"""A trace file as its head, windows of whole events, and its tail; nothing more is in memory.
+"""A trace file as its head, batches of whole events, and its tail; nothing more is in memory.
 
-What comes out of a window is strict JSON in UTF-8, whatever the file was: one bad event does not
+What comes out of a batch is strict JSON in UTF-8, whatever the file was: one bad event does not
 lose the others, a file that was cut gives what came before the cut. Separate because whoever
 rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
 """
@@ -8,48 +8,43 @@ rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
 from __future__ import annotations
 
 import codecs
-import os
 import re
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir import open_regular
 from rlprof_timeline._gzip import DamagedError, Unpacked
 from rlprof_timeline._members import (
+    BLANK,
     CutError,
     Members,
     NoJsonError,
     VainError,
+    as_utf8,
+    behind,
     end_of_value,
     is_strict,
-    is_utf8,
 )
+from rlprof_timeline._opened import UnreadableError, opened
 from rlprof_timeline._salvage import BEGIN, KEYS, Salvage
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-WINDOW = 2 << 20
+_BATCH = 2 << 20
 """Of text: what is made of it stays in the caches of a core."""
 _LONGEST = 32 << 20
 """A head, an event or a tail beyond this is damage."""
 _NEAR_END = 1 << 16
+"""Of a batch: here its last event ends, but for a large one."""
 _TRIES = 8
+"""Places to cut a batch: each costs a reading of it."""
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NEXT = re.compile(rb"\}\s*,(?=\s*\{\s*" + KEYS + rb")")
 """Between two events, or between two objects inside one: only reading tells."""
-_CLOSED = re.compile(rb"\](?=\s*[,}])")
-"""Behind the last event, or behind a list in something: reading tells."""
-_BLANK = re.compile(rb"\s*")
 _ANEW = re.compile(rb"(?:[\]\s]*\}[\]}\s]*|\s*)(?:\Z|\[\s*\{|\{\s*(?!" + KEYS + rb')")')
 """The end of a text, or another one; other damage may be followed by events."""
 _MOST_STRAY = 8
 """Brackets that close the events too early: each may cost a copy of 32 MB."""
-
-
-class UnreadableError(Exception):
-    """A trace nothing can be shown of, and why."""
 
 
 class TraceText:
@@ -60,9 +55,7 @@ class TraceText:
         self.head: dict[str, Any] = {}
         """Its top-level members before the events."""
         self.tail: dict[str, Any] = {}
-        """Those after them; known when the windows have been read."""
-        self.bytes = 0
-        """Of its text, so far."""
+        """Those after them; known when the batches have been read."""
         self.read = 0
         """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
@@ -74,44 +67,14 @@ class TraceText:
         self._is_over = False
         self._stray = 0
 
-    def windows(self, longest: int = WINDOW) -> Generator[bytes]:
+    def batches(self, longest: int = _BATCH) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
-        with self._opened() as file:
-            for window in self._windows(Unpacked(file), longest):
+        with opened(self._path) as file:
+            for batch in self._batches(Unpacked(file), longest):
                 self.read = file.tell()
-                yield window
+                yield batch
 
-    def read_tail(self) -> None:
-        """Find the tail by its end, without a look at the events; of a large one nothing."""
-        with self._opened() as file:
-            stream, end = Unpacked(file), b""
-            if not stream.is_packed:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _NEAR_END))
-            try:
-                while chunk := stream.read(_NEAR_END):
-                    end = (end + chunk)[-_NEAR_END:]
-            except (EOFError, DamagedError):
-                return
-        for found in _CLOSED.finditer(end):
-            members = Members(found.end())
-            with suppress(VainError):
-                members.read(end)
-                if _behind_blank(end, members.at) == len(end):
-                    self.tail = members.found
-                    return
-
-    @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
-        try:
-            with open_regular(self._path) as file:
-                yield file
-        except FileNotFoundError:
-            raise UnreadableError("is not there") from None
-        except OSError as exc:
-            why = getattr(exc, "strerror", None) or exc
-            raise UnreadableError(f"cannot be read: {why}") from exc
-
-    def _windows(self, stream: Unpacked, longest: int) -> Iterator[bytes]:
+    def _batches(self, stream: Unpacked, longest: int) -> Iterator[bytes]:
         self._read_head(stream, longest)
         buffer, looked, wanted, is_lost, more = self._left, 0, longest, False, True
         self._left = b""
@@ -128,27 +91,23 @@ class TraceText:
                 continue
             end = None if is_lost else _end_of_events(buffer)
             if end is not None:
-                window = buffer[: end - 1]
-                if window.strip():
-                    yield window if is_utf8(window) else window.decode("utf-8", "replace").encode()
-                buffer = self._read_tail(buffer[end:], stream)
-                more = is_lost = bool(buffer)
-                if more:
+                batch = buffer[: end - 1]
+                if batch.strip():
+                    yield as_utf8(batch)
+                buffer = buffer[end:]
+            else:
+                found = Salvage(buffer, not more, _patience(buffer), is_lost).read()
+                self.dropped += found.dropped
+                if found.events:
+                    yield b",".join(found.events)
+                buffer, is_lost = buffer[found.at :], found.is_lost
+                if not found.is_end:  # what is left goes on beyond the buffer
+                    looked, wanted = len(buffer), max(longest, 2 * len(buffer))
                     continue
+            buffer = self._read_tail(buffer, stream)
+            if not buffer:
                 return
-            found = Salvage(buffer, not more, _patience(buffer), is_lost).read()
-            self.dropped += found.dropped
-            if found.events:
-                yield b",".join(found.events)
-            buffer, is_lost = buffer[found.at :], found.is_lost
-            if found.is_end:
-                buffer = self._read_tail(buffer, stream)
-                more = is_lost = bool(buffer)
-                if more:
-                    continue
-                return
-            # What is left goes on beyond the buffer.
-            looked, wanted = len(buffer), max(longest, 2 * len(buffer))
+            more = is_lost = True
         self._note_cut()
 
     def _read_head(self, stream: Unpacked, longest: int) -> None:
@@ -157,7 +116,7 @@ class TraceText:
             raise UnreadableError(self.problems[0] if self.problems else "is empty")
         members, at = None, None
         while at is None and len(text) <= _LONGEST:
-            start = _behind_blank(text, 0)
+            start = behind(BLANK, text, 0)
             if text[start : start + 1] == b"[":
                 at, self._is_list = start, True
             elif text[start : start + 1] == b"{":
@@ -173,7 +132,7 @@ class TraceText:
         if at is None:
             raise UnreadableError(
                 self.problems[0] if self.problems else "is no JSON" if members is None
-                else "has no traceEvents" if len(text) > _LONGEST or members.is_odd
+                else "has no traceEvents" if len(text) > _LONGEST or members.is_broken
                 else "is cut short"
             )  # fmt: skip
         self.head = members.found if members else {}
@@ -204,9 +163,9 @@ class TraceText:
         except CutError:
             self._note_cut()
             members.at = len(text)
-        except NoJsonError:
-            members.is_odd = True
-        if members.is_odd or _behind_blank(text, members.at) < len(text):
+        except NoJsonError:  # and `members` say so
+            pass
+        if members.is_broken or behind(BLANK, text, members.at) < len(text):
             if self._stray < _MOST_STRAY and not _ANEW.match(text) and BEGIN.search(text):
                 self._stray += 1
                 self.dropped += 1
@@ -231,7 +190,6 @@ class TraceText:
                 chunk = b""
             self._is_over = not chunk
             size -= len(chunk)
-            self.bytes += len(chunk)
             chunks.append(chunk)
         return b"".join(chunks)
 
@@ -264,8 +222,3 @@ def _end_of_events(buffer: bytes) -> int | None:
 def _patience(buffer: bytes) -> int:
     """Say how long an event may be that is begun and not ended; if one is too long, less."""
     return _LONGEST if len(buffer) <= _LONGEST else _LONGEST // 4
-
-
-def _behind_blank(text: bytes, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from rlprof import hookimpl
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
     from rlprof.rundir import Run
     from rlprof_timeline._source import Plan
-
-log = logging.getLogger("rlprof.timeline")
 
 
 class Timeline:

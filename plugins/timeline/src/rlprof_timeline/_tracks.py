@@ -96,8 +96,8 @@ class Tracks:
             return
         value = args.get(what)
         if isinstance(value, _HEARD[what]) and not isinstance(value, bool):
-            pid = place(event.get("pid"))
-            who = pid, place(event.get("tid")) if kind == "thread" else None
+            pid = called(event.get("pid"))
+            who = pid, called(event.get("tid")) if kind == "thread" else None
             if who in self._said or len(self._said) < _MOST:
                 self._said[who][what] = value[:_LONGEST] if isinstance(value, str) else value
 
@@ -113,8 +113,8 @@ class Tracks:
         return self.by_pid
 
 
-def place(value: object) -> int | str:
-    """Name a process or a thread; 7 and "7" are one number for every viewer."""
+def called(value: object) -> int | str:
+    """Return what a trace calls a process or a thread; 7 and "7" are one for every viewer."""
     if isinstance(value, int):
         return int(value)
     text = value if isinstance(value, str) else "" if value is None else encode(value).decode()

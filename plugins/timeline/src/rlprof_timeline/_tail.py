@@ -1,0 +1,55 @@
+"""What stands behind the events of a trace, found by the end of its text.
+
+Separate from `_text.py`, which comes there only through all events.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from rlprof_timeline._gzip import DamagedError, Unpacked
+from rlprof_timeline._members import BLANK, Members, VainError, behind
+from rlprof_timeline._opened import opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NEAR_END = 1 << 16
+_CLOSED = re.compile(rb"\](?=\s*[,}])")
+"""Behind the last event, or a list in something behind it, or in an event: reading tells."""
+_EFFORT = 16
+"""Times the text that are read in vain: lists without an end could cost its square."""
+
+
+def tail_of(path: Path) -> dict[str, Any]:
+    """Return the members behind the events; of many, or in a damaged file, none."""
+    with opened(path) as file:
+        stream, end = Unpacked(file), b""
+        if not stream.is_packed:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _NEAR_END))
+        try:
+            while chunk := stream.read(_NEAR_END):
+                end = (end + chunk)[-_NEAR_END:]
+        except (EOFError, DamagedError):
+            return {}
+    return members_at(end) or {}
+
+
+def members_at(end: bytes) -> dict[str, Any] | None:
+    """Return the members behind the events in *end*, that of a text; None: it does not tell."""
+    effort = _EFFORT * len(end)
+    for found in _CLOSED.finditer(end):
+        members = Members(found.end())
+        try:
+            members.read(end)
+        except VainError as exc:
+            effort -= exc.read
+        else:
+            if behind(BLANK, end, members.at) == len(end):
+                return members.found
+        effort -= members.at - found.end()
+        if effort < 0:
+            break
+    return None
