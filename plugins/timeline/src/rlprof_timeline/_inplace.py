@@ -25,6 +25,8 @@ _MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "ar
 _IN_EACH = ("ph", "pid", "tid", "ts")
 _FIRST = {"name": '"', "cat": '"', "s": '"', "bp": '"', "args": "{"}
 """How the values of members begin that are not looked at further."""
+_JOINED = b"stfbne"
+"""The phases of flows and async events."""
 _FACTOR, _BITS = 9643, 4
 """They send the begin of each member's line to another place of a small table."""
 _HEAD = len("\n    ")
@@ -38,7 +40,7 @@ _FEW = 64
 _LATEST_NS = 10**18
 _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
 _SLICE = re.compile(
-    rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+)\.(?P<ns>\d{3})\s', re.DOTALL
+    rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+(?:\.\d+)?)[,\n]', re.DOTALL
 )
 
 
@@ -110,6 +112,8 @@ class _Window:
             return None
         if not self._are_durations(at["dur"] + _HEAD + len('"dur": ')):
             return None
+        if not self._have_ids(starts, phases, at["id"]):
+            return None
         pids, odd_pids = self._small_numbers(at["pid"] + _HEAD + len('"pid": '))
         tids, odd_tids = self._small_numbers(at["tid"] + _HEAD + len('"tid": '))
         ns, widths, odd_times = self._times(at["ts"] + _HEAD + len('"ts": '))
@@ -147,6 +151,10 @@ class _Window:
         kinds = (words * factor >> shift).astype(np.uint8)
         if not np.array_equal(known[kinds], words):
             return None
+        # Behind arguments an event ends; what else stands there is in them, though not deeper.
+        behind = kinds[1:][kinds[:-1] == _kind("args")]
+        if np.any(behind != _kind("ph")):
+            return None
         at = {name: lines[np.flatnonzero(kinds == _kind(name))] for name in _MEMBERS}
         if not len(at["ph"]):
             return None
@@ -165,10 +173,10 @@ class _Window:
             )
         ):
             return None
-        for name in _IN_EACH:
+        for name in (*_IN_EACH, "dur", "id"):
             key = f'"{name}": '.encode()
             mask = (1 << 8 * len(key)) - 1
-            if not self._are_within(starts, None, at[name]):
+            if name in _IN_EACH and not self._are_within(starts, None, at[name]):
                 return None
             if not np.all(self._words[at[name] + _HEAD] & mask == _word(key)):
                 return None
@@ -196,6 +204,13 @@ class _Window:
         if which is not None:
             starts, ends = starts[which], ends[which]
         return len(starts) == len(lines) and bool(np.all((starts < lines) & (lines < ends)))
+
+    def _have_ids(self, starts: Any, phases: Any, lines: Any) -> bool:
+        """Whether each flow has its id on one of *lines*: it must not join one of another trace."""
+        np = self._np
+        left = np.isin(phases, np.frombuffer(_JOINED, np.uint8))
+        left[np.searchsorted(starts, lines) - 1] = False
+        return not left.any()
 
     def _distinct(self, numbers: Any) -> Iterator[tuple[int, Any]]:
         """Yield each number, and where it is; they are few."""
@@ -307,8 +322,8 @@ class _Window:
             end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._window)
             found = _SLICE.match(self._window, at + 1, end)
             if found and ns[nth] >= 0:
-                dur_ns = int(found["us"]) * 1000 + int(found["ns"])
-                self._to.met(found["name"].decode(), int(ns[nth]) + dur_ns)
+                end_ns = int(ns[nth]) + round(float(found["us"]) * 1000)
+                self._to.met(found["name"].decode(), end_ns)
 
     def _joined(self, starts: Any, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""
