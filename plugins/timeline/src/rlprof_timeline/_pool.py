@@ -12,7 +12,9 @@ import signal
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from multiprocessing import connection
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._merge import Group, Part, Stretch, move
@@ -88,12 +90,20 @@ _done: list[Any] = []
 
 def _begin(files: Any, size: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     _done[:] = [files, size]
     with suppress(OSError, AttributeError):  # not glibc
         # Memory is kept from window to window: to give it back and get it anew is an eighth of all.
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
         mallopt(_M_MMAP_THRESHOLD, _KEPT)
+
+
+def _end_with(parent: Any) -> None:
+    """End this worker when whoever waits for it has ended: it would wait for work forever."""
+    connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _import_alone() -> None:
