@@ -165,6 +165,20 @@ def test_what_is_nearly_kinetos_layout_is_moved_as_well(old, new) -> None:
     assert found == wanted
 
 
+@pytest.mark.parametrize("other", [*LAYOUTS][1:])
+@pytest.mark.parametrize("nth", range(3))
+def test_an_event_of_another_layout_is_moved_wherever_it_stands(nth, other) -> None:
+    """First, between two of Kineto's, or last in a window."""
+    event = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
+    layouts = ["kineto"] * 3
+    layouts[nth] = other
+    window = ",".join(LAYOUTS[layout](event) for layout in layouts).encode()
+
+    found = json.loads(b"[%b]" % either(window, Place(5_000, Tracks(FIRST), PREFIX)))
+
+    assert [(event["ts"], event["pid"]) for event in found] == [(6, FIRST)] * 3
+
+
 @pytest.mark.parametrize("dur", ["2000.000", "2000.5", "2000", "1999.99961"])
 @pytest.mark.parametrize("behind", ["", ',\n    "args": {\n      "n": 1\n    }',
                                     '\n    ,\n    "args": {\n      "n": 1\n    }'])  # fmt: skip

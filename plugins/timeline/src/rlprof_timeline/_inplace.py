@@ -32,6 +32,7 @@ _FACTOR, _BITS = 9643, 4
 _HEAD = len("\n    ")
 _START = b"\n  {"
 _END = b"\n  },"
+_NEAR_END = 64
 _QUOTE = ord('"')
 _MANY = 256
 """Distinct numbers of a window: each costs a look at all that are left."""
@@ -183,8 +184,10 @@ class _Window:
         return starts, at
 
     def _are_closed(self, starts: Any) -> bool:
-        """Whether each event but the first begins right behind the end of one."""
+        """Whether each event but the first begins right behind the end of one, the last at its."""
         np = self._np
+        if not self._window[-_NEAR_END:].rstrip().endswith(_END[:-1]):
+            return False  # what follows it, of another layout, has no begin here
         before = self._words[starts[1:] - len(_END)]
         return bool(np.all(before & ((1 << 8 * len(_END)) - 1) == _word(_END)))
 
