@@ -131,3 +131,41 @@ def test_a_timeline_is_made_though_nobody_reads_of_it(tmp_path, words) -> None:
 
     assert (done.returncode, "Error" in done.stderr) == (0, False), done.stderr
     assert [file.name for file in (tmp_path / "exports").iterdir()] == ["timeline.json.gz"]
+
+
+SCRIPT = """
+import multiprocessing, sys, threading
+from pathlib import Path
+from rlprof_timeline._loose import of_files
+from rlprof_timeline._write import write
+
+def work():
+    folder = Path(sys.argv[1])
+    print(write(of_files(sorted(folder.glob("*.json"))), folder))
+
+{}
+"""
+DAEMON = """
+process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+process.start()
+process.join()
+"""
+THREADS = """
+threading.Thread(target=threading.Event().wait, args=(9,), daemon=True).start()
+work()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [DAEMON, THREADS], ids=["daemon", "threads"])
+def test_a_script_that_can_have_no_processes_does_without(traces, call) -> None:
+    """A daemon may begin none, and a script from a pipe cannot be begun a second time."""
+    done = subprocess.run(
+        [sys.executable, "-", str(traces)],
+        input=SCRIPT.format(call),
+        capture_output=True,
+        text=True,
+        timeout=5 * BOUND_S,
+    )
+
+    assert done.stdout.splitlines()[-1:] == [str(traces / "timeline.json.gz")], done.stderr

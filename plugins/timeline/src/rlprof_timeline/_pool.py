@@ -37,7 +37,8 @@ def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Pa
     try:
         jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
         workers = min(len(jobs), _cores())
-        if workers < 2 or sum(sizes) < _SMALL:
+        may_begin = not multiprocessing.current_process().daemon
+        if workers < 2 or sum(sizes) < _SMALL or not may_begin:
             return _alone(jobs, progress)
         # The largest first: else the last one keeps one core busy and the others wait.
         order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
@@ -65,7 +66,8 @@ def _together(
 ) -> list[Part]:
     # A copy of this process has all modules; with other threads in it, it might have their locks.
     _import_alone()
-    context: Any = multiprocessing.get_context("fork" if _is_alone() else "spawn")
+    is_copied = _is_alone()
+    context: Any = multiprocessing.get_context("fork" if is_copied else "spawn")
     files, size = context.Value("q", 0), context.Value("q", 0)
     pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
     try:
@@ -76,6 +78,8 @@ def _together(
             progress.show(files.value, size.value)
         return [futures[nth].result() for nth in range(len(jobs))]
     except BrokenProcessPool:  # the system took one of them for its memory
+        if not is_copied:  # or the script that runs cannot be begun anew for another process
+            return _alone(jobs, progress)
         raise MemoryError("a process that read traces was killed; export less: --step") from None
     finally:
         processes = list((pool._processes or {}).values())  # noqa: SLF001 -- Ctrl-C ends them now
