@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SMALL = 8 << 20
 """Bytes of files that are not worth a second process."""
 _LOOK_S = 0.2
+_END_S = 5
+"""A process that is killed may still hang in a file system."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT = 64 << 20
 
@@ -42,7 +44,8 @@ def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Pa
             return _alone(jobs, progress)
         # The largest first: else the last one keeps one core busy and the others wait.
         order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
-        return _together(jobs, order, workers, progress)
+        together = _together(jobs, order, workers, progress)
+        return _alone(jobs, progress) if together is None else together
     finally:
         progress.close()
 
@@ -63,15 +66,22 @@ def _together(
     order: Sequence[int],
     workers: int,
     progress: Progress,
-) -> list[Part]:
+) -> list[Part] | None:
+    """Return None where no other processes can be begun."""
     # A copy of this process has all modules; with other threads in it, it might have their locks.
     _import_alone()
     is_copied = _is_alone()
     context: Any = multiprocessing.get_context("fork" if is_copied else "spawn")
-    files, size = context.Value("q", 0), context.Value("q", 0)
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
     try:
-        futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
+        files, size = context.Value("q", 0), context.Value("q", 0)
+        pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
+    except OSError:  # no semaphores
+        return None
+    try:
+        try:
+            futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
+        except OSError:  # as many processes as there may be
+            return None
         waiting = set(futures.values())
         while waiting:
             waiting = wait(waiting, _LOOK_S).not_done
@@ -79,13 +89,15 @@ def _together(
         return [futures[nth].result() for nth in range(len(jobs))]
     except BrokenProcessPool:  # the system took one of them for its memory
         if not is_copied:  # or the script that runs cannot be begun anew for another process
-            return _alone(jobs, progress)
+            return None
         raise MemoryError("a process that read traces was killed; export less: --step") from None
     finally:
         processes = list((pool._processes or {}).values())  # noqa: SLF001 -- Ctrl-C ends them now
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.kill()
+        for process in processes:  # what they write to may be written anew
+            process.join(_END_S)
 
 
 _done: list[Any] = []
@@ -94,7 +106,10 @@ _done: list[Any] = []
 
 def _begin(files: Any, size: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and callable(signal.getsignal(number)):  # also its handlers are his
+            signal.signal(number, signal.SIG_DFL)
     Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     _done[:] = [files, size]
     with suppress(OSError, AttributeError):  # not glibc
