@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlprof import plugins
+from rlprof.cli import main
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document
@@ -236,3 +237,16 @@ def test_an_event_no_clock_has_seen_does_not_begin_the_timeline(tmp_path) -> Non
 
     assert [event["name"] for event in written.events] == ["there"]
     assert 0 < BASE - written.about["epoch_ns"] <= 2_000
+
+
+def test_a_timeline_made_anew_holds_nothing_of_the_last_one(tmp_path) -> None:
+    """Where it is written beside the traces, it is no trace itself."""
+    (tmp_path / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
+    command = ["export", str(tmp_path), "--out", str(tmp_path)]
+
+    codes = [main(command), main(command)]
+
+    written = Written(tmp_path / "timeline.json.gz")
+    assert codes == [0, 0]
+    assert [event["name"] for event in written.events] == ["a"]
+    assert written.about["left_out"] == []
