@@ -124,3 +124,67 @@ def test_kinetos_own_layout_is_moved_in_place() -> None:
     ]
     assert place.events == 100
     assert [track.name for track in place.tracks.told().values()] == ["py", ""]
+
+
+def an_odd_event(old: str, new: str) -> str:
+    """Encode a flow as Kineto does, but for one piece of it."""
+    event = {"ph": "s", "id": 55, "cat": "c", "name": "nccl:all_reduce", "pid": 7, "tid": 7}
+    text = LAYOUTS["kineto"]({**event, "ts": 5_000, "args": {"n": 1}})
+    assert old in text
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"id": 55', '"id":55'),
+        ('\n    "id": 55', '\n  "id": 55'),
+        ('\n      "n": 1', '\n    "id": 1'),
+        ('\n      "n": 1', '\n    "pid": 1'),
+        ('\n    "id": 55,', ""),
+        ('"ph": "s"', '"ph": "X"'),
+        ('"args": {\n      "n": 1', '"args": {\n    "dur": 1.000'),
+        ('"ph": "s",', '"ph": "X",\n    "durx":1.000,'),
+    ],
+)
+def test_what_is_nearly_kinetos_layout_is_moved_as_well(old, new) -> None:
+    """Whichever way is taken, the events are the same: the fast one takes no other for a member."""
+    fine = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
+    window = f"{LAYOUTS['kineto'](fine)},{an_odd_event(old, new)}".encode()
+
+    found, wanted = (
+        json.loads(b"[%b]" % way(window, Place(0, Tracks(FIRST), PREFIX)))
+        for way in (moved_either, moved)
+    )
+
+    assert found == wanted
+
+
+@pytest.mark.parametrize("other", [*LAYOUTS][1:])
+@pytest.mark.parametrize("nth", range(3))
+def test_an_event_of_another_layout_is_moved_wherever_it_stands(nth, other) -> None:
+    """First, between two of Kineto's, or last in a window."""
+    event = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
+    layouts = ["kineto"] * 3
+    layouts[nth] = other
+    window = ",".join(LAYOUTS[layout](event) for layout in layouts).encode()
+
+    found = json.loads(b"[%b]" % moved_either(window, Place(5_000, Tracks(FIRST), PREFIX)))
+
+    assert [(event["ts"], event["pid"]) for event in found] == [(6, FIRST)] * 3
+
+
+@pytest.mark.parametrize("dur", ["2000.000", "2000.5", "2000", "1999.99961"])
+@pytest.mark.parametrize("behind", ["", ',\n    "args": {\n      "n": 1\n    }',
+                                    '\n    ,\n    "args": {\n      "n": 1\n    }'])  # fmt: skip
+def test_a_collective_is_met_whichever_way_it_is_moved(dur, behind) -> None:
+    """What stands behind its duration, and how many decimals that has, is all one."""
+    event = {"ph": "X", "name": "nccl:all_reduce", "pid": 7, "tid": 7, "ts": 1_000, "dur": "@"}
+    window = LAYOUTS["kineto"](event).replace('"@"', dur + behind).encode()
+    fast, slow = Place(0, Tracks(FIRST), PREFIX), Place(0, Tracks(FIRST), PREFIX)
+
+    assert moved_in_place(window, fast) is not None
+    moved(window, slow)
+
+    assert fast.meetings == slow.meetings
+    assert len(fast.meetings) == 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlprof import plugins
+from rlprof.cli import main
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document
@@ -199,3 +200,53 @@ def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:
     written = laid(folder, tmp_path / "out")
 
     assert written.epoch_ns(written.named("e")) == NOW
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [
+        (86_400 * 10**9, "begins 20727 days before the others"),
+        (BASE + 200 * 86_400 * 10**9, "begins 200 days behind the others"),
+    ],
+)
+def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
+    """It stays where it says it was; a viewer, which reads doubles, shows all less exactly."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for rank, epoch in enumerate([BASE, base, BASE]):
+        content = document([one(f"of {rank}", 1_001)], {"baseTimeNanoseconds": epoch})
+        (folder / f"rank{rank}.json").write_bytes(content)
+
+    written = laid(folder, tmp_path / "out")
+
+    assert [written.epoch_ns(event) for event in written.events] == [
+        BASE + 1_001, base + 1_001, BASE + 1_001
+    ]  # fmt: skip
+    (told,) = [words for words in caplog.messages if "days" in words]
+    assert told.startswith(f"rank1.json: {words}: viewers show all traces less exactly")
+
+
+def test_an_event_no_clock_has_seen_does_not_begin_the_timeline(tmp_path) -> None:
+    """It is dropped, and all other times keep their digits."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    events = [one("lost", -BASE - 2 * 10**18), one("there", 1_001)]
+    (folder / "a.json").write_bytes(document(events, {"baseTimeNanoseconds": BASE}))
+
+    written = laid(folder, tmp_path / "out")
+
+    assert [event["name"] for event in written.events] == ["there"]
+    assert 0 < BASE - written.about["epoch_ns"] <= 2_000
+
+
+def test_a_timeline_made_anew_holds_nothing_of_the_last_one(tmp_path) -> None:
+    """Where it is written beside the traces, it is no trace itself."""
+    (tmp_path / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
+    command = ["export", str(tmp_path), "--out", str(tmp_path)]
+
+    codes = [main(command), main(command)]
+
+    written = Written(tmp_path / "timeline.json.gz")
+    assert codes == [0, 0]
+    assert [event["name"] for event in written.events] == ["a"]
+    assert written.about["left_out"] == []

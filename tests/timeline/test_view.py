@@ -25,7 +25,7 @@ import pytest
 
 from rlprof.cli import main
 from rlprof.types import Window
-from rlprof_timeline import _offline, _view
+from rlprof_timeline import _offline, _serve, _view
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import FileServer
 from rlprof_timeline._subject import unpacked
@@ -234,6 +234,18 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
     assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
     assert server.whole.empty()
     assert capfd.readouterr().err == ""
+
+
+def test_who_says_nothing_is_hung_up_on(server, monkeypatch):
+    """Half a request holds a thread for some time only; whoever asks meanwhile is served."""
+    monkeypatch.setattr(_serve._Request, "timeout", 0.2)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as plug:
+        plug.sendall(b"GET /a1b2/my%20tr")
+
+        status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+        assert (status, body) == (200, SECRETS)
+        assert plug.recv(1) == b""
 
 
 # The command

@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command is None:
             parser.print_help()
         code = 0 if args.command is None else int(args.run(args))
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is closed, by `>&-`
+            sys.stdout.flush()
     except BrokenPipeError:  # `rlprof ls RUN | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

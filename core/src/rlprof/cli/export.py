@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.cli._declared import DEFAULT, declared
+from rlprof.cli._ended import ended_tidily
 from rlprof.cli._loose import loose_files
 from rlprof.cli._part import add_part, part_of, typed
 from rlprof.cli._table import size
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANNOT = {
     "export": "cannot read a run, only files that rlprof did not make",
     "export_files": "cannot read files that rlprof did not make",
@@ -83,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
     for name, hook in hooks:
         began = time.monotonic()
         try:
-            written = hook(**given, out=out, options=options.get(name, {})) or []
+            with ended_tidily():
+                written = hook(**given, out=out, options=options.get(name, {})) or []
         except Exception as exc:  # a stranger's code; the exporters after it still run
-            print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
+            print(f"rlprof: {name}: {_why(exc, out)}", file=sys.stderr)
             failed = True
             continue
         took = time.monotonic() - began
@@ -107,6 +111,14 @@ def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
         return hook
     print(f"rlprof: {name}: {_CANNOT[verb]}", file=sys.stderr)
     return None
+
+
+def _why(exc: Exception, out: Path) -> str:
+    """Say what was wrong; of a disk that is full also where, and what to do."""
+    if isinstance(exc, OSError) and exc.errno in _NO_ROOM:
+        why = os.strerror(exc.errno).lower()
+        return f"{out}: cannot be written to: {why}; name a folder that has room: --out DIR"
+    return f"{type(exc).__name__}: {exc}"
 
 
 def _make(out: Path) -> None:

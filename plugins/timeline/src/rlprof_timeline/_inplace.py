@@ -31,7 +31,7 @@ _LATEST_NS = 10**18
 """Of times that are written here; from then on they have more digits."""
 _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
 _SLICE = re.compile(
-    rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+)\.(?P<ns>\d{3})\s', re.DOTALL
+    rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+(?:\.\d+)?)[,\n]', re.DOTALL
 )
 
 
@@ -192,8 +192,8 @@ class _Batch:
             end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._batch)
             one = _SLICE.match(self._batch, at + 1, end)
             if one and ns[nth] >= 0:
-                dur_ns = int(one["us"]) * 1000 + int(one["ns"])
-                self._to.met(one["name"].decode(), int(ns[nth]) + dur_ns)
+                end_ns = int(ns[nth]) + round(float(one["us"]) * 1000)
+                self._to.met(one["name"].decode(), end_ns)
 
     def _joined(self, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""

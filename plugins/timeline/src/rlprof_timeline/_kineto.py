@@ -22,6 +22,9 @@ _FACTOR, _BITS = 9643, 4
 """They send the begin of each member's line to another place of a small table."""
 _START = b"\n  {"
 _END = b"\n  },"
+_NEAR_END = 64
+_JOINED = b"stfbne"
+"""The phases of flows and async events."""
 _BEHIND = b"\n" * 64
 """What is looked at is always there."""
 
@@ -68,8 +71,13 @@ def layout_of(batch: bytes) -> Layout | None:
     kinds = (begins * factor >> shift).astype(np.uint8)
     if not np.array_equal(known[kinds], begins):
         return None
+    # Behind arguments an event ends; what else stands there is in them, though not deeper.
+    if np.any(kinds[1:][kinds[:-1] == _kind("args")] != _kind("ph")):
+        return None
     by_name = {name: lines[np.flatnonzero(kinds == _kind(name))] for name in _MEMBERS}
     starts = by_name["ph"] - len(_START)
+    if not batch[-_NEAR_END:].rstrip().endswith(_END[:-1]):
+        return None  # what follows the last of them, of another layout, has no begin here
     if not len(starts) or len(starts) != ends or starts[0] < 0 or batch[: starts[0]].strip():
         return None
     found = Layout(text, letters, words, starts, by_name)
@@ -109,12 +117,22 @@ def _are_events(found: Layout) -> bool:
         _stands(found, starts, _START)
         and _stands(found, starts[1:] - len(_END), _END)
         and all(
-            _are_within(found, lines[name])
-            and _stands(found, lines[name] + len(INDENT), f'"{name}": '.encode())
-            for name in _IN_EACH
+            _stands(found, lines[name] + len(INDENT), f'"{name}": '.encode())
+            for name in (*_IN_EACH, "dur", "id")
         )
+        and all(_are_within(found, lines[name]) for name in _IN_EACH)
         and _are_within(found, lines["dur"], found.phases == ord("X"))
+        and _have_ids(found)
     )
+
+
+def _have_ids(found: Layout) -> bool:
+    """Whether each flow has its id on a line: else it might join one of another trace."""
+    import numpy as np
+
+    left = np.isin(found.phases, np.frombuffer(_JOINED, np.uint8))
+    left[np.searchsorted(found.starts, found.lines["id"]) - 1] = False
+    return not left.any()
 
 
 def _stands(found: Layout, at: Any, text: bytes) -> bool:

@@ -11,12 +11,13 @@ import os
 import re
 from contextlib import closing
 from pathlib import Path
+from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.errors import one_line
-from rlprof_timeline._clock import LAST_NS, Clock, clock_of_others
+from rlprof_timeline._clock import FIRST_NS, LAST_NS, Clock, clock_of_others
 from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._tail import tail_of
@@ -36,6 +37,9 @@ _SUFFIX = re.compile(r"(?:\.pt|\.trace|\.json|\.gz)+$")
 _LAST_US = LAST_NS // 1000
 _RANKS = 10**7
 """More are none."""
+_EXACT_NS = 1 << 53
+"""Perfetto reads times as doubles, which hold the nanoseconds of 104 days."""
+_DAY_NS = 86_400 * 10**9
 _TOLD = 20
 """Guesses that are told one by one."""
 
@@ -51,6 +55,13 @@ class _Guess:
     whose: str
     how: str
 
+    def begin_ns(self) -> int | None:
+        """Return the time of its first event, if that has a date; one that is none is dropped."""
+        if self.clock is None:
+            return None
+        at = self.clock.epoch_ns + round(self.first_us * 1000)
+        return at if FIRST_NS <= at <= LAST_NS else self.clock.epoch_ns
+
 
 def of_files(files: Sequence[Path]) -> Plan:
     """Look at the beginning of each file."""
@@ -65,12 +76,11 @@ def of_files(files: Sequence[Path]) -> Plan:
             left_out[shown] = str(exc)
             log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
     guesses.sort(key=lambda guess: (str(Path(guess.shown).parent), guess.ranks, guess.shown))
-    dated = [
-        guess.clock.epoch_ns + round(guess.first_us * 1000) for guess in guesses if guess.clock
-    ]
-    begin_ns = min(dated, default=0)
+    dated = [(at, guess) for guess in guesses if (at := guess.begin_ns()) is not None]
+    begin_ns = min((at for at, _ in dated), default=0)
     sources = tuple(_source(guess, begin_ns) for guess in guesses)
     _tell(guesses)
+    _tell_far(dated)
     about = {"folder": top.name, "method": "wall clock of each host, as its files say"}
     return Plan(about, sources, left_out, begin_ns)
 
@@ -122,8 +132,8 @@ def _source(guess: _Guess, begin_ns: int) -> Source:
     folder = Path(guess.shown).parent
     trace = Trace(guess.path, guess.shown, about, tuple(problems), clock=clock, together=folder)
     group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
-    start = clock.epoch_ns + round(guess.first_us * 1000)
-    return Source("", False, (start,), (group,))
+    start = guess.begin_ns()
+    return Source("", False, (begin_ns if start is None else start,), (group,))
 
 
 def _tell(guesses: Sequence[_Guess]) -> None:
@@ -133,3 +143,17 @@ def _tell(guesses: Sequence[_Guess]) -> None:
         log.warning("%s: %s; clock: %s", one_line(guess.shown, longest=300), rank, clock)
     if len(guesses) > _TOLD:
         log.warning("and %d more; all are in the timeline's own object", len(guesses) - _TOLD)
+
+
+def _tell_far(dated: Sequence[tuple[int, _Guess]]) -> None:
+    """Name the traces that make the timeline so long that a viewer loses digits of all times."""
+    middle = median_high([at for at, _ in dated]) if dated else 0
+    for at, guess in dated:
+        if abs(at - middle) > _EXACT_NS:
+            log.warning(
+                "%s: begins %.0f days %s the others: viewers show all traces less exactly for it; "
+                "if its clock was wrong, export without it",
+                one_line(guess.shown, longest=300),
+                abs(at - middle) / _DAY_NS,
+                "before" if at < middle else "behind",
+            )

@@ -12,7 +12,9 @@ import signal
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from multiprocessing import connection
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._merge import Group, Part, Stretch, move
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _SMALL = 8 << 20
 """Bytes of files that are not worth a second process."""
 _LOOK_S = 0.2
+_END_S = 5
+"""A process that is killed may still hang in a file system."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT = 64 << 20
 
@@ -35,11 +39,13 @@ def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Pa
     try:
         jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
         workers = min(len(jobs), _cores())
-        if workers < 2 or sum(sizes) < _SMALL:
+        may_begin = not multiprocessing.current_process().daemon
+        if workers < 2 or sum(sizes) < _SMALL or not may_begin:
             return _alone(jobs, progress)
         # The largest first: else the last one keeps one core busy and the others wait.
         order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
-        return _together(jobs, order, workers, progress)
+        together = _together(jobs, order, workers, progress)
+        return _alone(jobs, progress) if together is None else together
     finally:
         progress.close()
 
@@ -60,26 +66,38 @@ def _together(
     order: Sequence[int],
     workers: int,
     progress: Progress,
-) -> list[Part]:
+) -> list[Part] | None:
+    """Return None where no other processes can be begun."""
     # A copy of this process has all modules; with other threads in it, it might have their locks.
     _import_alone()
-    context: Any = multiprocessing.get_context("fork" if _is_alone() else "spawn")
-    files, size = context.Value("q", 0), context.Value("q", 0)
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
+    is_copied = _is_alone()
+    context: Any = multiprocessing.get_context("fork" if is_copied else "spawn")
     try:
-        futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
+        files, size = context.Value("q", 0), context.Value("q", 0)
+        pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
+    except OSError:  # no semaphores
+        return None
+    try:
+        try:
+            futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
+        except OSError:  # as many processes as there may be
+            return None
         waiting = set(futures.values())
         while waiting:
             waiting = wait(waiting, _LOOK_S).not_done
             progress.show(files.value, size.value)
         return [futures[nth].result() for nth in range(len(jobs))]
     except BrokenProcessPool:  # the system took one of them for its memory
+        if not is_copied:  # or the script that runs cannot be begun anew for another process
+            return None
         raise MemoryError("a process that read traces was killed; export less: --step") from None
     finally:
         processes = list((pool._processes or {}).values())  # noqa: SLF001 -- Ctrl-C ends them now
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.kill()
+        for process in processes:  # what they write to may be written anew
+            process.join(_END_S)
 
 
 _done: list[Any] = []
@@ -88,12 +106,23 @@ _done: list[Any] = []
 
 def _begin(files: Any, size: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and callable(signal.getsignal(number)):  # also its handlers are his
+            signal.signal(number, signal.SIG_DFL)
+    Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     _done[:] = [files, size]
     with suppress(OSError, AttributeError):  # not glibc
         # Memory is kept from batch to batch: to give it back and get it anew is an eighth of all.
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
         mallopt(_M_MMAP_THRESHOLD, _KEPT)
+
+
+def _end_with(parent: Any) -> None:
+    """End this worker when whoever waits for it has ended: it would wait for work forever."""
+    connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _import_alone() -> None:

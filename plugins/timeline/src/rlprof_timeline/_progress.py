@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 _QUIET_S = 10
@@ -18,7 +19,7 @@ class Progress:
     def __init__(self, files: int, size: int) -> None:
         self._files, self._size = files, size
         self._begun = self._told = time.monotonic()
-        self._bar = _bar(files, size) if sys.stderr.isatty() else None
+        self._bar = _bar(files, size) if _is_seen() else None
 
     def show(self, files: int, size: int) -> None:
         """Say that so much is done."""
@@ -45,7 +46,12 @@ class Progress:
 
 def say(words: str) -> None:
     """Print a line beside what `rlprof export` prints."""
-    print(f"timeline: {words}", flush=True)
+    with suppress(OSError):  # `| head`: the file is made, though nobody reads of it
+        print(f"timeline: {words}", flush=True)
+
+
+def _is_seen() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()  # None: closed, by `2>&-`
 
 
 def _bar(files: int, size: int) -> Any:

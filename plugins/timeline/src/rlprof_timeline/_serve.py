@@ -66,6 +66,8 @@ class FileServer(ThreadingHTTPServer):
 
 class _Request(BaseHTTPRequestHandler):
     server: FileServer
+    timeout = 300
+    """Seconds in which a browser says or takes nothing: each has a thread and a file of ours."""
 
     def do_GET(self) -> None:
         self._give(is_head=False)

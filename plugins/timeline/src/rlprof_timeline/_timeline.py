@@ -8,7 +8,7 @@ from rlprof import hookimpl
 from rlprof_timeline._archive import ARCHIVE, write_archive
 from rlprof_timeline._loose import of_files
 from rlprof_timeline._recorded import of_run
-from rlprof_timeline._write import write
+from rlprof_timeline._write import FILE, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +42,8 @@ class Timeline:
         self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
     ) -> list[Path]:
         """Do the same with traces that rlprof did not make."""
+        last = (out / FILE).resolve()  # all that is in it would be there twice
+        files = [file for file in files if file.resolve() != last] or files
         return [_writer(options)(of_files(files), out)]
 
 

@@ -1,0 +1,47 @@
+"""A command that is told to end, by a scheduler or a closed terminal, leaves nothing half made."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SIGNALS = ("SIGTERM", "SIGHUP")
+
+
+@contextmanager
+def ended_tidily() -> Iterator[None]:
+    """Have these signals end what runs meanwhile as an exception does, so that it can clear up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    # Who has ignored one, as nohup does, meant it.
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _end)
+    try:
+        yield
+    except _Ended as exc:
+        print(f"rlprof: ended by {exc}", file=sys.stderr)
+        raise
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+class _Ended(SystemExit):
+    """A signal has come."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
+
+
+def _end(number: int, _: object) -> None:
+    raise _Ended(number)
