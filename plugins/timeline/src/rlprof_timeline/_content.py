@@ -11,7 +11,6 @@ import json
 import os
 import re
 import struct
-import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -96,7 +95,7 @@ def _reading() -> Iterator[None]:
         raise UnreadableError("is not there") from None
     except EOFError:
         raise UnreadableError("is cut short" + _REFUSED) from None
-    except (zlib.error, DamagedError) as exc:
+    except (isal_zlib.IsalError, DamagedError) as exc:  # type: ignore[misc]  # no class, says its stub
         raise UnreadableError(f"is damaged: {exc}{_REFUSED}") from exc
     except OSError as exc:
         raise UnreadableError(f"cannot be read: {exc.strerror or exc}") from exc
