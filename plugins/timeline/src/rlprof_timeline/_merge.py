@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from rlprof_timeline._tracks import Track
 
+_FEW = 1 << 15
+"""Bytes that ISA-L hardly packs if the first that it was given were fewer than 288."""
+
 
 @attrs.frozen
 class Item:
@@ -124,7 +127,10 @@ def _move_one(
             in_place = moved_in_place(window, place)
             events = moved(window, place) if in_place is None else in_place
             if events:
-                write(b",\n")
+                if len(events) < _FEW:
+                    events = b",\n" + events
+                else:
+                    write(b",\n")
                 write(events)
             tell(0, text.read - told)
             told = text.read
