@@ -142,7 +142,7 @@ def _clocks(header: Mapping[str, Any], traces: int) -> str:
     unknown = sum(source["error_ns"] is None for source in header["sources"])
     bound = header["error_ns"]
     words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
-    words += [f"unknown for {unknown} of {traces} traces"] if unknown else []
+    words += [f"how far off is unknown for {unknown} of {traces} traces"] if unknown else []
     if header["check"]["traces"]:
         apart = header["check"]["largest_ns"] / 1e6
         words.append(f"{header['check']['meetings']} collectives end within {abs(apart):.3f} ms")
