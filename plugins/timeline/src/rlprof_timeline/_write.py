@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof.errors import one_line
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._lines import encode, timed
-from rlprof_timeline._meetings import checked
+from rlprof_timeline._meetings import checked, time_of
 from rlprof_timeline._merge import Group, Item, Stretch
 from rlprof_timeline._pool import move_all
 from rlprof_timeline._progress import say
@@ -144,8 +144,8 @@ def _clocks(header: Mapping[str, Any], traces: int) -> str:
     words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
     words += [f"how far off is unknown for {unknown} of {traces} traces"] if unknown else []
     if header["check"]["traces"]:
-        apart = header["check"]["largest_ns"] / 1e6
-        words.append(f"{header['check']['meetings']} collectives end within {abs(apart):.3f} ms")
+        apart = time_of(header["check"]["largest_ns"])
+        words.append(f"{header['check']['meetings']} collectives end within {apart}")
     return f"clocks: {header['method']}" + (f"; {', '.join(words)}" if words else "")
 
 
