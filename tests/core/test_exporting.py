@@ -480,8 +480,12 @@ def test_what_is_neither_is_told_as_before(rlprof_, folder, tmp_path, seen, kind
     """A folder with nothing to read, a folder of runs, or one further up."""
     (tmp_path / "empty").mkdir()
     os.mkfifo(tmp_path / "pipe")
+    nothing = (
+        "no run.json here, and no file that ends in .json, .gz, .trace, .pftrace; name a run "
+        "folder, <run_dir>/<run id>, or one with traces"
+    )
     path, told = {
-        "empty": (tmp_path / "empty", "no run.json here; name a run folder, <run_dir>/<run id>"),
+        "empty": (tmp_path / "empty", nothing),
         "gone": (tmp_path / "gone", "is not there; name a run folder, <run_dir>/<run id>"),
         "run.json": (folder / "run.json",
                      "no run.json here; name a run folder, <run_dir>/<run id>"),
