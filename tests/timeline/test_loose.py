@@ -189,6 +189,19 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
     assert "page.json: is no JSON; left out of the timeline" in caplog.messages
 
 
+def test_a_timeline_of_nothing_is_told_to_be_so(tmp_path, caplog, capsys) -> None:
+    """Where there is no trace at all, no clock is spoken of."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "page.json").write_bytes(b"<html>")
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.events == []
+    assert caplog.messages[-1] == "nothing could be read: the timeline is empty"
+    assert "clocks" not in capsys.readouterr().out
+
+
 def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:
     """Editors of some systems put one before the text."""
     folder = tmp_path / "traces"

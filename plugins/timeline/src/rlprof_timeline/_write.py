@@ -102,7 +102,10 @@ def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None
     for words in check.warnings():
         log.warning("%s", words)
     header = _header(plan, read, left_out, zero_ns) | {"check": check.described()}
-    say(_clocks(header, len(read)))
+    if header["sources"]:
+        say(_clocks(header, len(read)))
+    else:
+        log.warning("nothing could be read: the timeline is empty")
     put(b'{"rlprof":' + encode(header) + b',\n"traceEvents":[')
     separator = b"\n"
     for line in _lines(plan, parts, left_out, zero_ns):
