@@ -92,6 +92,32 @@ def test_a_trace_of_rlprof_without_its_run_keeps_its_clock(tmp_path) -> None:
     assert written.about["error_ns"] == 5
 
 
+def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) -> None:
+    """Roles stand in order, and ranks in them; a target that is none is guessed as of others."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    targets = {
+        "a": {"role": "ref", "rank": 0, "world_size": 1},
+        "b": {"role": "actor", "rank": 10, "world_size": 16, "replica": None},
+        "c": {"role": "actor", "rank": 9, "world_size": 16},
+        "d": {"role": "rollout", "rank": 0, "world_size": 1, "replica": 2, "worker": 1},
+        "rank7": {"role": "actor", "rank": "9", "world_size": None},
+    }
+    for name, target in targets.items():
+        header = {"epoch_ns": NOW, "error_ns": 5, "target": target}
+        (folder / f"{name}.json.gz").write_bytes(as_trace([one(name, 1_000)], header))
+
+    laid(folder, tmp_path / "out")
+
+    assert caplog.messages == [
+        "rank7.json.gz: rank 7 (by its name); clock: that of rlprof",
+        "c.json.gz: actor 9/16 (by rlprof); clock: that of rlprof",
+        "b.json.gz: actor 10/16 (by rlprof); clock: that of rlprof",
+        "a.json.gz: ref 0/1 (by rlprof); clock: that of rlprof",
+        "d.json.gz: rollout replica 2 worker 1 (by rlprof); clock: that of rlprof",
+    ]
+
+
 def test_times_without_a_date_are_laid_at_the_beginning(tmp_path) -> None:
     """A trace whose clock nobody knows is shown, and said to be out of its time."""
     folder = tmp_path / "traces"
