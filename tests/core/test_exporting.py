@@ -126,10 +126,24 @@ def _seen():
 )  # fmt: skip
 def test_the_options_select_a_part(rlprof_, folder, seen, argv, part):
     """Comma or repetition; times count from the beginning of the run."""
-    done = rlprof_(folder, "--to", "see", *argv)
+    code, out, _ = rlprof_(folder, "--to", "see", *argv)
 
-    assert done == (0, "see: wrote nothing\n", "")
+    assert (code, out) == (0, "see: wrote nothing\n")
     assert [run.selection for run in seen] == [Selection(**part)]
+
+
+def test_a_name_that_is_of_nothing_is_told_where_others_are(rlprof_, folder, seen):
+    """What it was meant for is not there, and the rest of the selection is."""
+    argv = ["--role", "actor,actro", "--window", "update,updat", "--only", "torch,tocrh,spans"]
+
+    code, _, err = rlprof_(folder, "--to", "see", *argv)
+
+    assert (code, len(seen)) == (0, 1)
+    assert err.splitlines() == [
+        f"rlprof: {folder}: has no role 'actro'; it has actor",
+        f"rlprof: {folder}: has no window 'updat'; it has 1/update",
+        f"rlprof: {folder}: has no 'tocrh'; it has torch, spans, windows",
+    ]
 
 
 def test_nothing_selected_is_told_before_any_exporter_runs(rlprof_, folder, seen):
@@ -466,9 +480,13 @@ def test_what_is_neither_is_told_as_before(rlprof_, folder, tmp_path, seen, kind
     """A folder with nothing to read, a folder of runs, or one further up."""
     (tmp_path / "empty").mkdir()
     os.mkfifo(tmp_path / "pipe")
+    nothing = (
+        "no run.json here, and no file that ends in .json, .gz, .trace, .pftrace; name a run "
+        "folder, <run_dir>/<run id>, or one with traces"
+    )
     path, told = {
-        "empty": (tmp_path / "empty", "no run.json here; name a run folder, <run_dir>/<run id>"),
-        "gone": (tmp_path / "gone", "no run.json here; name a run folder, <run_dir>/<run id>"),
+        "empty": (tmp_path / "empty", nothing),
+        "gone": (tmp_path / "gone", "is not there; name a run folder, <run_dir>/<run id>"),
         "run.json": (folder / "run.json",
                      "no run.json here; name a run folder, <run_dir>/<run id>"),
         "runs": (folder.parent,

@@ -130,7 +130,7 @@ def test_a_run_that_is_not_there_is_told(more, tmp_path, capsys):
     code = main(["plan", str(file), "--like", str(tmp_path / "nope"), *more])
 
     assert code == 1
-    assert f"rlprof: {tmp_path}/nope: no run.json here" in capsys.readouterr().err
+    assert f"rlprof: {tmp_path}/nope: is not there" in capsys.readouterr().err
 
 
 def test_lengths_come_from_one_place(tmp_path, capsys):

@@ -407,8 +407,8 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, name):
     with pytest.raises(rlprof.RunError) as caught:
         rlprof.read(str(path))
 
-    expected = f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
-    assert expected == str(caught.value)
+    missing = "is not there" if name == "nowhere" else "no run.json here"
+    assert str(caught.value) == f"{path}: {missing}; name a run folder, <run_dir>/<run id>"
 
 
 def test_a_folder_of_runs_names_the_youngest(tmp_path):

@@ -322,6 +322,7 @@ def test_the_same_run_gives_the_same_bytes(run, tmp_path) -> None:
         (None, "is not there"),
         (b"", "is empty"),
         (as_trace([{"ph": "X", "ts": 1}] * 9999, {"epoch_ns": NOW})[:-40], "is cut short, so"),
+        (as_trace([{"ph": "X", "ts": 1}], {"epoch_ns": NOW})[:-6] + b"broken", "is damaged: "),
         (as_trace([{"ph": "X", "ts": 1}] * 9999, {"epoch_ns": NOW})[:-6] + b"broken", "is damaged"),
         (gzip.compress(WHOLE[:-3]), "is cut short, so"),
         (gzip.compress(WHOLE.rstrip()) + gzip.compress(b"{"), "is cut short, so"),
@@ -330,7 +331,19 @@ def test_the_same_run_gives_the_same_bytes(run, tmp_path) -> None:
         (as_trace([], {"epoch_ns": 8 * 10**18}), "its clock is centuries from any"),
         (as_trace([], {"epoch_ns": 3 - 4 * 10**18}), "its clock is centuries from that"),
     ],
-    ids=["gone", "empty", "cut", "checksum", "text", "split", "raw", "others", "far", "apart"],
+    ids=[
+        "gone",
+        "empty",
+        "cut",
+        "checksum",
+        "longer",
+        "text",
+        "split",
+        "raw",
+        "others",
+        "far",
+        "apart",
+    ],
 )
 def test_what_perfetto_would_refuse_is_left_out(run, export, caplog, content, reason) -> None:
     """For it would refuse the whole archive; it is told, in the log and in the archive."""

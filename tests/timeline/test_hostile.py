@@ -232,7 +232,7 @@ def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
 @FIXTURE
 @given(where=st.integers(2, 10**6), byte=st.integers(1, 255))
 def test_a_flipped_byte_in_gzip_harms_nobody(where, byte, tmp_path) -> None:
-    """Wherever it is: what was unpacked before it stays, and it is told."""
+    """Wherever it is: what was unpacked before it stays, and it is told if anything is lost."""
     packed = bytearray(gzip.compress(WHOLE, mtime=0))
     where %= len(packed)
     packed[where] ^= byte

@@ -93,6 +93,32 @@ def test_a_trace_of_rlprof_without_its_run_keeps_its_clock(tmp_path) -> None:
     assert written.about["error_ns"] == 5
 
 
+def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) -> None:
+    """Roles stand in order, and ranks in them; a target that is none is guessed as of others."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    targets = {
+        "a": {"role": "ref", "rank": 0, "world_size": 1},
+        "b": {"role": "actor", "rank": 10, "world_size": 16, "replica": None},
+        "c": {"role": "actor", "rank": 9, "world_size": 16},
+        "d": {"role": "rollout", "rank": 0, "world_size": 1, "replica": 2, "worker": 1},
+        "rank7": {"role": "actor", "rank": "9", "world_size": None},
+    }
+    for name, target in targets.items():
+        header = {"epoch_ns": NOW, "error_ns": 5, "target": target}
+        (folder / f"{name}.json.gz").write_bytes(as_trace([one(name, 1_000)], header))
+
+    laid(folder, tmp_path / "out")
+
+    assert caplog.messages == [
+        "rank7.json.gz: rank 7 (by its name); clock: that of rlprof",
+        "c.json.gz: actor 9/16 (by rlprof); clock: that of rlprof",
+        "b.json.gz: actor 10/16 (by rlprof); clock: that of rlprof",
+        "a.json.gz: ref 0/1 (by rlprof); clock: that of rlprof",
+        "d.json.gz: rollout replica 2 worker 1 (by rlprof); clock: that of rlprof",
+    ]
+
+
 def test_times_without_a_date_are_laid_at_the_beginning(tmp_path) -> None:
     """A trace whose clock nobody knows is shown, and said to be out of its time."""
     folder = tmp_path / "traces"
@@ -188,6 +214,19 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
         {"file": "page.json", "reason": "is no JSON"},
     ]
     assert "page.json: is no JSON; left out of the timeline" in caplog.messages
+
+
+def test_a_timeline_of_nothing_is_told_to_be_so(tmp_path, caplog, capsys) -> None:
+    """Where there is no trace at all, no clock is spoken of."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "page.json").write_bytes(b"<html>")
+
+    written = laid(folder, tmp_path / "out")
+
+    assert written.events == []
+    assert caplog.messages[-1] == "nothing could be read: the timeline is empty"
+    assert "clocks" not in capsys.readouterr().out
 
 
 def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:

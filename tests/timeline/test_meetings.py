@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rlprof_timeline._meetings import time_of
 from tests.timeline.builder import NOW, ProcessBuilder
 from tests.timeline.layouts import LAYOUTS
 from tests.timeline.ranks import UPDATE
@@ -39,6 +40,33 @@ def test_clocks_that_disagree_are_told(run, write, caplog, layout, name) -> None
     assert (apart["by_ns"], apart["meetings"]) == (APART_NS, 3)
     (told,) = caplog.messages
     assert "its 3 collectives end 4.500 ms after those of the others" in told
+
+
+def test_traces_of_several_steps_in_a_folder_are_told_to_be_so(run, write, caplog, capsys) -> None:
+    """Far apart are steps and jobs rather than clocks; the figure is one that a person can read."""
+    days = 341 * 86400 * 10**9
+    meet(run.process(rank=0), "kineto")
+    meet(run.process(rank=1), "kineto", 2 * days)
+
+    write()
+
+    assert [told.partition("collectives ")[2] for told in caplog.messages] == [
+        f"end 341.0 days {where} those of the others, and its clock may be 1.004 ms off at most: "
+        "it has recorded another step than they, or the clocks of the hosts disagree, and the "
+        "timeline with them"
+        for where in ("before", "after")
+    ]
+    assert "3 collectives end within 341.0 days" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ns", "words"),
+    [(4_500_000, "4.500 ms"), (-9_000_000_000, "9000.000 ms"), (10**10, "10.0 s"),
+     (7200 * 10**9, "2.0 hours"), (-3 * 86400 * 10**9, "3.0 days")],
+)  # fmt: skip
+def test_how_far_is_told_in_a_unit_that_fits(ns, words) -> None:
+    """Short times to the microsecond."""
+    assert time_of(ns) == words
 
 
 def test_clocks_that_agree_are_not_told(run, write, caplog, capsys) -> None:

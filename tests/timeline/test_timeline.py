@@ -471,6 +471,17 @@ def test_the_same_run_gives_the_same_file(run, tmp_path) -> None:
     assert run.export(tmp_path / "out").read_bytes() == first
 
 
+def test_small_traces_are_packed_as_well_as_large_ones(run, tmp_path) -> None:
+    """A run of few events is not four times the size that gzip makes of it."""
+    events = [{"ph": "X", "name": "op", "pid": 1, "tid": 2, "ts": n, "dur": 1} for n in range(99)]
+    run.process().trace(UPDATE, events, NOW)
+
+    file = run.export(tmp_path / "out")
+
+    text = gzip.decompress(file.read_bytes())
+    assert file.stat().st_size < 2 * len(gzip.compress(text, 1))
+
+
 def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> None:
     """Ctrl-C in the middle leaves neither half a file nor a draft."""
     two_ranks(run)

@@ -26,6 +26,7 @@ import pytest
 from rlprof.cli import main
 from rlprof.types import Window
 from rlprof_timeline import _offline, _serve, _view
+from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import FileServer
 from rlprof_timeline._subject import unpacked
@@ -334,6 +335,32 @@ def test_a_timeline_that_is_there_is_taken(tmp_path, capsys):
 
     assert (code, capsys.readouterr().out) == (0, "")
     assert file.stat() == before
+
+
+def test_a_timeline_of_a_part_is_told(tmp_path, capsys):
+    """Who exported a step yesterday does not take it for the run today."""
+    run = RunBuilder(tmp_path / "runs")
+    run.process().span("phase", "rollout", NOW, NOW + 5_000_000, step=1)
+    options = ["--step", "1,5-7", "--role", "actor", "--only", "spans", "--until", "1.5h"]
+    main(["export", str(run.path), *options])
+    capsys.readouterr()
+
+    code = _view._prepare(run.path, run.path / "exports/timeline.json.gz")
+
+    assert code == 0
+    assert capsys.readouterr().out == (
+        f"{run.path}/exports/timeline.json.gz: a part of the run: --step 1,5-7 --role actor "
+        f"--only spans --until 5400; to make it of all: rlprof export {run.path} --to timeline\n"
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", gzip.compress(b"[" * 99)[:-9]])
+def test_what_is_no_timeline_is_of_no_part(tmp_path, content):
+    """Perfetto will say what is wrong with it."""
+    file = tmp_path / "timeline.json.gz"
+    file.write_bytes(content)
+
+    assert shown_part(file) == ""
 
 
 def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlprof.errors import RlprofError
 from rlprof.rundir import find_runs
 
 if TYPE_CHECKING:
@@ -17,13 +18,21 @@ _DEEPEST = 8
 
 
 def loose_files(path: Path, out: Path | None) -> list[Path]:
-    """List the files to read where *path* is no run and holds none; *out* is not looked into."""
+    """List the files to read where *path* is no run and holds none; *out* is not looked into.
+
+    Raise where it is a folder without any.
+    """
     if (path / "run.json").exists() or (path.is_dir() and find_runs(path)):
         return []
     if not path.is_dir():
         return [path] if path.is_file() and path.name != "run.json" else []
     own = None if out is None else out.resolve()
     found = sorted(_below(path, None if own == path.resolve() else own, _DEEPEST))
+    if not found:
+        raise RlprofError(
+            f"{path}: no run.json here, and no file that ends in {', '.join(_SUFFIXES)}; name a "
+            "run folder, <run_dir>/<run id>, or one with traces"
+        )
     runs = {file.parent for file in found if file.name == "run.json"}
     return [] if any((folder / "manifest").is_dir() for folder in runs) else found
 

@@ -16,7 +16,7 @@ from rlprof.cli._loose import loose_files
 from rlprof.cli._part import add_part, part_of, typed
 from rlprof.cli._table import size
 from rlprof.errors import RlprofError
-from rlprof.rundir import read
+from rlprof.rundir import read, unmatched
 
 if TYPE_CHECKING:
     import argparse
@@ -75,7 +75,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         verb, recorded = "export", read(args.path)
         home = recorded.path
-        given = {"run": recorded.only(part_of(args, recorded.opened_ns))}
+        part = part_of(args, recorded.opened_ns)
+        given = {"run": recorded.only(part)}
+        for words in unmatched(recorded, part):
+            print(f"rlprof: {words}", file=sys.stderr)
     out = out or _exports_of(home if home.is_dir() else home.parent)
     hooks = [(name, hook) for name, plugin in chosen if (hook := _hook(verb, name, plugin))]
     failed = len(hooks) < len(chosen)

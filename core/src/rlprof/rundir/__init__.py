@@ -18,6 +18,7 @@ from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, last_event, read_lines
 from rlprof.rundir._left import Place
+from rlprof.rundir._nothing import unmatched
 from rlprof.rundir._own import own_folder
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._reader import SALVAGED, find_runs, read
@@ -58,4 +59,5 @@ __all__ = [
     "read_regular",
     "span_record",
     "unbroken",
+    "unmatched",
 ]

@@ -1,4 +1,4 @@
-"""Says why a selection leaves nothing of a run: which word matched nothing, and what there is."""
+"""Says which word of a selection matched nothing in a run, and what there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlprof.errors import shown
 from rlprof.rundir._selection import SPANS, WINDOWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rlprof.rundir._run import Run
     from rlprof.rundir._selection import Selection
@@ -22,21 +22,10 @@ _MOST = 8
 def why_nothing(run: Run, selection: Selection, times: Sequence[tuple[int, int]]) -> str:
     """Write the error; *run* is the whole of it, its captures were at *times*."""
     steps, (first, last), in_time = _of_spans(run, selection)
-    roles = {one.target.role for one in run.processes} | {one.role for one in run.attached}
-    roles |= {one.target.role for one in run.captures}
     windows = dict.fromkeys(one.window for one in run.captures)
-    ids = [window.id for window in windows]
-    phases = {window.phase for window in windows if window.phase is not None}
-    things = sorted({one.tool for one in run.captures})
-    things += [SPANS] * (last > 0) + [WINDOWS] * bool(windows)
-    for what, asked, there, listed in (
-        ("role", selection.roles, roles, sorted(roles)),
-        ("window", selection.windows, {*ids, *phases}, ids),
-        ("", selection.only, set(things), things),
-    ):
-        if asked and not there.intersection(asked):
-            words = f"{what} {', '.join(map(shown, asked))}".strip()
-            return f"{run.path}: has no {words}; it has {_listed(listed)}"
+    for one in _words(run, selection, has_spans=last > 0):
+        if one.there.isdisjoint(one.asked):
+            return one.missed(run, one.asked)
     of_steps = attrs.evolve(selection, windows=())
     has_step = any(map(selection.has_step, steps)) or any(map(of_steps.has_window, windows))
     if selection.steps and not has_step:
@@ -51,6 +40,46 @@ def why_nothing(run: Run, selection: Selection, times: Sequence[tuple[int, int]]
             f"{ended:.1f} s"
         )
     return f"{run.path}: nothing in it is all that is selected at once; select less"
+
+
+def unmatched(run: Run, selection: Selection) -> Iterator[str]:
+    """Say which names in *selection* are those of nothing in *run*; numbers of steps may be."""
+    for one in _words(run, selection, has_spans=True):
+        missing = [word for word in one.asked if word not in one.there]
+        if missing:
+            yield one.missed(run, missing)
+
+
+@attrs.frozen
+class _Words:
+    """What was asked for of one kind, and what there is."""
+
+    kind: str
+    asked: Sequence[str]
+    there: set[str]
+    listed: Sequence[str]
+
+    def missed(self, run: Run, asked: Sequence[str]) -> str:
+        words = f"{self.kind} {', '.join(map(shown, asked))}".strip()
+        return f"{run.path}: has no {words}; it has {_listed(self.listed)}"
+
+
+def _words(run: Run, selection: Selection, *, has_spans: bool) -> Iterator[_Words]:
+    """Yield what *selection* asks for, kind by kind."""
+    roles = {one.target.role for one in run.processes} | {one.role for one in run.attached}
+    roles |= {one.target.role for one in run.captures}
+    windows = dict.fromkeys(one.window for one in run.captures)
+    ids = [window.id for window in windows]
+    phases = {window.phase for window in windows if window.phase is not None}
+    things = sorted({one.tool for one in run.captures})
+    things += [SPANS] * has_spans + [WINDOWS] * bool(windows)
+    for kind, asked, there, listed in (
+        ("role", selection.roles, roles, sorted(roles)),
+        ("window", selection.windows, {*ids, *phases}, ids),
+        ("", selection.only, set(things), things),
+    ):
+        if asked:
+            yield _Words(kind, asked, there, listed)
 
 
 def _of_spans(run: Run, selection: Selection) -> tuple[set[int], tuple[int, int], bool]:

@@ -173,7 +173,8 @@ def _no_run(path: Path) -> str:
     runs = find_runs(path) if path.is_dir() else []
     if runs:
         return f"{path}: holds runs and is none; name one of them, the youngest is {runs[-1]}"
-    return f"{path}: no run.json here; name a run folder, <run_dir>/<run id>"
+    missing = "no run.json here" if path.exists() else "is not there"
+    return f"{path}: {missing}; name a run folder, <run_dir>/<run id>"
 
 
 def _unattached(config: Mapping[str, Any], stories: Iterable[Story]) -> Iterator[Target]:

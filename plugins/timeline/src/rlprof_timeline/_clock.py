@@ -49,7 +49,8 @@ def clock_of(head: Mapping[str, Any]) -> Clock:
 def clock_of_others(members: Mapping[str, Any], first_us: float | None) -> Clock | None:
     """Guess the clock of a trace that rlprof did not make; None: its times have no date."""
     if isinstance(members.get("rlprof"), dict):
-        return clock_of(members)
+        clock = clock_of(members)
+        return attrs.evolve(clock, words=clock.words or "that of rlprof")
     base = members.get("baseTimeNanoseconds")
     if type(base) is int and 0 < base < LAST_NS:
         return Clock(base, None, "baseTimeNanoseconds of Kineto")

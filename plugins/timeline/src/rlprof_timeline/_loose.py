@@ -1,7 +1,8 @@
 """What stands on the timeline of files that rlprof did not make: whose they are is guessed.
 
 The rank from what torch wrote of the process group, or from the name; the clock from Kineto's
-base. Every guess is told: in the file, and to whoever exports.
+base; both from the `rlprof` object in a trace that was copied out of a run. Every guess is
+told: in the file, and to whoever exports.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import one_line
+from rlprof.types import Target
 from rlprof_timeline._clock import FIRST_NS, LAST_NS, Clock, clock_of_others
 from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
@@ -50,10 +52,13 @@ class _Guess:
     shown: str
     clock: Clock | None
     first_us: float
+    role: str
     ranks: tuple[int, ...]
     """By which files are put in order."""
     whose: str
     how: str
+    window: str
+    """Which window of its run it has recorded, where it is known."""
 
     def begin_ns(self) -> int | None:
         """Return the time of its first event, if that has a date; one that is none is dropped."""
@@ -75,7 +80,7 @@ def of_files(files: Sequence[Path]) -> Plan:
         except UnreadableError as exc:
             left_out[shown] = str(exc)
             log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
-    guesses.sort(key=lambda guess: (str(Path(guess.shown).parent), guess.ranks, guess.shown))
+    guesses.sort(key=lambda one: (str(Path(one.shown).parent), one.role, one.ranks, one.shown))
     dated = [(at, guess) for guess in guesses if (at := guess.begin_ns()) is not None]
     begin_ns = min((at for at, _ in dated), default=0)
     sources = tuple(_source(guess, begin_ns) for guess in guesses)
@@ -101,7 +106,27 @@ def _guess(file: Path, shown: str) -> _Guess:
                     pass
                 tail = text.tail
             clock = clock_of_others(tail, None)
-    return _Guess(file, shown, clock, first_us, *_rank(text.head, shown))
+    mine = text.head.get("rlprof")
+    mine = mine if isinstance(mine, dict) else {}
+    target, window = _target(mine.get("target")), str(mine.get("window", ""))
+    if target is not None:
+        role, numbers = target.role, (target.replica or 0, target.rank, target.worker or 0)
+        words = one_line(target, longest=100)
+        return _Guess(file, shown, clock, first_us, role, numbers, words, "rlprof", window)
+    return _Guess(file, shown, clock, first_us, "", *_rank(text.head, shown), window)
+
+
+def _target(said: object) -> Target | None:
+    """Read whose a trace of rlprof is."""
+    if not isinstance(said, dict) or not isinstance(said.get("role"), str):
+        return None
+    kinds = ("rank", "world_size", "replica", "worker")
+    rank, size, replica, worker = (
+        n if type(n := said.get(kind)) is int and 0 <= n <= _RANKS else None for kind in kinds
+    )
+    if rank is None or size is None:
+        return None
+    return Target(said["role"], rank, size, replica=replica, worker=worker)
 
 
 def _rank(head: Mapping[str, Any], shown: str) -> tuple[tuple[int, ...], str, str]:
@@ -130,7 +155,8 @@ def _source(guess: _Guess, begin_ns: int) -> Source:
     name = _SUFFIX.sub("", guess.shown)
     about = {"rank": guess.whose, "rank_by": guess.how} if guess.how else {}
     folder = Path(guess.shown).parent
-    trace = Trace(guess.path, guess.shown, about, tuple(problems), clock=clock, together=folder)
+    together = folder, guess.window
+    trace = Trace(guess.path, guess.shown, about, tuple(problems), clock=clock, together=together)
     group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
     start = guess.begin_ns()
     return Source("", False, (begin_ns if start is None else start,), (group,))

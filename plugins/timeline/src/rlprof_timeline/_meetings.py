@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _WIRE_NS = 1_000_000
 """What the wire and the host may take: a millisecond."""
+_LATER_NS = 1_000_000_000
+"""Hosts that are so far apart are fewer than folders with the traces of several steps."""
+_UNITS = (("days", 86400e9, 2), ("hours", 3600e9, 2), ("s", 1e9, 10))
+"""A unit, its nanoseconds, and so many of it are told in it."""
 
 
 @attrs.frozen
@@ -48,16 +52,26 @@ class Checked:
         """Say of each trace that is apart how far, and what that means."""
         for one in self.apart:
             where = "after" if one.by_ns > 0 else "before"
+            why = "the clocks of the hosts disagree, and the timeline with them"
+            if abs(one.by_ns) > _LATER_NS:
+                why = f"it has recorded another step than they, or {why}"
             yield (
                 f"{one_line(one.shown, longest=300)}: its {one.meetings} collectives end "
-                f"{abs(one.by_ns) / 1e6:.3f} ms {where} those of the others, and its clock may be "
-                f"{one.allowed_ns / 1e6:.3f} ms off at most: the clocks of the hosts disagree, and "
-                "the timeline with them"
+                f"{time_of(one.by_ns)} {where} those of the others, and its clock may be "
+                f"{time_of(one.allowed_ns)} off at most: {why}"
             )
 
     def described(self) -> Mapping[str, object]:
         """Return what the timeline's own object says."""
         return attrs.asdict(self)
+
+
+def time_of(ns: int) -> str:
+    """Show how long, sign aside: `4.500 ms`, `12.3 s`, `341.1 days`."""
+    for unit, size, least in _UNITS:
+        if abs(ns) >= least * size:
+            return f"{abs(ns) / size:.1f} {unit}"
+    return f"{abs(ns) / 1e6:.3f} ms"
 
 
 def checked(read: Iterable[tuple[Trace, Moved]]) -> Checked:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from rlprof_timeline._tracks import Track
 
+_FEW = 1 << 15
+"""Bytes that ISA-L hardly packs if the first that it was given were fewer than 288."""
+
 
 @attrs.frozen
 class Item:
@@ -122,7 +125,10 @@ def _move_one(
                 done.clock = done.clock or clock_of(text.head)
                 place = _place(item, done.clock, stretch, tracks)
             if events := moved_either(batch, place):
-                write(b",\n")
+                if len(events) < _FEW:
+                    events = b",\n" + events
+                else:
+                    write(b",\n")
                 write(events)
             tell(0, text.read - told)
             told = text.read

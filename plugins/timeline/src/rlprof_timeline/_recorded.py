@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import clock_at, unbroken
+from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._spans import Slice, of_span, of_windows
 
@@ -26,7 +27,12 @@ def of_run(run: Run) -> Plan:
     processes = sorted(run.processes, key=lambda process: _order(process, roles))
     sources = [_source(run, process, left_out) for process in processes]
     return Plan(
-        {"run": run.run_id, "attempt": run.attempt, "method": "wall clock of each host"},
+        {
+            "run": run.run_id,
+            "attempt": run.attempt,
+            **({} if run.selection.is_all else {"part": part_of(run.selection, run.opened_ns)}),
+            "method": "wall clock of each host",
+        },
         tuple(sources),
         left_out,
         run.opened_ns,

@@ -53,13 +53,16 @@ def of_span(span: Span) -> Slice:
 def of_windows(
     captures: Iterable[CaptureResult], process: Process, left_out: Mapping[str, str]
 ) -> Iterator[Slice]:
-    """Draw the windows that no trace shows, and those that left files to be opened elsewhere."""
+    """Draw the windows that no trace shows, and those that left files to be opened elsewhere.
+
+    Of a part of a run without what was recorded, that is all of them.
+    """
     clocks, _ = unbroken(process.clocks)
     for capture in captures:
         files = [artifact.path for artifact in capture.artifacts if artifact.kind == "files"]
         missing = [left_out[item.path] for item in capture.artifacts if item.path in left_out]
         is_good = capture.state in ("whole", "partial")
-        if is_good and not files and not missing:
+        if is_good and capture.artifacts and not files and not missing:
             continue
         name = f"{capture.tool} {capture.window.id}"
         if missing or not is_good:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from rlprof.errors import RlprofError
 from rlprof_timeline._offline import HEADERS, told, viewer
+from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import LOOPBACK, FileServer
 from rlprof_timeline._subject import command, is_archive, is_older, make, subject, unpacked
@@ -134,8 +135,12 @@ def _prepare(path: Path, file: Path) -> int:
             return code
         if not file.exists():
             raise RlprofError(f"{file}: the exporter has not made it; view what it has written")
-    elif path.is_dir() and is_older(file, path):
+        return 0
+    if path.is_dir() and is_older(file, path):
         _say(f"{file}: the run has gone on since it was made; make it anew: {command(path)}")
+    part = shown_part(file) if path.is_dir() else ""
+    if part:
+        _say(f"{file}: a part of the run: {part}; to make it of all: {command(path)}")
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof.errors import one_line
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._lines import encode, timed
-from rlprof_timeline._meetings import checked
+from rlprof_timeline._meetings import checked, time_of
 from rlprof_timeline._merge import Group, Item, Stretch
 from rlprof_timeline._pool import move_all
 from rlprof_timeline._progress import say
@@ -102,7 +102,10 @@ def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None
     for words in check.warnings():
         log.warning("%s", words)
     header = _header(plan, read, left_out, zero_ns) | {"check": check.described()}
-    say(_clocks(header, len(read)))
+    if header["sources"]:
+        say(_clocks(header, len(read)))
+    else:
+        log.warning("nothing could be read: the timeline is empty")
     put(b'{"rlprof":' + encode(header) + b',\n"traceEvents":[')
     separator = b"\n"
     for line in _lines(plan, parts, left_out, zero_ns):
@@ -142,10 +145,10 @@ def _clocks(header: Mapping[str, Any], traces: int) -> str:
     unknown = sum(source["error_ns"] is None for source in header["sources"])
     bound = header["error_ns"]
     words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
-    words += [f"unknown for {unknown} of {traces} traces"] if unknown else []
+    words += [f"how far off is unknown for {unknown} of {traces} traces"] if unknown else []
     if header["check"]["traces"]:
-        apart = header["check"]["largest_ns"] / 1e6
-        words.append(f"{header['check']['meetings']} collectives end within {abs(apart):.3f} ms")
+        apart = time_of(header["check"]["largest_ns"])
+        words.append(f"{header['check']['meetings']} collectives end within {apart}")
     return f"clocks: {header['method']}" + (f"; {', '.join(words)}" if words else "")
 
 

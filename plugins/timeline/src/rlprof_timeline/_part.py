@@ -1,0 +1,55 @@
+"""Which part of a run a timeline shows, in the words it was asked for; who looks at it is told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from typing import TYPE_CHECKING
+
+from rlprof.errors import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rlprof import Selection
+
+_PART = re.compile(rb'^\{"rlprof":\{"run":"[^"\\]*","attempt":\d+,"part":("(?:[^"\\]|\\.)*")')
+_HEAD = 1 << 16
+
+
+def part_of(selection: Selection, opened_ns: int) -> str:
+    """Write the options that select this part of a run that began at *opened_ns*."""
+    return " ".join(_options(selection, opened_ns))
+
+
+def shown_part(timeline: Path) -> str:
+    """Read which part a timeline of a run shows; nothing where it shows all, or is none."""
+    try:
+        with gzip.open(timeline) as file:
+            found = _PART.match(file.read(_HEAD))
+        return one_line(str(json.loads(found[1])), longest=300) if found else ""
+    except (OSError, EOFError, ValueError, zlib.error):
+        return ""
+
+
+def _options(selection: Selection, opened_ns: int) -> Iterator[str]:
+    if selection.steps:
+        yield "--step " + ",".join(map(_steps, selection.steps))
+    for flag, words in (
+        ("--role", selection.roles),
+        ("--window", selection.windows),
+        ("--only", selection.only),
+    ):
+        if words:
+            yield f"{flag} {','.join(words)}"
+    for flag, at_ns in (("--from", selection.from_ns), ("--until", selection.until_ns)):
+        if at_ns is not None:
+            yield f"{flag} {(at_ns - opened_ns) / 1e9:.9g}"
+
+
+def _steps(one: range) -> str:
+    last = f"-{one.stop - 1}" if len(one) > 1 else ""
+    return f"{one.start}{last}" + (f" (every {one.step})" if one.step > 1 else "")
