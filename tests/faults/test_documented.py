@@ -27,6 +27,7 @@ FILES = {
     "Traces on the timeline": [
         ROOT / "tests/timeline" / name for name in ("test_damaged.py", "test_hostile.py")
     ],
+    "The export and the machine": [ROOT / "tests/timeline/test_machine.py"],
 }  # fmt: skip
 """The tables of the page, by their headings, and the files all of whose tests they name."""
 
