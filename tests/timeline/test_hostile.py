@@ -177,7 +177,7 @@ def test_members_that_stand_twice(tmp_path) -> None:
     exported = Exported(content.encode(), tmp_path)
 
     assert exported.written.epoch_ns(exported.written.named("fine")) == BASE + 2_000
-    assert exported.written.track("fine") == ("bad · 2", "")
+    assert exported.written.track("fine") == ("bad · process 2", "")
     assert exported.problems == ["has traceEvents twice: the second of them dropped"]
 
 
@@ -202,7 +202,7 @@ FILES: dict[str, tuple[bytes, int, str]] = {
     "lists without an end in its tail": (document(FINE, {}, ', "": []' * 8_000 + "@"), 30,
                                          "what follows its events is no JSON"),
     "deep in an event": (document([*FINE, f'{{"ph": "X", "ts": 1, "args": {DEEP}}}'], HEAD), 30,
-                         "1 events that cannot be read dropped"),
+                         "events that cannot be read: 1 dropped"),
     "nothing but brackets": (b"[" * 999_999, 0, "is cut short"),
     "nothing but braces": (b'{"a":' * 199_999, 0, "has no traceEvents"),
     "nothing but ends": (b'{"traceEvents": [' + b"}]" * 99_999, 0, "is cut short"),
@@ -306,7 +306,7 @@ def test_what_is_said_of_a_file_is_printed(tmp_path, caplog) -> None:
 
     Exported(WHOLE[:-300], tmp_path)
 
-    assert "bad.json: is cut short; 1 events that cannot be read dropped" in caplog.messages
+    assert "bad.json: is cut short; events that cannot be read: 1 dropped" in caplog.messages
 
 
 @pytest.mark.slow
@@ -319,7 +319,7 @@ def test_perfetto_opens_a_timeline_with_all_of_it(tmp_path) -> None:
     found = query_all(
         exported.file,
         good="select count(*) as n, min(dur) as dur from slice where name glob 'good *'",
-        processes="select count(*) as n from process where name = 'good · 7'",
+        processes="select count(*) as n from process where name = 'good · process 7'",
     )
 
     assert found == {"good": [{"n": 50, "dur": 1_000}], "processes": [{"n": 1}]}

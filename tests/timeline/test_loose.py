@@ -9,22 +9,24 @@ import pytest
 
 from rlprof import plugins
 from rlprof.cli import main
+from rlprof.errors import RlprofError
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 BASE = NOW - 1_000_000_000
 
 
-def laid(folder: Path, out: Path) -> Written:
+def laid(folder: Path, out: Path, options: Mapping[str, Any] | None = None) -> Written:
     """Export all files of *folder*."""
     out.mkdir()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     hooks = plugins.hooks("exporter", Timeline())
-    (file,) = hooks.export_files(files=files, out=out, options={})
+    (file,) = hooks.export_files(files=files, out=out, options=options or {})
     return Written(file)
 
 
@@ -160,7 +162,7 @@ def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) 
     written = laid(folder, tmp_path / "out")
 
     stem = file.removesuffix(".json").removesuffix(".trace")
-    assert written.track("e")[0] == " · ".join(filter(None, [whose, stem, "7"]))
+    assert written.track("e")[0] == " · ".join(filter(None, [whose, stem, "process 7"]))
     (source,) = written.about["sources"]
     assert (source.get("rank", ""), source.get("rank_by", "")) == (whose, by)
     words = f"{whose} (by {by})" if by else "no rank"
@@ -179,8 +181,8 @@ def test_files_stand_in_the_order_of_their_ranks(tmp_path) -> None:
     written = laid(folder, tmp_path / "out")
 
     assert written.order == [
-        "rank 9 · actor/rank9 · 7", "rank 10 · actor/rank10 · 7",
-        "rank 9 · rollout/rank9 · 7", "rank 10 · rollout/rank10 · 7",
+        "rank 9 · actor/rank9 · process 7", "rank 10 · actor/rank10 · process 7",
+        "rank 9 · rollout/rank9 · process 7", "rank 10 · rollout/rank10 · process 7",
     ]  # fmt: skip
 
 
@@ -199,7 +201,7 @@ def test_many_guesses_are_told_in_short(tmp_path, caplog) -> None:
 
 
 def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
-    """It is told, and the others are there; where there is no trace at all the file is empty."""
+    """It is told, and the others are there."""
     folder = tmp_path / "traces"
     folder.mkdir()
     (folder / "good.json").write_bytes(document([one("e", 0)], {"baseTimeNanoseconds": NOW}))
@@ -216,17 +218,18 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
     assert "page.json: is no JSON; left out of the timeline" in caplog.messages
 
 
-def test_a_timeline_of_nothing_is_told_to_be_so(tmp_path, caplog, capsys) -> None:
-    """Where there is no trace at all, no clock is spoken of."""
+@pytest.mark.parametrize("options", [{}, {"archive": True}])
+def test_where_there_is_no_trace_at_all_nothing_is_written(tmp_path, caplog, options) -> None:
+    """It is an error, and what is wrong with each file is said before."""
     folder = tmp_path / "traces"
     folder.mkdir()
     (folder / "page.json").write_bytes(b"<html>")
 
-    written = laid(folder, tmp_path / "out")
+    with pytest.raises(RlprofError, match="none of the files is a trace that can be read"):
+        laid(folder, tmp_path / "out", options)
 
-    assert written.events == []
-    assert caplog.messages[-1] == "nothing could be read: the timeline is empty"
-    assert "clocks" not in capsys.readouterr().out
+    assert caplog.messages[0] == "page.json: is no JSON; left out of the timeline"
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:
@@ -289,3 +292,19 @@ def test_a_timeline_made_anew_holds_nothing_of_the_last_one(tmp_path) -> None:
     assert codes == [0, 0]
     assert [event["name"] for event in written.events] == ["a"]
     assert written.about["left_out"] == []
+
+
+def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) -> None:
+    """Files that do not overlap in time are of different windows, and no clock is blamed for it."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for step in range(2):
+        for rank in range(2):
+            ts = step * 60 * 10**9 + rank * 300
+            content = document([one("nccl:all_reduce", ts)], {"baseTimeNanoseconds": NOW})
+            (folder / f"step{step}_rank{rank}.json").write_bytes(content)
+
+    check = laid(folder, tmp_path / "out").about["check"]
+
+    assert check == {"traces": 4, "meetings": 2, "largest_ns": -150, "apart": []}
+    assert not [told for told in caplog.messages if "collectives" in told]

@@ -127,8 +127,8 @@ def test_two_traces_of_one_window_do_not_share_tracks(run, write) -> None:
 
     written = write()
 
-    assert written.track("a 2/rollout")[0] == "rollout 0/1 · torch · 0"
-    assert written.track("b 2/rollout")[0] == "rollout 0/1 · torch 2 · 0"
+    assert written.track("a 2/rollout")[0] == "rollout 0/1 · torch · process 0"
+    assert written.track("b 2/rollout")[0] == "rollout 0/1 · torch 2 · process 0"
     for worker in ("a", "b"):
         assert written.track(f"{worker} 2/rollout") == written.track(f"{worker} 3/rollout")
 
@@ -143,8 +143,8 @@ def test_two_engines_of_one_process_do_not_share_tracks(run, write) -> None:
 
     written = write()
 
-    assert written.track("batch 0")[0] == "rollout replica 0 · torch · 9"
-    assert written.track("batch 1")[0] == "rollout replica 1 · torch · 9"
+    assert written.track("batch 0")[0] == "rollout replica 0 · torch · process 9"
+    assert written.track("batch 1")[0] == "rollout replica 1 · torch · process 9"
     assert {"rollout replica 0", "rollout replica 1"} < {
         source["target"] for source in written.about["sources"]
     }
@@ -307,7 +307,7 @@ def test_entries_without_a_time_are_counted(run, write) -> None:
     written = write()
 
     assert written.about["sources"][1]["events"] == 2
-    assert written.about["sources"][1]["problems"] == ["7 entries without a time dropped"]
+    assert written.about["sources"][1]["problems"] == ["entries without a time: 7 dropped"]
     assert written.named("no dur")["dur"] == 0
     assert written.epoch_ns(written.named("nowhere")) == NOW + 6_000
 

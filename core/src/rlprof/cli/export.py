@@ -121,7 +121,7 @@ def _why(exc: Exception, out: Path) -> str:
     if isinstance(exc, OSError) and exc.errno in _NO_ROOM:
         why = os.strerror(exc.errno).lower()
         return f"{out}: cannot be written to: {why}; name a folder that has room: --out DIR"
-    return f"{type(exc).__name__}: {exc}"
+    return str(exc) if isinstance(exc, RlprofError) else f"{type(exc).__name__}: {exc}"
 
 
 def _make(out: Path) -> None:

@@ -156,7 +156,10 @@ def _source(guess: _Guess, begin_ns: int) -> Source:
     about = {"rank": guess.whose, "rank_by": guess.how} if guess.how else {}
     folder = Path(guess.shown).parent
     together = folder, guess.window
-    trace = Trace(guess.path, guess.shown, about, tuple(problems), clock=clock, together=together)
+    trace = Trace(
+        guess.path, guess.shown, about, tuple(problems), clock=clock, together=together,
+        is_of_known_window=bool(guess.window),
+    )  # fmt: skip
     group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
     start = guess.begin_ns()
     return Source("", False, (begin_ns if start is None else start,), (group,))

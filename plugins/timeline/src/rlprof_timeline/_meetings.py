@@ -7,6 +7,7 @@ It is a check, never a correction: what is wrong is told, with the number, and n
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from statistics import median, median_high, median_low
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ class Apart:
     """The median of how much later its meetings end; less than nothing: earlier."""
     meetings: int
     allowed_ns: int
+    is_bounded: bool = True
+    """Whether the errors of their clocks are known; else they are taken for nothing."""
 
 
 @attrs.frozen
@@ -55,10 +58,11 @@ class Checked:
             why = "the clocks of the hosts disagree, and the timeline with them"
             if abs(one.by_ns) > _LATER_NS:
                 why = f"it has recorded another step than they, or {why}"
+            bound = f"its clock may be {time_of(one.allowed_ns)} off at most"
             yield (
                 f"{one_line(one.shown, longest=300)}: its {one.meetings} collectives end "
-                f"{time_of(one.by_ns)} {where} those of the others, and its clock may be "
-                f"{time_of(one.allowed_ns)} off at most: {why}"
+                f"{time_of(one.by_ns)} {where} those of the others, and "
+                f"{bound if one.is_bounded else 'how far its clock is off is unknown'}: {why}"
             )
 
     def described(self) -> Mapping[str, object]:
@@ -81,7 +85,7 @@ def checked(read: Iterable[tuple[Trace, Moved]]) -> Checked:
         if moved.meetings:
             together[trace.together].append((trace, moved))
     traces, meetings, largest, apart = 0, 0, None, list[Apart]()
-    for ones in together.values():
+    for ones in chain.from_iterable(map(_at_once, together.values())):
         ends = [_numbered(moved.meetings) for _, moved in ones]
         shared = set.intersection(*map(set, ends))
         if len(ones) < 2 or not shared:
@@ -89,14 +93,32 @@ def checked(read: Iterable[tuple[Trace, Moved]]) -> Checked:
         traces += len(ones)
         meetings += len(shared)
         middle = {key: _middle([own[key] for own in ends]) for key in shared}
-        bounds = [_bound(moved) for _, moved in ones]
+        bounds = [_bound(moved) or 0 for _, moved in ones]
+        is_bounded = all(_bound(moved) is not None for _, moved in ones)
         for (trace, _), own, bound in zip(ones, ends, bounds, strict=True):
             by = round(median(own[key] - middle[key] for key in shared))
             largest = by if largest is None or abs(by) > abs(largest) else largest
             allowed = bound + max(bounds) + _WIRE_NS
             if abs(by) > allowed:
-                apart.append(Apart(trace.shown, by, len(shared), allowed))
+                apart.append(Apart(trace.shown, by, len(shared), allowed, is_bounded))
     return Checked(traces, meetings, largest, tuple(apart))
+
+
+def _at_once(ones: list[tuple[Trace, Moved]]) -> Iterator[list[tuple[Trace, Moved]]]:
+    """Part traces of which nobody has said the window: those of one overlap in time."""
+    if ones[0][0].is_of_known_window:
+        yield ones
+        return
+    found: list[tuple[Trace, Moved]] = []
+    last = 0
+    for one in sorted(ones, key=lambda one: min(end for _, end in one[1].meetings)):
+        ends = [end for _, end in one[1].meetings]
+        if found and min(ends) > last + _LATER_NS:
+            yield found
+            found = []
+        found.append(one)
+        last = max(last, *ends)
+    yield found
 
 
 def _numbered(meetings: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -114,6 +136,5 @@ def _middle(ends: Sequence[int]) -> int:
     return (median_low(ends) + median_high(ends)) // 2
 
 
-def _bound(moved: Moved) -> int:
-    clock = moved.clock
-    return 0 if clock is None or clock.error_ns is None else clock.error_ns
+def _bound(moved: Moved) -> int | None:
+    return None if moved.clock is None else moved.clock.error_ns

@@ -146,7 +146,7 @@ def _move_one(
         if place.earliest_ns is not None:
             done.earliest_ns = place.earliest_ns + zero
     if text.dropped:
-        done.problems.append(f"{text.dropped} events that cannot be read dropped")
+        done.problems.append(f"events that cannot be read: {text.dropped} dropped")
     if tracks.is_full:
         done.problems.append("has too many threads: those beyond share a track")
     if done.problems and not done.events:

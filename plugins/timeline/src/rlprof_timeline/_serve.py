@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from rlprof.rundir import open_regular
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -121,7 +123,7 @@ class _Request(BaseHTTPRequestHandler):
         if file is None:
             return
         try:
-            stream = file.open("rb")  # each time: a timeline made anew is served at a reload
+            stream = open_regular(file)  # each time: a timeline made anew is served at a reload
         except OSError as exc:
             self.send_error(HTTPStatus.NOT_FOUND, f"the file is gone: {exc.strerror}")
             return

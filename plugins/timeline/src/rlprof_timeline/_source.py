@@ -30,6 +30,8 @@ class Trace:
     """Its clock, where it is not in its own `rlprof` object."""
     together: object = None
     """Those that have the same recorded the same window, or stand in one folder."""
+    is_of_known_window: bool = True
+    """Else those that stand together may be of several."""
     size: int = 0
     """Bytes it had when whoever made it was done; 0: nobody has said."""
 

@@ -63,7 +63,7 @@ class Tracks:
         track = self.by_pid.get(pid, self._rest)
         if track is None:
             nth = len(self.by_pid)
-            track = Track(str(pid), self.first + nth)
+            track = Track(f"process {pid}" if isinstance(pid, int) else pid, self.first + nth)
             if nth == PROCESSES - 1:
                 pid, self.is_full = _REST, True
                 self._rest = track = Track(_REST, self.first + nth)

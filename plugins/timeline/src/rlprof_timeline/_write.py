@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import one_line
+from rlprof.errors import RlprofError, one_line
 from rlprof_timeline._gzip import packed
 from rlprof_timeline._lines import encode, timed
 from rlprof_timeline._meetings import checked, time_of
@@ -104,8 +104,10 @@ def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None
     header = _header(plan, read, left_out, zero_ns) | {"check": check.described()}
     if header["sources"]:
         say(_clocks(header, len(read)))
+    elif left_out:
+        raise RlprofError("none of the files is a trace that can be read")
     else:
-        log.warning("nothing could be read: the timeline is empty")
+        log.warning("nothing is chosen: the timeline is empty")
     put(b'{"rlprof":' + encode(header) + b',\n"traceEvents":[')
     separator = b"\n"
     for line in _lines(plan, parts, left_out, zero_ns):
@@ -155,7 +157,7 @@ def _clocks(header: Mapping[str, Any], traces: int) -> str:
 def _problems(moved: Moved) -> Iterator[str]:
     yield from moved.problems
     if moved.untimed:
-        yield f"{moved.untimed} entries without a time dropped"
+        yield f"entries without a time: {moved.untimed} dropped"
     if moved.clock is not None and moved.clock.error_ns is None:
         yield "the error of its clock is unknown"
 
