@@ -18,7 +18,7 @@ import pytest
 
 from rlprof import hookspecs, plugins
 from rlprof.config import Limits
-from rlprof.rundir import CaptureResult, Process, Run
+from rlprof.rundir import CaptureResult, Process, Run, Span
 from rlprof.session import calibrate_process
 from rlprof.testing import EngineTests, ToolTests
 from rlprof.types import Recording
@@ -183,10 +183,10 @@ def test_what_the_kit_lets_declare_is_documented():
 
 
 def test_what_the_guide_says_of_a_run_is_there():
-    """The attributes of a run, a capture and a process that are named exist."""
+    """The attributes of a run, a capture, a process and a span that are named exist."""
     (table,) = re.findall(r"\| of the run \| is \|\n(.*?)\n\n", GUIDE, re.DOTALL)
-    fields = {field.name for cls in (Run, CaptureResult, Process) for field in attrs.fields(cls)}
-    known = fields | {"spans", "start_ns", "end_ns", "step", "attributes"}
+    classes = (Run, CaptureResult, Process, Span)
+    known = {name for cls in classes for name in (*dir(cls), *attrs.fields_dict(cls))}
 
     named = set(re.findall(r"`(\w+)", table))
 
