@@ -308,3 +308,23 @@ def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) 
 
     assert check == {"traces": 4, "meetings": 2, "largest_ns": -150, "apart": []}
     assert not [told for told in caplog.messages if "collectives" in told]
+
+
+def test_a_timeline_beside_the_traces_it_holds_is_none_of_them(tmp_path, caplog) -> None:
+    """Else all of it would be there twice; alone it is shown, as any other trace."""
+    folder = tmp_path / "traces"
+    (folder / "old").mkdir(parents=True)
+    (folder / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
+    assert main(["export", str(folder), "--out", str(folder / "old")]) == 0
+
+    written = laid(folder, tmp_path / "out")
+    again = laid(folder / "old", tmp_path / "again")
+
+    assert [event["name"] for event in written.events] == ["a"]
+    assert written.about["left_out"] == [
+        {"file": "old/timeline.json.gz", "reason": "is a timeline of files that are here, too"}
+    ]
+    assert "old/timeline.json.gz: is a timeline of files that are here, too; left out" in (
+        caplog.messages
+    )
+    assert again.epoch_ns(again.named("a")) == BASE + 1_001

@@ -59,6 +59,8 @@ class _Guess:
     how: str
     window: str
     """Which window of its run it has recorded, where it is known."""
+    holds: frozenset[str]
+    """Of a timeline, the names of the files that were laid on it."""
 
     def begin_ns(self) -> int | None:
         """Return the time of its first event, if that has a date; one that is none is dropped."""
@@ -80,6 +82,11 @@ def of_files(files: Sequence[Path]) -> Plan:
         except UnreadableError as exc:
             left_out[shown] = str(exc)
             log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
+    names = {Path(guess.shown).name for guess in guesses}
+    for guess in [one for one in guesses if one.holds & names]:
+        left_out[guess.shown] = "is a timeline of files that are here, too"
+        log.warning("%s: %s; left out", one_line(guess.shown, longest=1000), left_out[guess.shown])
+        guesses.remove(guess)
     guesses.sort(key=lambda one: (str(Path(one.shown).parent), one.role, one.ranks, one.shown))
     dated = [(at, guess) for guess in guesses if (at := guess.begin_ns()) is not None]
     begin_ns = min((at for at, _ in dated), default=0)
@@ -109,11 +116,18 @@ def _guess(file: Path, shown: str) -> _Guess:
     mine = text.head.get("rlprof")
     mine = mine if isinstance(mine, dict) else {}
     target, window = _target(mine.get("target")), str(mine.get("window", ""))
+    whose: tuple[str, tuple[int, ...], str, str] = "", *_rank(text.head, shown)
     if target is not None:
-        role, numbers = target.role, (target.replica or 0, target.rank, target.worker or 0)
-        words = one_line(target, longest=100)
-        return _Guess(file, shown, clock, first_us, role, numbers, words, "rlprof", window)
-    return _Guess(file, shown, clock, first_us, "", *_rank(text.head, shown), window)
+        numbers = target.replica or 0, target.rank, target.worker or 0
+        whose = target.role, numbers, one_line(target, longest=100), "rlprof"
+    return _Guess(file, shown, clock, first_us, *whose, window, _holds(mine.get("sources")))
+
+
+def _holds(sources: object) -> frozenset[str]:
+    """Read which files a timeline of ours was made of."""
+    ones = sources if isinstance(sources, list) else []
+    files = [one.get("file") for one in ones if isinstance(one, dict)]
+    return frozenset(Path(file).name for file in files if isinstance(file, str))
 
 
 def _target(said: object) -> Target | None:
