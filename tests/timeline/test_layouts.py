@@ -150,10 +150,10 @@ def an_odd_event(old: str, new: str) -> str:
 def test_what_is_nearly_kinetos_layout_is_moved_as_well(old, new) -> None:
     """Whichever way is taken, the events are the same: the fast one takes no other for a member."""
     fine = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
-    window = f"{LAYOUTS['kineto'](fine)},{an_odd_event(old, new)}".encode()
+    batch = f"{LAYOUTS['kineto'](fine)},{an_odd_event(old, new)}".encode()
 
     found, wanted = (
-        json.loads(b"[%b]" % way(window, Place(0, Tracks(FIRST), PREFIX)))
+        json.loads(b"[%b]" % way(batch, Place(0, Tracks(FIRST), PREFIX)))
         for way in (moved_either, moved)
     )
 
@@ -163,13 +163,13 @@ def test_what_is_nearly_kinetos_layout_is_moved_as_well(old, new) -> None:
 @pytest.mark.parametrize("other", [*LAYOUTS][1:])
 @pytest.mark.parametrize("nth", range(3))
 def test_an_event_of_another_layout_is_moved_wherever_it_stands(nth, other) -> None:
-    """First, between two of Kineto's, or last in a window."""
+    """First, between two of Kineto's, or last in a batch."""
     event = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
     layouts = ["kineto"] * 3
     layouts[nth] = other
-    window = ",".join(LAYOUTS[layout](event) for layout in layouts).encode()
+    batch = ",".join(LAYOUTS[layout](event) for layout in layouts).encode()
 
-    found = json.loads(b"[%b]" % moved_either(window, Place(5_000, Tracks(FIRST), PREFIX)))
+    found = json.loads(b"[%b]" % moved_either(batch, Place(5_000, Tracks(FIRST), PREFIX)))
 
     assert [(event["ts"], event["pid"]) for event in found] == [(6, FIRST)] * 3
 
@@ -180,11 +180,11 @@ def test_an_event_of_another_layout_is_moved_wherever_it_stands(nth, other) -> N
 def test_a_collective_is_met_whichever_way_it_is_moved(dur, behind) -> None:
     """What stands behind its duration, and how many decimals that has, is all one."""
     event = {"ph": "X", "name": "nccl:all_reduce", "pid": 7, "tid": 7, "ts": 1_000, "dur": "@"}
-    window = LAYOUTS["kineto"](event).replace('"@"', dur + behind).encode()
+    batch = LAYOUTS["kineto"](event).replace('"@"', dur + behind).encode()
     fast, slow = Place(0, Tracks(FIRST), PREFIX), Place(0, Tracks(FIRST), PREFIX)
 
-    assert moved_in_place(window, fast) is not None
-    moved(window, slow)
+    assert moved_in_place(batch, fast) is not None
+    moved(batch, slow)
 
     assert fast.meetings == slow.meetings
     assert len(fast.meetings) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shlex
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rlprof_timeline import _pool
 from tests.timeline.layouts import document
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -81,7 +81,7 @@ def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one process does it")
+@pytest.mark.skipif(_pool._cores() < 2, reason="one process does it")
 def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
     """They see that nobody waits for them any more."""
     process = begin(traces)
