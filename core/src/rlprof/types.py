@@ -185,6 +185,8 @@ class Artifact:
     """Why it is partial, or what a reader should know of it."""
     events: int | None = None
     """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
+    text_size: int | None = None
+    """Bytes of what is inside, where the file is one member of gzip; None: nobody has counted."""
     size: int = 0
     sha256: str = ""
 

@@ -161,6 +161,7 @@ def _trace(
         "partial" if is_cut else "whole",
         note,
         events=done.events,
+        text_size=done.text_size,
     )
 
 
