@@ -2,7 +2,7 @@
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean
-.PHONY: env-test env-vllm env-vllm28 env-peer
+.PHONY: test-beside lane-of-clusters lane-of-others env-test env-vllm env-vllm28 env-peer
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -21,6 +21,20 @@ test: test-core test-vllm ## every suite, each in the environment it needs
 test-core: env-test
 	-@$(ENV_VLLM)
 	$(PY) -m pytest
+
+# Two cores do two suites at once; those that start clusters or engines follow one another.
+CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py
+
+test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
+	-@$(ENV_VLLM)
+	$(MAKE) -j2 --output-sync=target lane-of-clusters lane-of-others
+
+lane-of-clusters:
+	$(PY) -m pytest $(CLUSTERS)
+	$(MAKE) test-vllm
+
+lane-of-others:
+	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
 
 test-vllm: ## the adapter on real vLLM, on CPU
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
