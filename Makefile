@@ -1,13 +1,16 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-fast test-matrix lint format bench clean
-.PHONY: test-beside lane-of-clusters lane-of-others env-test env-vllm env-vllm28 env-peer
+.PHONY: help demo test test-core test-vllm test-sglang test-fast test-matrix lint format bench clean
+.PHONY: test-beside lane-of-clusters lane-of-others
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-peer
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
 PY_VLLM := .envs/vllm/bin/python
 ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
+PY_SGLANG := .envs/sglang/bin/python
+ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,7 +19,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
 	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
-test: test-core test-vllm ## every suite, each in the environment it needs
+test: test-core test-vllm test-sglang ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@$(ENV_VLLM)
@@ -27,11 +30,12 @@ CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py
 
 test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
 	-@$(ENV_VLLM)
+	-@$(ENV_SGLANG)
 	$(MAKE) -j2 --output-sync=target lane-of-clusters lane-of-others
 
 lane-of-clusters:
 	$(PY) -m pytest $(CLUSTERS)
-	$(MAKE) test-vllm
+	$(MAKE) test-vllm test-sglang
 
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
@@ -40,12 +44,17 @@ test-vllm: ## the adapter on real vLLM, on CPU
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 
+test-sglang: ## the adapter on real SGLang, on CPU
+	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/sglang_real -o filterwarnings=default; \
+	else test -z "$$CI"; fi
+
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(PY) -m pytest -m "not slow"
 
-test-matrix: env-test env-vllm28 ## another real vLLM, and the signatures of all releases beside the package index
+test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
+	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
 
 lint: env-test ## ruff and mypy --strict
 	$(PY) -m ruff check .
@@ -67,6 +76,12 @@ env-vllm:
 
 env-vllm28:
 	@PYTHON=$(PYTHON) envs/make_env.sh vllm28
+
+env-sglang:
+	@$(ENV_SGLANG)
+
+env-sglang12:
+	@PYTHON=$(PYTHON) envs/make_env.sh sglang12
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer

@@ -15,15 +15,17 @@ from tests.fakes import tools
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-HAS_VLLM = find_spec("vllm") is not None
-collect_ignore = [] if HAS_VLLM else ["vllm_real"]
+ENGINES = ("vllm", "sglang")
+"""Each has tests on the real one in a folder of its own, and an environment for them."""
+ABSENT = [engine for engine in ENGINES if find_spec(engine) is None]
+collect_ignore = [f"{engine}_real" for engine in ABSENT]
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
 
 def pytest_report_header():
     """Say which tests need an environment of their own."""
-    return [] if HAS_VLLM else ["tests/vllm_real: not in this environment; `make test-vllm`"]
+    return [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
 
 
 @pytest.fixture(autouse=True)

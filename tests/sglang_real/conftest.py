@@ -1,0 +1,130 @@
+"""Drivers of real SGLang: each is run once, in a process group of its own; many look at it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+import pytest
+
+import rlprof
+from tests.sglang_real.tiny import QUIET
+
+ROOT = Path(__file__).parent.parent.parent
+STAND_INS = Path(__file__).parent / "stand_ins"
+BOUND_S = 300
+PLUGIN = {
+    "METADATA": "Metadata-Version: 2.1\nName: a-framework\nVersion: 1\n",
+    "entry_points.txt": (
+        "[sglang.srt.plugins]\na-framework = tests.sglang_real.framework:register\n"
+    ),
+}
+
+
+@attrs.frozen
+class Driven:
+    """What a driver has left."""
+
+    home: Path
+    told: list[dict]
+    """What it told, in order."""
+    framework: list[dict]
+    """What the framework's plugin has noted, in all processes; in order within each."""
+    log: str
+    returncode: int
+
+    @property
+    def version(self):
+        """The version of SGLang, to compare: (0, 5, 21)."""
+        (version,) = [one["version"] for one in self.told if "version" in one]
+        return tuple(map(int, version.split(".")[:3]))
+
+    def of(self, session):
+        """Return what was told of a session."""
+        return [one for one in self.told if one.get("session") == session]
+
+    def run(self, session):
+        """Read the run of a session."""
+        return rlprof.read(next(one["run"] for one in self.of(session) if "run" in one))
+
+
+@pytest.fixture(scope="session", name="model")
+def _model(tmp_path_factory):
+    """Build the small model, in a process of its own: transformers warns where it likes."""
+    folder = tmp_path_factory.mktemp("model")
+    script = ROOT / "examples/ray_rl/tiny_model.py"
+    own = {"PYTHONPATH": str(STAND_INS)}
+    subprocess.run(
+        [sys.executable, str(script), str(folder)],
+        env=os.environ | own, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="session", name="plugin")
+def _plugin(tmp_path_factory):
+    """Install the framework's plugin into a folder for PYTHONPATH."""
+    folder = tmp_path_factory.mktemp("plugin")
+    info = folder / "a_framework-1.dist-info"
+    info.mkdir()
+    for name, text in PLUGIN.items():
+        (info / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="session", name="drive")
+def _drive(model, plugin, tmp_path_factory):
+    """Return a function that runs a driver to its end, once; what it has started ends with it."""
+    found = {}
+
+    def drive(name, *, must_end=True, env=None, **given):
+        key = json.dumps([name, must_end, env, given], sort_keys=True)
+        if key not in found:
+            home = tmp_path_factory.mktemp(name)
+            asked = json.dumps({"home": str(home), "model": str(model), **given})
+            path = (STAND_INS, plugin, ROOT, ROOT / "examples/third_party_tool/src")
+            own = {"PYTHONPATH": os.pathsep.join(map(str, path)), "TMPDIR": str(home)}
+            found[key] = driven(name, home, QUIET | own | {"DRIVE": asked} | (env or {}))
+        one = found[key]
+        ended = one.returncode == 0 and one.told[-1:] == [{"done": True}]
+        assert ended or not must_end, one.log[-4000:]
+        return one
+
+    return drive
+
+
+def driven(name, home, env):
+    """Run a driver; return what it leaves."""
+    argv = [sys.executable, "-m", f"tests.sglang_real.drivers.{name}"]
+    with (home / "log").open("wb") as log:
+        child = subprocess.Popen(
+            argv, cwd=ROOT, env=os.environ | env, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        child.wait(BOUND_S)
+    finally:
+        with suppress(ProcessLookupError):  # SGLang leaves orphans of what has died
+            os.killpg(child.pid, signal.SIGKILL)
+    noted = [one for file in sorted(home.glob("framework-*.jsonl")) for one in lines(file)]
+    log = (home / "log").read_text(errors="replace")
+    return Driven(home, lines(home / "told.jsonl"), noted, log, child.returncode)
+
+
+def lines(file):
+    """Read a file of JSON lines, if it is there."""
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def steps(file):
+    """Return the names of the forward steps in a trace, in order."""
+    with gzip.open(file) as opened:
+        events = json.load(opened)["traceEvents"]
+    found = [one for one in events if one.get("ph") == "X" and one["name"].startswith("step[")]
+    return [one["name"] for one in sorted(found, key=lambda one: one["ts"])]

@@ -1,0 +1,203 @@
+"""What the drivers share: engines born as rlprof wants them, and requests for them.
+
+A driver is a process of its own, for what dies with an engine should not be the tests: SGLang kills
+the process that hosts it when a scheduler fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.sglang_real.tiny import SMALL
+
+ARGUMENTS = json.loads(os.environ.get("DRIVE", "{}"))
+"""What the test has given: `home` and `model`, and what else the driver reads."""
+
+UP_S = 240
+
+
+def config(**changes):
+    """Return a config: every step, all replicas by `sglang` and the tool torch."""
+    engine = changes.pop("sglang", {})
+    return {
+        "run_dir": f"{ARGUMENTS['home']}/runs",
+        "tool": "torch",
+        "steps": {"every": 1},
+        "roles": {"rollout": {"engine": "sglang", **changes.pop("role", {})}},
+        "engines": {"sglang": engine},
+        "calibrate": False,
+    } | changes
+
+
+@contextmanager
+def engine(launch=None, **more):
+    """Start an Engine in this process; its loop runs only while it is asked something."""
+    import sglang
+
+    started = sglang.Engine(**_arguments(launch, more))
+    try:
+        yield started
+    finally:
+        started.shutdown()
+
+
+@contextmanager
+def tokenizer_manager(launch=None, **more):
+    """Start what verl does: a TokenizerManager that belongs to the running loop, without Engine."""
+    from sglang.srt.entrypoints.engine import Engine
+    from sglang.srt.server_args import ServerArgs
+    from sglang.srt.utils import kill_process_tree
+
+    asyncio.get_running_loop()
+    manager, _, _, _, watchdog, *_ = Engine._launch_subprocesses(
+        server_args=ServerArgs(**_arguments(launch, more)),
+        init_tokenizer_manager_func=Engine.init_tokenizer_manager_func,
+        run_scheduler_process_func=Engine.run_scheduler_process_func,
+        run_detokenizer_process_func=Engine.run_detokenizer_process_func,
+    )
+    try:
+        yield manager
+    finally:
+        watchdog.stop()  # it would take the end of the schedulers for a crash, and end this process
+        kill_process_tree(os.getpid(), include_parent=False, wait_timeout=60)
+
+
+@contextmanager
+def server(launch=None, **more):
+    """Start SGLang's HTTP server by its command line; give its address, and its process."""
+    import psutil
+
+    url = f"http://127.0.0.1:{_free_port()}"
+    given = _arguments(launch, more) | {"host": "127.0.0.1", "port": url.rpartition(":")[2]}
+    argv = [sys.executable, "-m", "sglang.launch_server"]
+    for name, value in given.items():
+        argv += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    with Path(ARGUMENTS["home"], "server.log").open("wb") as log:
+        process = subprocess.Popen(argv, stdout=log, stderr=log)
+    try:
+        _wait(url, process)
+        yield url, process
+    finally:
+        if process.poll() is None:
+            for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+                one.kill()
+        process.wait()
+
+
+async def answer(manager, name, tokens):
+    """Have one request answered, as verl asks; return all that SGLang says of it."""
+    from sglang.srt.managers.io_struct import GenerateReqInput
+
+    request = GenerateReqInput(
+        rid=name,
+        input_ids=[1, 5 + len(name), 6],
+        sampling_params={"max_new_tokens": tokens, "ignore_eos": True},
+    )
+    return await anext(manager.generate_request(request, None))
+
+
+async def generate(manager, name, tokens):
+    """Have one request answered; return how many tokens came."""
+    return len((await answer(manager, name, tokens))["output_ids"])
+
+
+async def batch(manager, name, lengths):
+    """Have several requests answered at once."""
+    asked = (generate(manager, f"{name}-{n}", tokens) for n, tokens in enumerate(lengths))
+    return await asyncio.gather(*asked)
+
+
+async def framework(manager):
+    """Return what the framework's plugin says in the scheduler of each DP rank: `pid`, `steps`."""
+    return [state["framework"] for state in await manager.get_internal_state()]
+
+
+def get(url):
+    """Get JSON."""
+    with urllib.request.urlopen(url, timeout=120) as reply:
+        return json.loads(reply.read())
+
+
+def post(url, body):
+    """Post JSON; return what is answered, which need not be JSON."""
+    head = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), head)
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        text = reply.read().decode()
+    return json.loads(text) if text.startswith(("{", "[")) else text
+
+
+def post_request(url, name, tokens):
+    """Have one request answered by a server; return all that SGLang says of it."""
+    chosen = {"max_new_tokens": tokens, "ignore_eos": True}
+    asked = {"rid": name, "input_ids": [1, 5 + len(name), 6], "sampling_params": chosen}
+    return post(f"{url}/generate", asked)
+
+
+def told(**said):
+    """Leave what the test wants to know."""
+    with Path(ARGUMENTS["home"], "told.jsonl").open("a") as file:
+        file.write(json.dumps(said, default=str) + "\n")
+
+
+def run(main):
+    """Run a driver, a function or a coroutine function, to its end."""
+    running = main()
+    if asyncio.iscoroutine(running):
+        asyncio.run(running)
+    told(done=True)
+
+
+def _arguments(launch, more):
+    """Merge the arguments of an engine, and set the environment it is born in."""
+    if launch is not None:
+        os.environ |= launch.env
+    given = {"model_path": ARGUMENTS["model"], **SMALL}
+    given |= (launch.engine_args if launch is not None else {}) | more
+    ranks = _bound_ranks(given)
+    if ranks > 1:  # as many ranks as sockets is all it would do unasked
+        cores = sorted(os.sched_getaffinity(0))
+        chosen = (str(cores[rank % len(cores)]) for rank in range(ranks))
+        os.environ["SGLANG_CPU_OMP_THREADS_BIND"] = "|".join(chosen)
+    return given
+
+
+def _bound_ranks(given):
+    """Return for how many ranks SGLang wants cores named: at first for those of TP alone."""
+    ranks = given.get("tp_size", 1)
+    return ranks if _version() <= (0, 5, 12) else ranks * given.get("dp_size", 1)
+
+
+def _version():
+    from importlib.metadata import version
+
+    return tuple(map(int, version("sglang").split(".")[:3]))
+
+
+def _free_port():
+    import socket
+
+    with socket.socket() as mine:
+        mine.bind(("127.0.0.1", 0))
+        return mine.getsockname()[1]
+
+
+def _wait(url, process):
+    """Wait until a server answers."""
+    deadline = time.monotonic() + UP_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/health", timeout=5).close()
+        except OSError:
+            time.sleep(0.3)
+        else:
+            return
+    raise SystemExit("the server did not come up")

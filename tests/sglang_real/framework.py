@@ -1,0 +1,83 @@
+"""What an RL framework brings: a plugin of SGLang's own kind, with nothing of rlprof in it.
+
+It counts the forward steps by itself, which is what the windows are compared with, and notes where
+SGLang has loaded it and what it was asked for. SGLang finds it as the distribution that `conftest`
+writes, whose only content is an entry point of the group `sglang.srt.plugins`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+PARTS = {
+    "scheduler_components.profiler_manager": "SchedulerProfilerManager._profile",
+    "scheduler_profiler_mixin": "SchedulerProfilerMixin.profile",
+}
+"""Where a scheduler answers a request to profile: since 0.5.13, and before."""
+
+
+def register():
+    """Hook the schedulers; SGLang calls this in each process that loads plugins."""
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+    note("loaded")
+    for target, hook in {
+        f"{SCHEDULER}.run_batch": counted,
+        f"{SCHEDULER}.get_internal_state": told_of,
+        profile_handler(): profiled,
+    }.items():
+        HookRegistry.register(target, hook, HookType.AROUND)
+
+
+def profile_handler():
+    """Return which of the parts this SGLang has."""
+    for name, attribute in PARTS.items():
+        module = f"sglang.srt.managers.{name}"
+        with suppress(ModuleNotFoundError):
+            if find_spec(module) is not None:
+                return f"{module}.{attribute}"
+    raise LookupError("framework: SGLang's profiler is nowhere known; look where it is, add it")
+
+
+steps = 0
+
+
+def counted(inner, scheduler, *args, **kwargs):
+    """Count a batch that is run."""
+    global steps  # noqa: PLW0603 - a process has one scheduler
+    steps += 1
+    return inner(scheduler, *args, **kwargs)
+
+
+def told_of(inner, scheduler, *args, **kwargs):
+    """Add the count to what a scheduler says of itself."""
+    answer = inner(scheduler, *args, **kwargs)
+    answer.internal_state["framework"] = {
+        "pid": os.getpid(),
+        "steps": steps,
+        "forward_ct": scheduler.forward_ct,
+    }
+    return answer
+
+
+def profiled(inner, part, request):
+    """Note what came of a request to profile."""
+    answer = inner(part, request)
+    kind = getattr(request, "req_type", None) or request.type  # since 0.5.15, and before
+    note("profile", asked=kind.name, success=answer.success, message=answer.message, steps=steps)
+    return answer
+
+
+def note(what, **more):
+    """Leave a line in the file of this process."""
+    import setproctitle
+
+    home = json.loads(os.environ["DRIVE"])["home"]
+    title = setproctitle.getproctitle()
+    with Path(home, f"framework-{os.getpid()}.jsonl").open("a") as file:
+        file.write(json.dumps({"what": what, "pid": os.getpid(), "title": title, **more}) + "\n")
