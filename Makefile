@@ -31,6 +31,7 @@ test-fast: env-test ## what needs no real torch, no processes and no Perfetto: s
 
 test-matrix: env-test env-vllm28 ## another real vLLM, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
+	$(PY) -m tests.sglang_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 
 lint: env-test ## ruff and mypy --strict

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.sglang_adapter import signatures as sglang
 from tests.signatures import wheels
 from tests.signatures.record import Record, laid_out
 from tests.vllm_adapter import signatures as vllm
@@ -145,7 +146,7 @@ def test_every_python_asks_for_the_same_wheel(monkeypatch):
     assert [command[3] for command in asked] == ["install", "download"]
 
 
-@pytest.mark.parametrize("kept", [vllm], ids=["vllm"])
+@pytest.mark.parametrize("kept", [vllm, sglang], ids=["vllm", "sglang"])
 def test_no_address_is_kept(kept):
     """A wheel is known by its name and its checksum, wherever it comes from."""
     text = kept.RECORD.file.read_text(encoding="utf-8")
