@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,16 +79,39 @@ class Record(NamedTuple):
             _say(number, releases, f"{release}: {word or 'as it was read'}")
         return faults
 
+    def news(self) -> int:
+        """Read the newest release of the index; count those that say what none here says."""
+        found, faults = self.kept(), 0
+        known = [_content(said) for said in found.values()]
+        names = sorted({release.partition("==")[0] for release in self.releases})
+        for number, name in enumerate(names, 1):
+            try:
+                newest = f"{name}=={wheels.stated(name)[0].split('-')[1]}"
+                is_new = newest not in found and _content(self._read(newest)) not in known
+            except (wheels.NotHad, OSError, SyntaxError) as exc:
+                faults += 1
+                _say(number, names, f"{name}: cannot be had: {_why(exc, name)}")
+                continue
+            faults += is_new
+            word = "says what no other does; add it, run --refresh" if is_new else "is known"
+            _say(number, names, f"{newest}, the newest: {word}")
+        return faults
+
     def main(self, prog: str, about: str | None, argv: list[str] | None = None) -> int:
         """Do what is asked; the exit status says whether all of it worked."""
         parser = argparse.ArgumentParser(prog=f"python -m {prog}", description=about)
         verb = parser.add_mutually_exclusive_group(required=True)
         verb.add_argument("--refresh", action="store_true", help="read the wheels anew")
-        verb.add_argument("--check", action="store_true", help="compare with the index")
+        verb.add_argument(
+            "--check", action="store_true", help="compare with the index, and its newest"
+        )
         parser.add_argument("releases", nargs="*", help=f"like {self.releases[-1]}; none: all")
         asked = parser.parse_args(argv)
         releases = tuple(asked.releases) or self.releases
-        return 1 if (self.refresh if asked.refresh else self.check)(releases) else 0
+        faults = (self.refresh if asked.refresh else self.check)(releases)
+        if asked.check and not asked.releases:
+            faults += self.news()
+        return 1 if faults else 0
 
 
 def laid_out(value: object, margin: str = "", taken: int = 0) -> str:
@@ -121,9 +144,13 @@ def _filled(items: list[str], margin: str) -> str:
     return "\n".join(lines)
 
 
+def _content(said: Json) -> Json:
+    return {key: one for key, one in said.items() if key not in {"wheel", "sha256"}}
+
+
 def _why(exc: Exception, release: str) -> str:
     return str(exc).removeprefix(f"{release}: ")
 
 
-def _say(number: int, releases: tuple[str, ...], text: str) -> None:
+def _say(number: int, releases: Sequence[str], text: str) -> None:
     print(f"[{number}/{len(releases)}] {text}", file=sys.stderr, flush=True)

@@ -19,18 +19,22 @@ from tests.vllm_adapter import signatures as vllm
 def _index(tmp_path, monkeypatch):
     """Return what an index holds: requirement → the sha256 it states; "": that of the wheel."""
     held = {}
-    file = tmp_path / "engine-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(file, "w") as packed:
-        packed.writestr("engine/core.py", "WORD = 'grüße'\n")
-        packed.writestr("engine/weights.bin", b"\xff\xff")
 
     def stated(requirement):
+        if requirement == "engine" and held:
+            requirement = max(held)
         if requirement not in held:
             raise wheels.NotHad(f"{requirement}: pip install: ERROR: No matching distribution")
-        return file.name, held[requirement] or wheels.sha256(file)
+        with fetched(requirement) as file:
+            return file.name, held[requirement] or wheels.sha256(file)
 
     @contextmanager
-    def fetched(_):
+    def fetched(requirement):
+        file = tmp_path / f"{requirement.replace('==', '-')}-py3-none-any.whl"
+        word = "grüße" if requirement < "engine==1.2" else "viele grüße"
+        with zipfile.ZipFile(file, "w") as packed:
+            packed.writestr(zipfile.ZipInfo("engine/core.py"), f"WORD = '{word}'\n")
+            packed.writestr(zipfile.ZipInfo("engine/weights.bin"), b"\xff\xff")
         yield file
 
     monkeypatch.setattr(wheels, "stated", stated)
@@ -85,7 +89,7 @@ def test_a_check_compares_with_the_index(index, record, capsys):
     before = record.file.read_bytes()
     capsys.readouterr()
 
-    well = ask(record, "--check")
+    well = ask(record, "--check", "engine==1.0")
     index["engine==1.0"] = "1" * 64
     code = ask(record, "--check", "engine==1.0", "engine==2.0")
 
@@ -99,7 +103,7 @@ def test_a_check_compares_with_the_index(index, record, capsys):
 
 
 def test_a_wheel_the_index_no_longer_has_is_told(index, record, capsys):
-    """It cannot be compared, so the check has not passed."""
+    """It cannot be compared, nor can the newest, so the check has not passed."""
     index["engine==1.0"] = ""
     ask(record, "--refresh")
     index.clear()
@@ -107,8 +111,32 @@ def test_a_wheel_the_index_no_longer_has_is_told(index, record, capsys):
 
     assert ask(record, "--check") == 1
     assert capsys.readouterr().err.splitlines() == [
-        "[1/1] engine==1.0: cannot be had: pip install: ERROR: No matching distribution"
+        "[1/1] engine==1.0: cannot be had: pip install: ERROR: No matching distribution",
+        "[1/1] engine: cannot be had: pip install: ERROR: No matching distribution",
     ]
+
+
+@pytest.mark.parametrize(
+    ("newest", "outcome"),
+    [
+        ("1.0", (0, "is known")),
+        ("1.1", (0, "is known")),
+        ("1.2", (1, "says what no other does; add it, run --refresh")),
+    ],
+)
+def test_a_check_of_all_reads_the_newest_release(index, record, capsys, newest, outcome):
+    """One that says the same as another is well; one that says something else is not."""
+    index["engine==1.0"] = ""
+    ask(record, "--refresh")
+    before = record.file.read_bytes()
+    index[f"engine=={newest}"] = ""
+    capsys.readouterr()
+
+    code = ask(record, "--check")
+
+    told = capsys.readouterr().err.splitlines()[-1].removeprefix(f"[1/1] engine=={newest}, ")
+    assert (code, told) == (outcome[0], f"the newest: {outcome[1]}")
+    assert before == record.file.read_bytes()
 
 
 def test_what_fits_on_a_line_stands_on_one():
