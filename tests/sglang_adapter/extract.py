@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tests.sglang_adapter.replies import meta_info
-from tests.sglang_adapter.scheduler import scheduler, scheduler_part
+from tests.sglang_adapter.scheduler import SCHEDULER, scheduler, scheduler_part
 from tests.signatures.sources import (
     Function,
     Trees,
@@ -144,6 +144,9 @@ def _plugins(trees: Trees) -> Json | None:
         "register": methods(lineage(hooks, "HookRegistry", trees)).get("register"),
         "HookType": members(hooks, "HookType"),
         "loaded by": sorted(set(_callers("load_plugins", trees))),
+        "loaded before a scheduler is made": _is_before(
+            "load_plugins(", "Scheduler(", "run_scheduler_process", trees[SCHEDULER]
+        ),
     }
 
 
@@ -158,6 +161,13 @@ def _callers(name: str, trees: Trees) -> Iterator[str]:
                 yield f"{path} {node.name}"
         if calls:
             yield path
+
+
+def _is_before(first: str, then: str, name: str, tree: ast.Module) -> bool:
+    """Tell whether the function *name* says *first* before *then*."""
+    (function,) = (one for one in tree.body if isinstance(one, Function) and one.name == name)
+    text = ast.unparse(function)
+    return -1 < text.find(first) < text.find(then)
 
 
 def _is_call(node: ast.Call, name: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.signatures.record import Json
 
 _FOLDER = "sglang/srt/managers/"
-_SCHEDULER = _FOLDER + "scheduler.py"
+SCHEDULER = _FOLDER + "scheduler.py"
 _STARTS = {"start_profile", "_start_profile"}
 _FIRST = ("__post_init__", "init_profiler", "init_profier", "__init__")
 """Where the profiler's state is made; up to 0.5.1 the third is spelt so."""
@@ -41,10 +41,11 @@ def scheduler_part(trees: Trees) -> Json | None:
         "home": f"{path} {node.name}",
         "fields": fields(trees[path], node.name),
         "methods": {name: signature(said[name]) for name in said if name not in _FIRST},
-        "handler": _handler(trees.get(_SCHEDULER)),
+        "handler": _handler(trees.get(SCHEDULER)),
         "kind": sorted(set(re.findall(r"recv_req\.(\w*type)\b", text))),
         "attributes": _attributes(said),
         "activities": _activities(said),
+        "folder": sorted(set(re.findall(r"getenv\('\w+PROFILER_DIR', '(.+)'\)", text))),
         "targets": sorted(set(re.findall(r"target_forward_ct = (.+ct.* \+ .+)", text))),
         "refusals": sorted({*re.findall(r"message='([^']+)'", text)} - {"Succeeded"}),
         "refuses what torch does": "except RuntimeError" in text,
@@ -54,7 +55,7 @@ def scheduler_part(trees: Trees) -> Json | None:
 
 def scheduler(trees: Trees, weights: tuple[str, ...]) -> Json:
     """Describe the scheduler: what is called on it, its counter, and who changes its weights."""
-    tree = trees.get(_SCHEDULER)
+    tree = trees.get(SCHEDULER)
     said = methods(lineage(tree, "Scheduler", trees))
     counts = [
         f"{path} {node.name}.{name}"
@@ -67,8 +68,11 @@ def scheduler(trees: Trees, weights: tuple[str, ...]) -> Json:
         for name in weights:
             if name in functions_of(node):
                 homes.setdefault(f"{path} {node.name}", []).append(name)
+    runs = functions_of(class_in(tree, "Scheduler")).get("run_batch")
+    told = re.findall(r"self\.([\w.]+)\(batch\)", ast.unparse(runs)) if runs is not None else []
     return {
         "run_batch": said.get("run_batch"),
+        "told of a batch": [name for name in told if "profile" in name],
         "get_internal_state": said.get("get_internal_state"),
         "counts": counts,
         "weights": homes,

@@ -8,7 +8,6 @@ newest release says anything that none of these does. A wheel has 3 to
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -30,11 +29,6 @@ RECORD = Record(Path(__file__).with_suffix(".json"), RELEASES, described)
 def kept() -> dict[str, Json]:
     """Return what is known: release → its wheel, and what was read in it."""
     return RECORD.kept()
-
-
-def number(release: str) -> tuple[int, ...]:
-    """Return the number of a release: `sglang==0.5.3.post2` is (0, 5, 3, 2)."""
-    return tuple(int(word) for word in re.findall(r"\d+", release.partition("==")[2]))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ class Scheduler:
 
     def run_batch(self, batch):
         self.forward_ct += 1
+        self.part._profile_batch_predicate(batch)
+        self.forward(batch)
 
     def profile(self, recv_req):
         if recv_req.type == ProfileReqType.START_PROFILE:
@@ -53,6 +55,7 @@ class Scheduler:
 
     def start_profile(self, num_steps):
         self.profiler_target_forward_ct = self.forward_ct + num_steps
+        output_dir = os.getenv("SGLANG_TORCH_PROFILER_DIR", "/tmp")
         activity_map = {"CPU": 1, "GPU": 2}
         if "MEM" in activities:
             return ProfileReqOutput(success=False, message="It runs already.")
@@ -127,6 +130,7 @@ class Scheduler(SchedulerMixin):
 
 def run_scheduler_process():
     load_plugins()
+    scheduler = Scheduler()
 """,
     "sglang/launch_server.py": "if __name__ == '__main__':\n    load_plugins()\n",
     PART: """
@@ -256,6 +260,7 @@ def test_the_scheduler_s_part_is_read():
             "start_profile": ["profiler_target_forward_ct"],
         },
         "activities": ["CPU", "GPU", "MEM"],
+        "folder": ["/tmp"],
         "targets": ["self.forward_ct + num_steps"],
         "refusals": ["It runs already."],
         "refuses what torch does": False,
@@ -278,6 +283,7 @@ def test_the_scheduler_is_read():
 
     assert old == {
         "run_batch": "def run_batch(self, batch)",
+        "told of a batch": ["part._profile_batch_predicate"],
         "get_internal_state": None,
         "counts": ["sglang/srt/managers/scheduler.py Scheduler.run_batch"],
         "weights": {"sglang/srt/managers/scheduler.py Scheduler": ["release_memory_occupation"]},
@@ -297,6 +303,7 @@ def test_plugins_are_read():
         "loaded by": [
             "sglang/launch_server.py", "sglang/srt/managers/scheduler.py run_scheduler_process",
         ],
+        "loaded before a scheduler is made": True,
     }  # fmt: skip
 
 

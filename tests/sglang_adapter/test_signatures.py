@@ -1,47 +1,22 @@
-"""The generations of SGLang, by the signatures of its real wheels: what changed, and when."""
+"""The generations of SGLang for who calls it: what changed when, by its real wheels."""
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
 
 from tests.sglang_adapter import signatures
-from tests.sglang_adapter.signatures import number
-
-SAID = signatures.kept()
-RELEASES = sorted(SAID, key=number)
-
-every_release = pytest.mark.parametrize("release", RELEASES)
-
-KEYWORDS = {
-    "output_dir": (0, 4, 6), "num_steps": (0, 4, 6), "activities": (0, 4, 6),
-    "with_stack": (0, 4, 6), "record_shapes": (0, 4, 6), "profile_by_stage": (0, 4, 7),
-    "start_step": (0, 4, 9, 2), "merge_profiles": (0, 5, 3, 2), "profile_prefix": (0, 5, 6),
-    "profile_stages": (0, 5, 6), "profile_id": (0, 5, 15), "detailed_annotations": (0, 5, 19),
-}  # fmt: skip
-"""What a caller can say of a session → the first release that hears it."""
-
-STATE = {
-    "torch_profiler", "torch_profiler_output_dir", "profiler_activities", "profile_id",
-    "profiler_start_forward_ct", "profiler_target_forward_ct", "profiler_prefill_ct",
-    "profiler_decode_ct", "profiler_target_prefill_ct", "profiler_target_decode_ct",
-    "profile_by_stage", "profile_in_progress", "merge_profiles", "rpd_profiler",
-}  # fmt: skip
-"""What the scheduler's part remembers from its start on, since 0.5.9."""
-
-
-def parameters(text):
-    """Name the parameters of a signature, without `self`."""
-    function = ast.parse(f"{text}: ...").body[0].args
-    names = [one.arg for one in (*function.posonlyargs, *function.args, *function.kwonlyargs)]
-    return names[1:]
-
-
-def hearing(release):
-    """Return what a caller of this release can say of a session."""
-    return {name for name, since in KEYWORDS.items() if number(release) >= since}
+from tests.sglang_adapter.history import (
+    KEYWORDS,
+    RELEASES,
+    SAID,
+    at,
+    every_release,
+    known_by,
+    number,
+    parameters,
+)
 
 
 def test_releases_of_every_generation_are_known():
@@ -82,10 +57,10 @@ def test_a_session_is_one_object_since_0515(release):
 
     if number(release) >= (0, 5, 15):
         assert names == ["req"]
-        assert set(said["requests"]["ProfileReq"]) - {"req_type"} == hearing(release)
+        assert set(said["requests"]["ProfileReq"]) - {"req_type"} == known_by(release, KEYWORDS)
         assert said["request base"] == "msgspec.Struct"
     else:
-        assert set(names) == hearing(release)
+        assert set(names) == known_by(release, KEYWORDS)
         assert said["request base"] == "dataclass"
 
 
@@ -95,10 +70,24 @@ def test_a_request_says_its_kind(release):
     said, is_new = SAID[release], number(release) >= (0, 5, 15)
     kind = "req_type" if is_new else "type"
 
-    assert {"type", "req_type"} & set(said["requests"]["ProfileReq"]) == {kind}
+    made = {kind, "profile_id"}  # before 0.5.15, no caller can say the latter
+    assert set(said["requests"]["ProfileReq"]) == known_by(release, KEYWORDS) | made
     assert said["scheduler part"]["kind"] == [kind]
     assert said["request kinds"] == {"START_PROFILE": "1", "STOP_PROFILE": "2"}
     assert said["requests"]["ProfileReqOutput"] == {"success": "", "message": ""}
+
+
+@every_release
+def test_nothing_is_asked_for_by_default(release):
+    """A request without words starts a session: no steps, no folder, nothing merged."""
+    requests = SAID[release]["requests"]
+    flags = {"profile_by_stage", "merge_profiles", "detailed_annotations"}
+
+    for name in ("ProfileReqInput", "ProfileReq"):
+        said = dict(requests[name] or {})
+        assert said.pop("type", "") == ""
+        assert said.pop("req_type", "") in {"", "ProfileReqType.START_PROFILE"}
+        assert said == {one: "False" if one in flags else "None" for one in said}
 
 
 @every_release
@@ -107,7 +96,7 @@ def test_http_hears_the_same_words(release):
     said, is_new = SAID[release], number(release) >= (0, 5, 15)
     body = said["requests"]["ProfileReq" if is_new else "ProfileReqInput"]
 
-    assert set(body) - {"req_type"} == hearing(release)
+    assert set(body) - {"req_type"} == known_by(release, KEYWORDS)
     assert (said["requests"]["ProfileReqInput"] is None) == is_new
     assert said["HTTP"]["/start_profile"]["takes"] == [
         "Annotated[Optional[ProfileReq], Body()]" if is_new else "Optional[ProfileReqInput]"
@@ -121,8 +110,9 @@ def test_a_server_tells_of_itself(release):
     """By `/server_info` from 0.5.6 on, by `/get_server_info` always."""
     http = SAID[release]["HTTP"]
 
-    assert (http["/server_info"] is not None) == (number(release) >= (0, 5, 6))
-    assert http["/get_server_info"] == {"methods": ["GET"], "takes": []}
+    plain = {"methods": ["GET"], "takes": []}
+    assert http["/server_info"] == (plain if number(release) >= (0, 5, 6) else None)
+    assert http["/get_server_info"] == plain
     assert http["/health"]["methods"] == ["GET"]
 
 
@@ -149,6 +139,12 @@ def test_a_cancelled_call_blocks_profiling_before_0516(release):
     """Since then the queue is left in order, and a reply nobody waits for is dropped."""
     said, is_new = SAID[release]["communicator"], number(release) >= (0, 5, 16)
 
+    homes = {
+        (0, 4, 6): "tokenizer_manager.py _Communicator",
+        (0, 5, 2): "tokenizer_communicator_mixin.py _Communicator",
+        (0, 5, 11): "communicator.py FanOutCommunicator",
+    }
+    assert said["home"] == f"sglang/srt/managers/{at(release, homes)}"
     assert said["outlives a cancelled call"] == is_new
     assert said["drops a late reply"] == is_new
 
@@ -173,135 +169,7 @@ def test_where_the_tokenizer_s_part_is(release):
         (0, 5, 11): "tokenizer_control_mixin.py TokenizerControlMixin",
     }
 
-    since = max(first for first in homes if first <= number(release))
-
-    assert SAID[release]["profiling"]["home"] == f"sglang/srt/managers/{homes[since]}"
-
-
-@every_release
-def test_where_the_scheduler_s_part_is(release):
-    """In the scheduler, in a mixin of its, then in a part it holds, whose methods are private."""
-    homes = {
-        (0, 4, 6): "scheduler.py Scheduler",
-        (0, 4, 10): "scheduler_profiler_mixin.py SchedulerProfilerMixin",
-        (0, 5, 13): "scheduler_components/profiler_manager.py SchedulerProfilerManager",
-    }
-    part = SAID[release]["scheduler part"]
-
-    since = max(first for first in homes if first <= number(release))
-    is_part = since == (0, 5, 13)
-    mark = "_" if is_part else ""
-
-    assert part["home"] == f"sglang/srt/managers/{homes[since]}"
-    assert {f"{mark}start_profile", f"{mark}stop_profile", f"{mark}profile"} <= set(part["methods"])
-    assert part["methods"][f"{mark}profile"] == f"def {mark}profile(self, recv_req)"
-    held = "lambda req: self.profiler_manager._profile(req)"
-    assert part["handler"] == (held if is_part else "self.profile")
-    assert ("get_forward_ct" in part["fields"]) == is_part
-
-
-@every_release
-def test_steps_are_told_to_the_scheduler_s_part_before_the_forward(release):
-    """With the batch that comes, by one method of one name since 0.4.7."""
-    told = SAID[release]["scheduler part"]["methods"].get("_profile_batch_predicate")
-
-    known = "def _profile_batch_predicate(self, batch)"
-    assert told == (known if number(release) >= (0, 4, 7) else None)
-
-
-@every_release
-def test_steps_are_counted_where_batches_run(release):
-    """By the scheduler alone, whatever the profiler does."""
-    said = SAID[release]["Scheduler"]
-
-    assert said["counts"] == ["sglang/srt/managers/scheduler.py Scheduler.run_batch"]
-    assert parameters(said["run_batch"])[0] == "batch"
-    assert parameters(said["get_internal_state"]) == ["recv_req"]
-
-
-@every_release
-def test_steps_are_one_too_few_before_0516(release):
-    """Without a start_step, the step of the start was taken for the first of those asked for."""
-    targets = SAID[release]["scheduler part"]["targets"]
-
-    plain = [one for one in targets if "start" not in one]
-    since_start = [one for one in targets if "start" in one]
-
-    assert len(plain) == 1
-    assert plain[0].endswith(
-        "num_steps + 1" if number(release) >= (0, 5, 16) else "_ct() + num_steps"
-        if number(release) >= (0, 5, 13) else "_ct + num_steps"
-    )  # fmt: skip
-    expected = ["self.profiler_start_forward_ct + num_steps"]
-    assert since_start == (expected if number(release) >= (0, 4, 9, 2) else [])
-
-
-@pytest.mark.parametrize("release", [one for one in RELEASES if number(one) >= (0, 5, 9)])
-def test_what_the_scheduler_s_part_remembers(release):
-    """The state a failed session leaves behind; nothing else is new but detailed annotations."""
-    part = SAID[release]["scheduler part"]
-    first, *others = part["attributes"].items()
-
-    name, made = first
-    assert name == ("__post_init__" if number(release) >= (0, 5, 13) else "init_profiler")
-    since_then = {"detailed_annotations"} if number(release) >= (0, 5, 19) else set()
-    own = {"dp_tp_cpu_group"} if number(release) >= (0, 5, 22) else set()
-    assert set(made) == STATE | since_then | own | {"_profile_manager"}
-    assert {one for _, names in others for one in names} == {
-        "torch_profiler_with_stack", "torch_profiler_record_shapes", "profile_prefix",
-        "rpd_profile_path",
-    }  # fmt: skip
-
-
-@every_release
-def test_activities_that_do_something(release):
-    """Whatever else is named is passed over without a word."""
-    since = {"RPD": (0, 4, 7), "XPU": (0, 5, 10),
-             "current_platform.get_torch_profiler_activity_str()": (0, 5, 16)}  # fmt: skip
-
-    expected = {name for name, first in since.items() if number(release) >= first}
-
-    activities = set(SAID[release]["scheduler part"]["activities"])
-    assert activities == {"CPU", "GPU", "MEM", "CUDA_PROFILER"} | expected
-
-
-@every_release
-def test_ranks_in_the_names_of_files(release):
-    """TP always; DP, PP and EP where there are several of them, since 0.5.3.post2."""
-    names = SAID[release]["scheduler part"]["names"]
-
-    expected = {"DP-", "PP-", "EP-"} if number(release) >= (0, 5, 3, 2) else set()
-    assert set(names.values()) == expected
-    by_ranks = [test for test, part in names.items() if part == "DP-" and "num_dp_ranks" in test]
-    assert bool(by_ranks) == (number(release) >= (0, 5, 22))
-
-
-@every_release
-def test_plugins_are_loaded_since_0511(release):
-    """By the launch and by each scheduler; by the other processes only since 0.5.22."""
-    plugins = SAID[release]["plugins"]
-
-    assert (plugins is not None) == (number(release) >= (0, 5, 11))
-    if plugins is None:
-        return
-    assert plugins["group"] == "sglang.srt.plugins"
-    assert "SGLANG_PLUGINS" in plugins["admitted by"]
-    assert plugins["register"] == (
-        "def register(cls, target, hook, hook_type=HookType.AFTER, *, source=None)"
-    )
-    assert set(plugins["HookType"]) == {"BEFORE", "AFTER", "AROUND", "REPLACE"}
-    loaded = {one.partition("srt/")[2] for one in plugins["loaded by"]}
-    assert {
-        "entrypoints/engine.py __init__",
-        "entrypoints/engine.py _launch_subprocesses",
-        "managers/scheduler.py run_scheduler_process",
-    } <= loaded
-    others = {
-        "managers/detokenizer_manager.py run_detokenizer_process",
-        "managers/data_parallel_controller.py run_data_parallel_controller_process",
-    }
-    assert others & loaded == (others if number(release) >= (0, 5, 22) else set())
-    assert not any(one.startswith("ray/") for one in loaded)
+    assert SAID[release]["profiling"]["home"] == f"sglang/srt/managers/{at(release, homes)}"
 
 
 @every_release
@@ -312,14 +180,21 @@ def test_arguments_of_the_launch(release):
 
     assert {name: said[name] for name in layout} == layout
     assert (said["device"], said["base_gpu_id"], said["enable_metrics"]) == ("None", "0", "False")
-    assert said["enable_dp_attention"] == "False"
-    assert said["sleep_on_idle"] == (None if number(release) < (0, 4, 9) else "False")
-    assert (said["attn_dp_size"] is None) == (number(release) < (0, 5, 22))
+    assert (said["ep_size"], said["gpu_id_step"], said["speculative_algorithm"]) == (
+        "1", "1", "None",
+    )  # fmt: skip
+    assert said["enable_dp_attention"] == said["enable_request_time_stats_logging"] == "False"
+    since = {"sleep_on_idle": (0, 4, 9), "export_metrics_to_file": (0, 5, 6),
+             "use_ray": (0, 5, 10), "forward_hooks": (0, 5, 6)}  # fmt: skip
+    for name in since:
+        default = "None" if name == "forward_hooks" else "False"
+        assert said[name] == (default if name in known_by(release, since) else None)
+    assert said["attn_dp_size"] == ("1" if number(release) >= (0, 5, 22) else None)
 
 
 @every_release
-def test_arguments_are_not_what_became_of_them_since_0519(release):
-    """Before, the launch wrote what it made of them into the same fields."""
+def test_what_became_of_the_arguments_can_be_asked_for_since_0519(release):
+    """By `resolved_dict`, which every later release has."""
     assert SAID[release]["ServerArgs.resolved_dict"] == (number(release) >= (0, 5, 19))
 
 
@@ -363,62 +238,9 @@ def test_variables_that_beat_the_caller(release):
     """Read beside the tokenizer: on unless they say false, stacks since 0.4.7."""
     since = {"SGLANG_PROFILE_WITH_STACK": (0, 4, 7), "SGLANG_PROFILE_RECORD_SHAPES": (0, 5, 5)}
 
-    expected = {name: "true" for name, first in since.items() if number(release) >= first}
+    expected = dict.fromkeys(known_by(release, since), "true")
 
     assert SAID[release]["profiling"]["variables"] == expected
-
-
-@every_release
-def test_variables_of_the_schedulers(release):
-    """Where traces go without a folder, and the other profiler, which takes over all of it."""
-    since = {
-        "SGLANG_TORCH_PROFILER_DIR": (0, 4, 6),
-        "SGLANG_PROFILE_V2": (0, 5, 6),
-        "SGLANG_MEM_PROFILE_MAX_ENTRIES": (0, 5, 18),
-        "SGLANG_PROFILE_BY_STAGE_DECODE_MIN_BS": (0, 5, 20),
-    }
-    beside = set(SAID[release]["profiling"]["variables"])
-
-    expected = {name for name, first in since.items() if number(release) >= first}
-
-    assert set(SAID[release]["variables"]) - beside == expected
-
-
-@every_release
-def test_weights_and_memory_between_rollouts(release):
-    """The tokenizer's words for them, and the class of the scheduler's process that does them."""
-    homes = {
-        (0, 4, 6): "scheduler.py Scheduler",
-        (0, 4, 10): "scheduler_update_weights_mixin.py SchedulerUpdateWeightsMixin",
-        (0, 5, 13): "scheduler_components/weight_updater.py SchedulerWeightUpdaterManager",
-    }
-    since = {"update_weights_from_ipc": (0, 5, 5), "begin_weight_update": (0, 5, 21),
-             "end_weight_update": (0, 5, 21)}  # fmt: skip
-    plain = {"update_weights_from_disk", "update_weights_from_distributed",
-             "update_weights_from_tensor", "release_memory_occupation",
-             "resume_memory_occupation"}  # fmt: skip
-
-    expected = plain | {name for name, first in since.items() if number(release) >= first}
-
-    said, tokenizer = SAID[release]["Scheduler"]["weights"], SAID[release]["TokenizerManager"]
-    home = homes[max(first for first in homes if first <= number(release))]
-    assert expected == set(said[f"sglang/srt/managers/{home}"])
-    for name in expected:
-        assert tokenizer[name] == f"async def {name}(self, obj, request=None)"
-
-
-@every_release
-def test_pauses_take_an_object_since_056(release):
-    """And have no object before; before 0.4.9 there is no pause."""
-    said = SAID[release]["TokenizerManager"]["pause_generation"]
-
-    names = None if said is None else parameters(said)
-    assert names == (["obj"] if number(release) >= (0, 5, 6) else
-                     [] if number(release) >= (0, 4, 9) else None)  # fmt: skip
-    home = SAID[release]["Scheduler"]["weights"].get(
-        "sglang/srt/managers/scheduler.py Scheduler", []
-    )
-    assert ("pause_generation" in home) == (number(release) >= (0, 5, 6))
 
 
 @every_release
