@@ -53,6 +53,7 @@ test-fast: env-test ## what needs no real torch, no processes and no Perfetto: s
 
 test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
+	$(PY) -m tests.sglang_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
 
