@@ -21,7 +21,7 @@ def at_least(least: int) -> Any:
 class Iterations:
     """Which engine steps of a window to record: the runs of the model, of whatever batch."""
 
-    count: int = attrs.field(validator=at_least(1))
-    """Recorded in a row."""
+    count: int | None = attrs.field(default=None, validator=at_least(1))
+    """Recorded in a row; none: all that come."""
     skip: int = attrs.field(default=0, validator=at_least(0))
     """Passed over first."""

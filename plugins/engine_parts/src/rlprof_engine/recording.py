@@ -20,6 +20,16 @@ _ATTRIBUTE = "_rlprof_recording"
 
 
 @attrs.frozen(eq=False)
+class Cut:
+    """A method that ends a window, for what is recorded is one phase of generation."""
+
+    owner: Any
+    method: str
+    word: Callable[..., str] | None = None
+    """Says of a call what it asks of the engine, nothing if it ends no window; None: its name."""
+
+
+@attrs.frozen(eq=False)
 class Place:
     """One of an engine's processes: which it is, and what of it is watched."""
 
@@ -33,8 +43,7 @@ class Place:
     """Runs one engine step."""
     name: Callable[..., str]
     """Names a step by what the method is given."""
-    cuts: Sequence[tuple[Any, str]] = ()
-    """Whose methods end a window, for what is recorded is one phase of generation."""
+    cuts: Sequence[Cut] = ()
     is_lazy: bool = False
     """Whether to begin with the first step, and not with the window: idle time is not recorded."""
 
@@ -86,7 +95,12 @@ class Recording:
     """One window in one process."""
 
     def __init__(
-        self, place: Place, order: Order, follower: Follower, skip: int = 0, count: int = 0
+        self,
+        place: Place,
+        order: Order,
+        follower: Follower,
+        skip: int = 0,
+        count: int | None = None,
     ) -> None:
         self.window = order.window
         self.why = ""
@@ -110,8 +124,8 @@ class Recording:
     def begin(self) -> str:
         """Begin, at once or with the first step to be recorded; return why not, or nothing."""
         self._wrapped.put(self._place.owner, self._place.method, self._step)
-        for owner, name in self._place.cuts:
-            self._wrapped.put(owner, name, self._cut(name))
+        for cut in self._place.cuts:
+            self._wrapped.put(cut.owner, cut.method, self._cutting(cut))
         return "" if self.is_waiting else self._open()
 
     def _open(self) -> str:
@@ -154,14 +168,19 @@ class Recording:
                 self.why = f"iterations.count {self._count} was reached"
                 self._guarded(lambda: self.end(self.why))
 
-    def _cut(self, name: str) -> Callable[..., Any]:
-        def cut(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _cutting(self, cut: Cut) -> Callable[..., Any]:
+        def call(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             if not self._is_over:
-                self.why = f"the engine was asked to {name.replace('_', ' ')}"
-                self._guarded(lambda: self.end(self.why))
+                self._guarded(lambda: self._end_if(cut, *args, **kwargs))
             return inner(*args, **kwargs)
 
-        return cut
+        return call
+
+    def _end_if(self, cut: Cut, *args: Any, **kwargs: Any) -> None:
+        word = cut.method.replace("_", " ") if cut.word is None else cut.word(*args, **kwargs)
+        if word:
+            self.why = f"the engine was asked to {word}"
+            self.end(self.why)
 
     def _guarded(self, function: Callable[[], Any]) -> None:
         """Keep what is wrong with recording out of the engine step it happens in."""

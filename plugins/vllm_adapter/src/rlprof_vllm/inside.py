@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlprof_engine.recording import Place, obeyed
+from rlprof_engine.recording import Cut, Place, obeyed
 
 METHOD = "rlprof_obey"
 """What `collective_rpc` is asked for."""
@@ -49,11 +49,11 @@ def place_of(worker: Any) -> Place:
     local = worker.rank % (tp * pp)
     index = getattr(parallel, "data_parallel_index", None)
     dp = parallel.data_parallel_rank if index is None else index
-    cuts = [(worker, name) for name in _CUTS]
+    cuts = [Cut(worker, name) for name in _CUTS]
     # Weights that a framework loads by itself go through the model's own method.
     model = getattr(getattr(worker, "model_runner", None), "model", None)
     if model is not None:
-        cuts.append((model, "load_weights"))
+        cuts.append(Cut(model, "load_weights"))
     return Place(
         number=dp * tp * pp + local,
         coordinates={"tp": local % tp, "pp": local // tp, "dp": dp},
