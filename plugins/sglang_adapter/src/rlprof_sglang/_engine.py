@@ -230,7 +230,7 @@ class _Server:
         """Post it; a server says of no refusal why, and the usual one is that nothing runs."""
         try:
             await self._http.ask("POST", "/stop_profile")
-        except _UnsaidError:
+        except UnsaidError:
             self.facts = attrs.evolve(self.facts, is_profiling=False)
 
     async def run(self, function: Callable[[], object]) -> None:
@@ -240,12 +240,13 @@ class _Server:
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         where = self._http.address + path
         if code in (401, 403):
-            return CaptureError(f"sglang: {where} asks for the server's key; name admin_api_key")
+            return RefusedError(f"sglang: {where} asks for the server's key; name admin_api_key")
         if code == 404:
-            return CaptureError(f"sglang: {where} is not there; is it an SGLang server?")
+            return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
         if code == 500:
-            return _UnsaidError(f"sglang: {where} refused; the server's log says why")
-        return CaptureError(f"sglang: {where} answered {code}: {said}")
+            return UnsaidError(f"sglang: {where} refused; the server's log says why")
+        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: nobody knows
+        return kind(f"sglang: {where} answered {code}: {said}")
 
 
 def _is_on_a_loop() -> bool:
@@ -257,8 +258,12 @@ def _is_on_a_loop() -> bool:
     return True
 
 
-class _UnsaidError(CaptureError):
-    """A refusal without a reason."""
+class RefusedError(CaptureError):
+    """A refusal of the frontend: no scheduler was asked."""
+
+
+class UnsaidError(CaptureError):
+    """A refusal without a reason: a scheduler's, and another may have begun."""
 
 
 def _is_here(address: str) -> bool:

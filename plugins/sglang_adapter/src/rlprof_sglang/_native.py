@@ -19,12 +19,13 @@ import attrs
 
 from rlprof import CaptureError, safe_name
 from rlprof_engine.cuts import Cuts
+from rlprof_sglang._engine import RefusedError, UnsaidError
 from rlprof_sglang._facts import EXACT
 from rlprof_sglang._words import MARK
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Mapping
+    from pathlib import Path
 
     from rlprof import Target, Window
     from rlprof_engine.iterations import Iterations
@@ -92,6 +93,12 @@ class Native:
         except TypeError as exc:  # by the frontend, before it asks
             self.state = "idle"
             raise CaptureError(f"sglang: start_profile: {exc}"[:500]) from exc
+        except RefusedError:
+            self.state = "idle"
+            raise
+        except UnsaidError:
+            self.state = "running"
+            raise
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
             is_theirs = "already in progress" in str(exc)
             self.state = "idle" if is_theirs else "running"
