@@ -23,8 +23,8 @@ from rlprof_sglang._facts import EXACT
 from rlprof_sglang._words import MARK
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Mapping
+    from pathlib import Path
 
     from rlprof import Target, Window
     from rlprof_engine.iterations import Iterations
