@@ -26,10 +26,13 @@ ALWAYS = {
     "num_retractions", "weight_version", "e2e_latency", "response_sent_to_client_ts", "dp_rank",
 }  # fmt: skip
 TIMES = (
-    "request_received_ts", "api_server_dispatch_finish_ts", "forward_entry_time",
-    "prefill_finished_time", "request_finished_ts", "response_sent_to_client_ts",
+    "request_received_ts", "forward_entry_time", "prefill_finished_time",
+    "request_finished_ts", "response_sent_to_client_ts",
 )  # fmt: skip
-"""Seconds since the epoch, in the order in which a request goes through them."""
+"""Seconds since the epoch, in the order in which a request goes through them.
+
+The end of its dispatch is none of them: a scheduler may have it in a batch by then.
+"""
 
 
 @pytest.fixture(scope="module", name="driven", params=WAYS)
