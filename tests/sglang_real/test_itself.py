@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sglang_real.conftest import steps
-from tests.sglang_real.itself import LENGTHS
+from tests.sglang_real.itself import LENGTHS, STAGES
 
 pytestmark = pytest.mark.slow
 WAYS = {
@@ -69,13 +69,14 @@ def test_a_plugin_is_loaded_in_the_host_and_in_every_scheduler(driven, way):
 
 
 def test_a_request_to_profile_comes_to_every_scheduler(driven, way):
-    """A plugin sees it there, with the answer."""
+    """A plugin sees it there, with the answer, and the stages as they were given: any texts."""
     found = profiled(driven)
 
     assert sorted(found) == SCHEDULERS[way]
     for asked in found.values():
         assert [one["asked"] for one in asked] == ["START_PROFILE", "STOP_PROFILE"]
         assert [one["success"] for one in asked] == [True, True]
+        assert [one["stages"] for one in asked] == [STAGES, None]
 
 
 def test_every_scheduler_says_what_state_it_is_in(driven, way):
@@ -123,6 +124,16 @@ def test_a_request_says_what_became_of_it(driven, way):
         assert len(answer["output_ids"]) == asked
         assert info["num_retractions"] == 0
         assert info["dp_rank"] in ([0, 1] if way == "dp 2" else [None])
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "server"])
+def test_a_request_that_is_given_up_says_so(drive, way):
+    """With the tokens it had got by then; it is answered as all others are."""
+    info = said(drive(**WAYS[way]), "lost")["meta_info"]
+
+    assert info.keys() >= ALWAYS
+    assert (info["finish_reason"]["type"], info["finish_reason"]["message"]) == ("abort", "Aborted")
+    assert 0 < info["completion_tokens"] < 450
 
 
 def test_a_request_says_when_only_where_metrics_are_kept(driven, way):
