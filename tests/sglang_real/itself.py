@@ -20,24 +20,22 @@ ASKED = {
 
 async def itself(manager):
     """Profile four requests by SGLang's own means; tell all that it says."""
-    began = await framework(manager)
     await start_profile(manager, **ASKED)
     answers = await asyncio.gather(*(answer(manager, *one) for one in LENGTHS.items()))
     await manager.stop_profile()
     lost = await aborted(manager)
     states = await manager.get_internal_state()
-    told(session="itself", began=began, answers=answers, lost=lost, states=states)
+    told(session="itself", answers=answers, lost=lost, states=states)
 
 
 def itself_over_http(url):
     """Do the same with a server."""
-    began = [state["framework"] for state in get(f"{url}/server_info")["internal_states"]]
     post(f"{url}/start_profile", ASKED)
     answers = [post_request(url, *one) for one in LENGTHS.items()]
     post(f"{url}/stop_profile", {})
     info = get(f"{url}/server_info")
-    told(session="itself", began=began, answers=answers, states=info.pop("internal_states"))
-    told(session="itself", info=info)
+    states = info.pop("internal_states")
+    told(session="itself", answers=answers, states=states, info=info)
 
 
 async def aborted(manager):
