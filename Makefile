@@ -2,6 +2,7 @@
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core test-vllm test-sglang test-fast test-matrix lint format bench clean
+.PHONY: test-beside lane-of-clusters lane-of-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-peer
 SHELL := /bin/bash
 
@@ -24,6 +25,21 @@ test-core: env-test
 	-@$(ENV_VLLM)
 	$(PY) -m pytest
 
+# Two cores do two suites at once; those that start clusters or engines follow one another.
+CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py
+
+test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
+	-@$(ENV_VLLM)
+	-@$(ENV_SGLANG)
+	$(MAKE) -j2 --output-sync=target lane-of-clusters lane-of-others
+
+lane-of-clusters:
+	$(PY) -m pytest $(CLUSTERS)
+	$(MAKE) test-vllm test-sglang
+
+lane-of-others:
+	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
+
 test-vllm: ## the adapter on real vLLM, on CPU
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
@@ -37,6 +53,7 @@ test-fast: env-test ## what needs no real torch, no processes and no Perfetto: s
 
 test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
+	$(PY) -m tests.sglang_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
 

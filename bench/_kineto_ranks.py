@@ -87,7 +87,9 @@ def _name(target: Target) -> str:
 def _capture(run: Path, target: Target, trace: Path) -> None:
     """Write down in *run* a process that has recorded one *trace*."""
     host, name = f"node-{target.rank}", _name(target)
-    artifact = Artifact(trace.name, "trace", "any", size=trace.stat().st_size)
+    text_size = int.from_bytes(trace.read_bytes()[-4:], "little")  # of a gzip of one member
+    size = trace.stat().st_size
+    artifact = Artifact(trace.name, "trace", "any", text_size=text_size, size=size)
     booted_ns = BASE_NS - 10**15
     journal = Journal(run / "manifest" / f"{name}.jsonl")
 

@@ -31,7 +31,7 @@ MOST_MB = 300
 OVER_SGLANG = 1 / 10
 """CPU seconds of ours over those of SGLang's merger; the aim is a twentieth."""
 OVER_COPY = 2
-"""CPU seconds of the archive, without ours to start and to read the run, over those of a copy."""
+"""CPU seconds of the archive, without ours to import and to read the run, over those of a copy."""
 COPY_S = 0.02
 """Of a copy that takes less, twice as long is nothing that could be measured."""
 OURS = ("ours", "ours-raw", "ours-gz", "archive", "archive-raw")
@@ -72,7 +72,7 @@ class Cost:
     wall_s: float
     cpu_s: float
     work_s: float
-    """CPU seconds without Python's start."""
+    """CPU seconds without Python's start and, of ours, what comes before an export."""
     peak_mb: float
     out_mb: float
 
@@ -174,8 +174,8 @@ def _judge(ranks: list[Rank], costs: dict[str, Cost], found: dict[str, Found]) -
             verdict(f"{name}: peak memory", cost.peak_mb, MOST_MB, "MB"),
         ]
         copy = costs.get(COPY_OF.get(name, ""))
-        if copy and copy.work_s > COPY_S and "start" in costs:
-            over = (cost.work_s - costs["start"].work_s) / copy.work_s
+        if copy and copy.work_s > COPY_S:
+            over = cost.work_s / copy.work_s
             holds.append(verdict(f"{name}: CPU over {COPY_OF[name]}'s", over, OVER_COPY, ""))
         elif name not in COPY_OF and "sglang" in costs:
             over = cost.cpu_s / costs["sglang"].cpu_s

@@ -20,7 +20,8 @@ from typing import Any
 
 from _measure import machine, verdict
 
-from rlprof_vllm._requests import FILE, Requests
+from rlprof_engine.requests import FILE
+from rlprof_vllm._requests import Requests
 
 _REQUESTS = 4000
 _TOKENS = 2

@@ -81,7 +81,7 @@ class ProcessBuilder:
         return self.artifact(window, as_trace(events, header), tool=tool)
 
     def artifact(
-        self, window, content: bytes | None, *, tool="torch", kind="trace", path="", size=0
+        self, window, content: bytes | None, *, tool="torch", kind="trace", path="", **known
     ):
         """Record *window* into a file with *content*, or one that is not there."""
         self.artifacts += 1
@@ -93,7 +93,7 @@ class ProcessBuilder:
         if (window, tool, self.engine) not in self.opened:
             self.open(window, NOW, tool=tool)
         self.tell("closed", NOW + 1_000_000, **key, reason="end", seconds=0.0)
-        artifact = attrs.asdict(Artifact(path, kind, "any", size=size))  # type: ignore[arg-type]
+        artifact = attrs.asdict(Artifact(path, kind, "any", **known))
         self.tell("artifact", **key, artifact=artifact)
         self.tell("exported", **key, seconds=0.0)
         return path

@@ -471,13 +471,33 @@ def test_a_file_of_another_size_is_looked_through(run, export, caplog) -> None:
     assert "is cut short" in caplog.text
 
 
+def test_a_file_whose_text_was_counted_is_not_searched(run, export, monkeypatch) -> None:
+    """The size at its end is that of its last member: if it is that of all, there is one."""
+    head, tail = b'{"rlprof": {"epoch_ns": %d}, "pad": "' % NOW, b'", "traceEvents": [{"ts": 1}]}'
+    text = head + b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + tail  # what a search would stop at
+    content = gzip.compress(text, 0)
+    run.process().artifact(UPDATE, content, size=len(content), text_size=len(text))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("looked")
+
+    monkeypatch.setattr(_content, "_looked_through", refuse)
+
+    archive = export()
+
+    (name,) = archive.traces
+    assert archive.packed(name) == content[10:-8]
+
+
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_file_of_many_members_becomes_one(run, export, is_known) -> None:
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_file_of_many_members_becomes_one(run, export, is_known, is_counted) -> None:
     """A ZIP can hold no second member of gzip behind the first; it is packed anew."""
     whole = gzip.decompress(as_trace([{"ph": "X", "name": "op", "ts": 1}] * 99, {"epoch_ns": NOW}))
     pieces = [whole[begin : begin + 500] for begin in range(0, len(whole), 500)]
     content = b"".join(map(gzip.compress, pieces))
-    run.process().artifact(UPDATE, content, size=len(content) if is_known else 0)
+    size, text_size = len(content) if is_known else 0, len(whole) if is_counted else None
+    run.process().artifact(UPDATE, content, size=size, text_size=text_size)
 
     archive = export()
 

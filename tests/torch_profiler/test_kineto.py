@@ -91,6 +91,7 @@ def _run(tmp_path):
         trace = read(out)
         assert found.events == len(trace["traceEvents"]) == trace["rlprof_counts"]["events"]
         assert (len(data), out.stat().st_size) == (found.bytes_in, found.bytes_out)
+        assert len(gzip.decompress(out.read_bytes())) == found.text_size
         return trace, found
 
     return run

@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-Json = dict[str, object]
+from tests.signatures.sources import Function, Trees, class_in, fields, has, lineage, methods
+
+if TYPE_CHECKING:
+    from tests.signatures.record import Json
 
 METHODS = {
     "AsyncLLM": ("vllm/v1/engine/async_llm.py",
@@ -30,24 +34,24 @@ def described(sources: Mapping[str, str]) -> Json:
     """Describe a release by its *sources*: path in the wheel → text."""
     trees = {path: ast.parse(text) for path, text in sources.items() if _is_wanted(path)}
     found: Json = {}
-    for name, (path, methods) in METHODS.items():
-        known = _methods(trees.get(path), name, trees)
-        found[name] = {method: known.get(method) for method in methods}
-    asynchronous = _class(trees.get(METHODS["AsyncLLM"][0]), "AsyncLLM")
-    found["AsyncLLM.attributes"] = [a for a in _ATTRIBUTES if _has(asynchronous, a)]
-    found["ProfilerConfig"] = _fields(trees.get("vllm/config/profiler.py"), "ProfilerConfig")
+    for name, (path, wanted) in METHODS.items():
+        known = methods(lineage(trees.get(path), name, trees))
+        found[name] = {method: known.get(method) for method in wanted}
+    asynchronous = class_in(trees.get(METHODS["AsyncLLM"][0]), "AsyncLLM")
+    found["AsyncLLM.attributes"] = [a for a in _ATTRIBUTES if has(asynchronous, a)]
+    found["ProfilerConfig"] = fields(trees.get("vllm/config/profiler.py"), "ProfilerConfig")
     found["variables"] = sorted(set(_VARIABLE.findall(sources.get("vllm/envs.py", ""))))
-    processor = _class(trees.get("vllm/v1/engine/output_processor.py"), "OutputProcessor")
-    found["OutputProcessor.request_states"] = _has(processor, "request_states")
+    processor = class_in(trees.get("vllm/v1/engine/output_processor.py"), "OutputProcessor")
+    found["OutputProcessor.request_states"] = has(processor, "request_states")
     found["request_states.pop"] = processor is not None and (
         "self.request_states.pop(" in ast.unparse(processor)
     )
-    stats = _fields(trees.get("vllm/v1/metrics/stats.py"), "RequestStateStats")
+    stats = fields(trees.get("vllm/v1/metrics/stats.py"), "RequestStateStats")
     found["RequestStateStats"] = sorted(stats or ())
     found["WorkerWrapperBase"] = [
         path
         for path in ("vllm/v1/worker/worker_base.py", "vllm/worker/worker_base.py")
-        if _class(trees.get(path), "WorkerWrapperBase") is not None
+        if class_in(trees.get(path), "WorkerWrapperBase") is not None
     ]
     found["iteration_details"] = "def compute_iteration_details(" in sources.get(
         "vllm/v1/utils.py", ""
@@ -63,97 +67,24 @@ def _is_wanted(path: str) -> bool:
     )
 
 
-def _class(tree: ast.AST | None, name: str) -> ast.ClassDef | None:
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return node
-    return None
-
-
-def _methods(tree: ast.AST | None, name: str, trees: Mapping[str, ast.Module]) -> dict[str, str]:
-    """Write the signatures of a class as Python does, without annotations; its bases' come first.
-
-    Bases are looked for beside the class alone: what vLLM inherits from far away are abstract
-    classes.
-    """
-    node = _class(tree, name)
-    if node is None:
-        return {}
-    found: dict[str, str] = {}
-    for base in node.bases:
-        inherited = ast.unparse(base).partition("[")[0]
-        homes = [one for one in trees.values() if _class(one, inherited) is not None]
-        if homes and inherited != name:
-            found |= _methods(homes[0], inherited, trees)
-    for line in node.body:
-        if isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
-            found[line.name] = signature(line)
-    return found
-
-
-def signature(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Write `async def name(self, first, *, second=None)`: names, kinds and defaults."""
-    arguments = function.args
-    several = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    for one in (*several, arguments.vararg, arguments.kwarg):
-        if one is not None:
-            one.annotation = None
-    word = "async def" if isinstance(function, ast.AsyncFunctionDef) else "def"
-    return f"{word} {function.name}({ast.unparse(arguments)})"
-
-
-def _has(node: ast.ClassDef | None, attribute: str) -> bool:
-    """Tell whether a class defines *attribute*, or sets it on itself."""
-    for line in ast.walk(node) if node is not None else ():
-        if isinstance(line, ast.FunctionDef) and line.name == attribute:
-            return True
-        is_set = isinstance(line, ast.Attribute) and isinstance(line.ctx, ast.Store)
-        if is_set and ast.unparse(line) == f"self.{attribute}":
-            return True
-    return False
-
-
-def _fields(tree: ast.AST | None, name: str) -> dict[str, str] | None:
-    """Name the fields of a dataclass with their defaults; None: there is no such class."""
-    node = _class(tree, name)
-    if node is None:
-        return None
-    return {
-        line.target.id: "" if line.value is None else _default(line.value)
-        for line in node.body
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
-    }
-
-
-def _default(value: ast.expr) -> str:
-    """Write a default; of `Field(default=X, ...)` only X."""
-    if isinstance(value, ast.Call):
-        for keyword in value.keywords:
-            if keyword.arg == "default":
-                return ast.unparse(keyword.value)
-    return ast.unparse(value)
-
-
-def _route(trees: Mapping[str, ast.Module]) -> Json | None:
+def _route(trees: Trees) -> Json | None:
     """Describe the route that starts a profile: what it takes, and the fields of its body."""
     for path, node in _functions(trees):
         if not any("/start_profile" in ast.unparse(one) for one in node.decorator_list):
             continue
         kinds = [ast.unparse(a.annotation) for a in node.args.args if a.annotation is not None]
         words = {word for kind in kinds for word in re.findall(r"\w+", kind)} - {"Request", "None"}
-        bodies = [_fields(tree, word) for word in sorted(words) for tree in trees.values()]
-        body = next((fields for fields in bodies if fields is not None), None)
+        bodies = [fields(tree, word) for word in sorted(words) for tree in trees.values()]
+        body = next((one for one in bodies if one is not None), None)
         return {"file": path, "takes": kinds, "body": body}
     return None
 
 
-def _functions(
-    trees: Mapping[str, ast.Module],
-) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _functions(trees: Trees) -> Iterator[tuple[str, Function]]:
     for path, tree in sorted(trees.items()):
         if path.startswith("vllm/entrypoints/"):
             for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                if isinstance(node, Function):
                     yield path, node
 
 

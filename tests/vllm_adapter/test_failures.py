@@ -508,7 +508,7 @@ def test_an_engine_whose_profiler_does_not_stop_is_put_to_sleep_all_the_same(
     lab, traces, monkeypatch
 ):
     """Who puts it to sleep is kept for so long, and then no longer."""
-    monkeypatch.setattr("rlprof_vllm._cuts._PATIENCE_S", 0.2)
+    monkeypatch.setattr("rlprof_engine.cuts._PATIENCE_S", 0.2)
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
     handle.gates["stop_profile"] = threading.Event()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlprof import Window
-from rlprof_vllm.inside import Recording
+from rlprof_engine.recording import Place, Recording
 
 
 class Worker:
@@ -14,6 +14,11 @@ class Worker:
     def execute_model(self, _):
         self.ran += 1
         return "tokens"
+
+
+def place_of(worker):
+    """Say what is watched of it."""
+    return Place(0, {}, worker, "execute_model", lambda _: "a step")
 
 
 class Broken:
@@ -30,7 +35,7 @@ class Broken:
 def test_a_window_that_cannot_begin_is_tried_once():
     """After the steps passed over it fails; the engine goes on, with its own method again."""
     worker, order = Worker(), Broken()
-    recording = Recording(worker, order, None, skip=1, count=5)
+    recording = Recording(place_of(worker), order, None, skip=1, count=5)
     recording.begin()
 
     answers = [worker.execute_model(None) for _ in range(4)]
@@ -74,7 +79,7 @@ def wrapped_over(worker):
 def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method():
     """It ended before its first steps were passed over; ours goes on being called."""
     worker, order, follower = Worker(), Good(), Follower()
-    recording = Recording(worker, order, follower, skip=2, count=5)
+    recording = Recording(place_of(worker), order, follower, skip=2, count=5)
     recording.begin()
     wrapped_over(worker)
     worker.execute_model(None)
@@ -90,7 +95,7 @@ def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method():
 def test_a_window_that_has_its_steps_keeps_why_it_ended():
     """Below somebody else's method it is not begun once more."""
     worker, order, follower = Worker(), Good(), Follower()
-    recording = Recording(worker, order, follower, count=2)
+    recording = Recording(place_of(worker), order, follower, count=2)
     recording.begin()
     wrapped_over(worker)
 

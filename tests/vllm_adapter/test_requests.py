@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlprof_vllm._requests import FILE, Requests, trace_events
+from rlprof_engine.requests import FILE, trace_events
+from rlprof_vllm._requests import Requests
 
 
 @pytest.fixture(name="frontend")

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from rlprof import Target, Window
+from rlprof_engine.requests import TIMES
 from rlprof_vllm._engine import reach
 from rlprof_vllm._launch import engine_launch, server_args
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import Iterations, VllmOptions
-from rlprof_vllm._requests import _TIMES
 from tests.vllm_adapter import signatures
 from tests.vllm_adapter.generations import SAID, InprocClient, engine, number
 
@@ -77,7 +77,7 @@ def test_what_the_adapter_stands_on_is_there(release):
     assert said["WorkerWrapperBase"] != []
     assert said["OutputProcessor.request_states"]
     assert said["request_states.pop"]
-    assert {*_TIMES, "arrival_time", "num_generation_tokens"} <= set(said["RequestStateStats"])
+    assert {*TIMES, "arrival_time", "num_generation_tokens"} <= set(said["RequestStateStats"])
     assert {"errored", "output_handler", "output_processor", "vllm_config"} <= set(
         said["AsyncLLM.attributes"]
     )

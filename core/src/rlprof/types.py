@@ -185,6 +185,8 @@ class Artifact:
     """Why it is partial, or what a reader should know of it."""
     events: int | None = None
     """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
+    text_size: int | None = None
+    """Bytes of what is inside, where the file is one member of gzip; None: nobody has counted."""
     size: int = 0
     sha256: str = ""
 
@@ -207,6 +209,9 @@ class Workers:
     """What every order says."""
     request: str = ""
     """The request on demand that asked for the window; empty: the schedule did."""
+    loop: Any = None
+    """The event loop that ran where `attach` was called: that of an engine which belongs to the
+    loop that asks it first, and has not been asked; None: none did."""
 
     def prepare(self) -> str:
         """Write the order to open their sessions and let the tools warm up."""

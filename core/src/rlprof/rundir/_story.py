@@ -223,8 +223,13 @@ class Story:
         draft = self._draft(line)
         artifact = known(Artifact, line["artifact"])
         events = None if artifact.events is None else int(artifact.events)
+        text_size = None if artifact.text_size is None else int(artifact.text_size)
         artifact = attrs.evolve(
-            artifact, path=str(artifact.path), size=int(artifact.size), events=events
+            artifact,
+            path=str(artifact.path),
+            size=int(artifact.size),
+            events=events,
+            text_size=text_size,
         )
         draft.artifacts[artifact.path] = artifact
         if artifact.note:

@@ -26,7 +26,7 @@ from rlprof.session._farewell import worker_name
 from rlprof.session._follow import Leader
 from rlprof.session._held import held_ranks, say_unknown
 from rlprof.session._instruments import Instruments
-from rlprof.session._link import Link
+from rlprof.session._link import Link, loop_here
 from rlprof.session._means import Means
 from rlprof.session._off import Off
 from rlprof.session._scribe import Scribe
@@ -303,7 +303,7 @@ def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...
         "world_size": target.world_size,
         "leader": attrs.asdict(Leader(means.here, str(manifest))),
     }
-    return Workers(ranks=ranks, chosen=chosen, given=given)
+    return Workers(ranks=ranks, chosen=chosen, given=given, loop=loop_here())
 
 
 def _forget() -> None:

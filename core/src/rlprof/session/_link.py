@@ -63,11 +63,15 @@ def _done_at_once(promise: Any) -> Any:
 
 def is_on_a_loop() -> bool:
     """Whether an event loop runs on this thread, and so must not wait for what it should do."""
+    return loop_here() is not None
+
+
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs on this thread."""
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None
 
 
 async def _awaited(promise: Any) -> Any:

@@ -82,7 +82,7 @@ def write_archive(plan: Plan, out: Path) -> Path:
             with own.open("wb") as raw, packed(raw) as stream:
                 write_own(plan, [Part(own, {}, tuple(looked))], zero_ns, stream.write)
                 stream.write(b"\n]}\n")
-            move(own, own.stat().st_size, archive, _OWN)
+            move(own, archive, _OWN, own.stat().st_size)
             archive.add(_MANIFEST, _as_it_is(_manifest(plan, members, looked, zero_ns)))
             archive.end()
         log.warning(
@@ -113,7 +113,7 @@ def _move_all(plan: Plan, zero_ns: int, archive: Zip) -> tuple[list[_Member], li
                 try:
                     clock = one.clock = trace.clock or _clock(trace.path)
                     offset_ns = _offset_ns(trace, clock, zero_ns)
-                    move(trace.path, trace.size, archive, path)
+                    move(trace.path, archive, path, trace.size, trace.text_size)
                 except UnreadableError as exc:
                     one.left_out = str(exc)
                 else:

@@ -11,6 +11,7 @@ import os
 import re
 import struct
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import attrs
@@ -69,9 +70,12 @@ class _Seen:
         self.end = (self.end + text[-_END:])[-_END:]
 
 
-def move(path: Path, size: int, archive: Zip, name: str) -> None:
-    """Move a trace into *archive*; *size*: the bytes a whole file has, 0: nobody knows."""
-    for way in _ways(path, size):
+def move(path: Path, archive: Zip, name: str, size: int = 0, text_size: int | None = None) -> None:
+    """Move a trace into *archive*.
+
+    *size*: the bytes a whole file has, 0: nobody knows; *text_size*: those inside of gzip.
+    """
+    for way in _ways(path, size, text_size):
         try:
             return archive.add(name, _read(path, way))
         except _OtherWayError:
@@ -79,7 +83,7 @@ def move(path: Path, size: int, archive: Zip, name: str) -> None:
     raise UnreadableError("has changed while it was read")
 
 
-def _ways(path: Path, size: int) -> list[_Way]:
+def _ways(path: Path, size: int, text_size: int | None) -> list[_Way]:
     """Look at the begin of a file; say how to move it, the cheapest way first."""
     with _reading(path) as file:
         there = os.fstat(file.fileno()).st_size
@@ -90,7 +94,8 @@ def _ways(path: Path, size: int) -> list[_Way]:
     if not stream.is_packed:
         return [_as_text]
     is_known = there == size and there < _DOUBTFUL
-    return [*([_trusted] if is_known else []), _looked_through, _packed_anew]
+    trusted = partial(_trusted, text_size=text_size)
+    return [*([trusted] if is_known else []), _looked_through, _packed_anew]
 
 
 def _read(path: Path, way: _Way) -> Content:
@@ -122,12 +127,16 @@ def _as_text(path: Path, file: BinaryIO) -> Content:
     return None
 
 
-def _trusted(_: Path, file: BinaryIO) -> Content:
-    """Move deflated bytes that nobody looks at, except for one more member among them."""
+def _trusted(_: Path, file: BinaryIO, text_size: int | None) -> Content:
+    """Move deflated bytes that nobody looks at, except for one more member among them.
+
+    The size at the end is the last member's: where it is that of the whole text there is no other.
+    """
     begin = _begin(file.read(_INFLATED))
     file.seek(-_TAIL, os.SEEK_END)
     left = file.tell() - begin
     crc, size = struct.unpack("<II", file.read(_TAIL))
+    is_one = size == text_size
     file.seek(begin)
     buffer = bytearray(_OVERLAP + _COPIED)
     room = memoryview(buffer)[_OVERLAP:]
@@ -135,7 +144,7 @@ def _trusted(_: Path, file: BinaryIO) -> Content:
         count = file.readinto(room[:left])  # type: ignore[attr-defined]
         if not count:
             raise EOFError
-        if _MEMBER.search(buffer, 0, _OVERLAP + count):
+        if not is_one and _MEMBER.search(buffer, 0, _OVERLAP + count):
             raise _OtherWayError
         left -= count
         yield room[:count]

@@ -34,6 +34,8 @@ class Trace:
     """Else those that stand together may be of several."""
     size: int = 0
     """Bytes it had when whoever made it was done; 0: nobody has said."""
+    text_size: int | None = None
+    """Bytes inside, where it is gzip; None: nobody has counted."""
 
 
 @attrs.frozen

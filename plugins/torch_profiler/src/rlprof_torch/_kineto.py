@@ -25,7 +25,7 @@ from rlprof_torch import _repair
 from rlprof_torch._clock import base_near_end, base_of, mark_spans, place_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rlprof_torch._clock import Spans
@@ -73,6 +73,8 @@ class Finished:
     device_events: int
     """Kernels, copies and annotations on a device; 0 when only the CPU was recorded."""
     bytes_in: int
+    text_size: int
+    """Bytes of the new file, before they are packed."""
     bytes_out: int
 
 
@@ -136,6 +138,7 @@ class _Pass:
             error_ns=error_ns,
             clock=clock,
             bytes_in=self._raw.stat().st_size,
+            text_size=put.count,
             bytes_out=out.stat().st_size,
         )
 
@@ -292,15 +295,31 @@ def _event_end(text: str, position: int) -> int:
         return 0
 
 
+class _Packed:
+    """Bytes on their way into *file*."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._squeeze = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)  # 31: a gzip header, its time 0
+        self.count = 0
+
+    def __call__(self, data: bytes) -> None:
+        self.count += len(data)
+        self._file.write(self._squeeze.compress(data))
+
+    def end(self) -> None:
+        self._file.write(self._squeeze.flush())
+
+
 @contextmanager
-def _whole_gzip(out: Path) -> Iterator[Callable[[bytes], object]]:
+def _whole_gzip(out: Path) -> Iterator[_Packed]:
     """Yield a function that writes to *out*, which appears when the block ends without error."""
     part = out.with_name(f".{out.name}.part")
-    squeeze = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)  # 31: a gzip header, its time 0
     try:
         with part.open("wb") as file:
-            yield lambda data: file.write(squeeze.compress(data))
-            file.write(squeeze.flush())
+            packed = _Packed(file)
+            yield packed
+            packed.end()
             file.flush()
             os.fsync(file.fileno())
         part.replace(out)

@@ -166,6 +166,7 @@ class Torch:
             status="partial" if found.truncated or found.dropped else "whole",
             note="; ".join(said),
             events=found.events,
+            text_size=found.text_size,
         )
 
     def _release(self) -> None:

@@ -7,14 +7,12 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof import CaptureError
+from rlprof_engine.calls import called, run_on
 from rlprof_vllm._facts import Facts, looked_inside, seen
 from rlprof_vllm._server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-_LOOK_S = 0.5
-"""How often it is looked whether an engine that does not answer is still alive."""
+    from collections.abc import Callable
 
 
 class Engine(Protocol):
@@ -50,8 +48,6 @@ class Engine(Protocol):
 def reach(handle: Any, directory: str) -> Engine:
     """Find out what *handle* is; raise CaptureError if it is no engine that can be recorded."""
     if isinstance(handle, str):
-        if "://" not in handle:
-            raise CaptureError(f"vllm: {handle!r} is no address; write http://{handle}")
         return Server(handle, directory)
     if not any(hasattr(handle, name) for name in ("start_profile", "collective_rpc")):
         raise CaptureError(
@@ -97,41 +93,11 @@ class _Object:
         result = getattr(owner, method)(*args, **kwargs)
         if not inspect.isawaitable(result):
             return result
-        loop = self.loop
-        if loop is None or loop is asyncio.get_running_loop():
-            return await self._answered(asyncio.ensure_future(result), method)
-        there = asyncio.run_coroutine_threadsafe(_awaited(result), loop)
-        return await self._answered(asyncio.wrap_future(there), method)
+        return await called(result, self.loop, lambda: self.is_errored, f"vllm: {method}")
 
     async def run(self, function: Callable[[], object]) -> None:
         """Call it on the engine's own loop, if it has one."""
-        loop = self.loop
-        if loop is None or loop is asyncio.get_running_loop():
-            function()
-            return
-
-        async def there() -> None:
-            function()
-
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), loop))
-
-    async def _answered(self, call: asyncio.Future[Any], method: str) -> Any:
-        """Wait for the answer as long as the engine lives: one that dies leaves calls open."""
-        call.add_done_callback(_seen)
-        while not (await asyncio.wait({call}, timeout=_LOOK_S))[0]:
-            if self.is_errored and not (await asyncio.wait({call}, timeout=_LOOK_S))[0]:
-                raise CaptureError(f"vllm: the engine died before it answered {method}")
-        return call.result()
-
-
-def _seen(call: asyncio.Future[Any]) -> None:
-    """Look at how a call ended that nobody waits for any more."""
-    if not call.cancelled():
-        call.exception()
-
-
-async def _awaited(promise: Awaitable[Any]) -> Any:
-    return await promise
+        await run_on(self.loop, function)
 
 
 def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:

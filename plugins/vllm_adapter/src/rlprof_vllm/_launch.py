@@ -100,7 +100,7 @@ def _wanted(
 def native_iterations(chosen: Any) -> dict[str, int]:
     """Say *chosen* as vLLM does: with a delay of N it begins with the Nth step, not after it."""
     delay = chosen.skip + 1 if chosen.skip else 0
-    return {"delay_iterations": delay, "max_iterations": chosen.count}
+    return {"delay_iterations": delay, "max_iterations": chosen.count or 0}
 
 
 _VARIABLES = {

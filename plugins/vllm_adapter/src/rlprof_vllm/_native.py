@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_vllm._cuts import Cuts
+from rlprof_engine.cuts import Cuts
 from rlprof_vllm._facts import CONTENTS
 from rlprof_vllm._launch import native_iterations
 from rlprof_vllm._server import RefusedError
@@ -38,6 +38,10 @@ _ON_NPU = {
     "stack": "vllm-ascend takes it for modules",
 }
 """Contents that mean something else, or nothing, there."""
+_CUTS = ("sleep", "start_weight_update", "update_weights")
+"""Methods of an engine that end a window."""
+_REMOTE = re.compile(r"^sleep$|load_model|(update|load|reload|sync|receive)\w*_(weight|param)")
+"""Methods of workers that frameworks ask for by `collective_rpc`, by their usual names."""
 _BUSY = "ProfilerAlreadyActiveError"
 _NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 
@@ -56,7 +60,7 @@ class Native:
         self._prefix = ""
         self._before: frozenset[str] = frozenset()
         self._may_run = False
-        self._cuts = Cuts(handle, is_here=engine.facts.is_here)
+        self._cuts = Cuts(handle, _CUTS, _REMOTE, is_here=engine.facts.is_here)
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
-
-def _at_least(least: int) -> Any:
-    def validate(_: Any, __: Any, value: int | None) -> None:
-        if value is not None and value < least:
-            raise ValueError(f"expected at least {least}, got {value}")
-
-    return validate
-
-
-@attrs.frozen
-class Iterations:
-    """Which engine steps of a window to record: the runs of the model, of whatever batch."""
-
-    count: int = attrs.field(validator=_at_least(1))
-    """Recorded in a row."""
-    skip: int = attrs.field(default=0, validator=_at_least(0))
-    """Passed over first."""
+from rlprof_engine.iterations import Iterations, at_least
 
 
 @attrs.frozen
@@ -39,9 +23,9 @@ class VllmOptions:
     profiler_dir: str | None = None
     """Where vLLM's own profiler writes, on the engine's host; none: below the system's folder for
     temporary files."""
-    profile_token_start: int | None = attrs.field(default=None, validator=_at_least(0))
+    profile_token_start: int | None = attrs.field(default=None, validator=at_least(0))
     """verl's word: taken for `iterations.skip`, for vLLM counts engine steps, not tokens."""
-    profile_token_end: int | None = attrs.field(default=None, validator=_at_least(1))
+    profile_token_end: int | None = attrs.field(default=None, validator=at_least(1))
     """verl's word: the engine step after the last one recorded."""
 
     def __attrs_post_init__(self) -> None:

@@ -1,25 +1,22 @@
-"""Windows of vLLM's own profiler end where the engine is put to sleep or given weights.
+"""Windows of an engine's own profiler end where the engine is put to sleep or given weights.
 
-What is recorded is one phase of generation. In the workers `inside` sees to that; here the calls
-that come through the engine's frontend are looked at. Who calls is never kept longer than that.
+What is recorded is one phase of generation. In an engine's processes `recording` sees to that; here
+the calls that come through its frontend are looked at. Who calls is never kept longer than that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from rlprof_vllm._wrapped import Wrapped
+from rlprof_engine.wrapped import Wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import re
+    from collections.abc import Callable, Sequence
 
-_METHODS = ("sleep", "start_weight_update", "update_weights")
-_REMOTE = re.compile(r"^sleep$|load_model|(update|load|reload|sync|receive)\w*_(weight|param)")
-"""Methods of workers that frameworks ask for by `collective_rpc`, by their usual names."""
 _PATIENCE_S = 60
 """A profiler that has not stopped by then goes on: nobody waits for it any longer."""
 
@@ -29,10 +26,23 @@ _LOOK_S = 0.05
 class Cuts:
     """The calls of one engine that end a window, while it is open."""
 
-    def __init__(self, handle: Any, *, is_here: bool) -> None:
+    def __init__(
+        self,
+        handle: Any,
+        methods: Sequence[str],
+        remote: re.Pattern[str] | None = None,
+        *,
+        is_here: bool = False,
+    ) -> None:
+        """*methods* of *handle*, and those that `collective_rpc` is given whose names fit *remote*.
+
+        *is_here*: its profiler belongs to the thread that calls them.
+        """
         self.reason = ""
         """Why the window has ended before it was told to; empty: it has not."""
         self._handle = handle
+        self._methods = methods
+        self._for_workers = remote
         self._is_here = is_here
         self._wrapped = Wrapped()
         self._is_over = threading.Event()
@@ -41,9 +51,10 @@ class Cuts:
         """Look at the calls from now on; an address has none."""
         if isinstance(self._handle, str):
             return
-        for name in _METHODS:
+        for name in self._methods:
             self._wrapped.put(self._handle, name, self._cutting(name))
-        self._wrapped.put(self._handle, "collective_rpc", self._remote)
+        if self._for_workers is not None:
+            self._wrapped.put(self._handle, "collective_rpc", self._remote)
 
     async def unwatch(self) -> None:
         """Look at them no more; what one of them has begun is waited for."""
@@ -66,7 +77,7 @@ class Cuts:
     def _remote(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Tell by its name whether a call to the workers brings weights."""
         method = args[0] if args else kwargs.get("method")
-        if isinstance(method, str) and _REMOTE.search(method):
+        if isinstance(method, str) and self._for_workers and self._for_workers.search(method):
             return self._cutting(method)(inner, *args, **kwargs)
         return inner(*args, **kwargs)
 
@@ -94,7 +105,7 @@ class Cuts:
         if self._is_here:  # its profiler belongs to this very thread
             self._stop()
             return
-        thread = threading.Thread(target=self._stop, name="rlprof-vllm-cut", daemon=True)
+        thread = threading.Thread(target=self._stop, name="rlprof-engine-cut", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # no thread is left: the stop of the window comes later

@@ -1,4 +1,4 @@
-"""Wheels of vLLM, through pip and the index it is configured for; nothing else is asked."""
+"""Wheels of engines, through pip and the index it is configured for; nothing else is asked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _BINARY = ("--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--disable-pip-version-check")
+_PLATFORM = ("--python-version", "3.12", "--implementation", "cp", *(
+    word for minor in range(17, 40) for word in ("--platform", f"manylinux_2_{minor}_x86_64")
+), "--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64")  # fmt: skip
+"""One machine for all: a release may have a wheel for each Python, and one must be the wheel."""
 _LIMIT_S = 1200
 _ADDRESS = re.compile(r"\w+://\S+|/\S+")
 
@@ -28,7 +32,7 @@ def stated(requirement: str) -> tuple[str, str]:
         report = Path(folder, "report.json")
         # Of a remote archive pip then reads its metadata alone.
         _pip("install", "--dry-run", "--ignore-installed", "--use-feature=fast-deps",
-             "--report", str(report), requirement)  # fmt: skip
+             "--target", folder, "--report", str(report), requirement)  # fmt: skip
         (found,) = json.loads(report.read_text(encoding="utf-8"))["install"]
     info = found["download_info"]
     name = info["url"].rpartition("/")[2].partition("#")[0]
@@ -37,7 +41,7 @@ def stated(requirement: str) -> tuple[str, str]:
 
 @contextmanager
 def fetched(requirement: str) -> Iterator[Path]:
-    """Fetch a wheel, and delete it afterwards: one has half a gigabyte."""
+    """Fetch a wheel, and delete it afterwards: one can have half a gigabyte."""
     with tempfile.TemporaryDirectory(prefix="rlprof-wheels-") as folder:
         _pip("download", "--dest", folder, requirement)
         (wheel,) = Path(folder).glob("*.whl")
@@ -62,7 +66,7 @@ def sources(wheel: Path) -> dict[str, str]:
 
 def _pip(verb: str, *arguments: str) -> None:
     requirement = arguments[-1]
-    command = [sys.executable, "-m", "pip", verb, "-q", *_BINARY, *arguments]
+    command = [sys.executable, "-m", "pip", verb, "-q", *_BINARY, *_PLATFORM, *arguments]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:

@@ -1,0 +1,80 @@
+"""An engine's HTTP server, asked on threads of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import json
+import threading
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+from rlprof import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_HTTP_S = 3600
+"""A server answers a stop when all is written, which takes minutes; core's own limit is what
+counts."""
+
+
+class Http:
+    """A server at one address."""
+
+    def __init__(
+        self,
+        engine: str,
+        address: str,
+        refusal: Callable[[str, int, str], CaptureError],
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if "://" not in address:
+            raise CaptureError(f"{engine}: {address!r} is no address; write http://{address}")
+        self.address = address.rstrip("/")
+        self._engine = engine
+        self._refusal = refusal
+        """Makes an error of a path, the number that was answered, and what was said."""
+        self._headers = {"Content-Type": "application/json", **(headers or {})}
+
+    async def ask(
+        self, verb: str, path: str, body: Mapping[str, Any] | None = None, missing: Any = None
+    ) -> Any:
+        """Ask on a thread of its own: a process waits at its end for those of an executor.
+
+        What is answered is JSON, or text. *missing* stands for a path the server has not.
+        """
+        answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(self._answer(verb, path, body, missing))
+            except Exception as exc:  # handed to who waits
+                answer.set_exception(exc)
+
+        threading.Thread(target=ask, name=f"rlprof-{self._engine}-http", daemon=True).start()
+        return await asyncio.wrap_future(answer)
+
+    def _answer(self, verb: str, path: str, body: Mapping[str, Any] | None, missing: Any) -> Any:
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(  # noqa: S310 -- the address the user attached
+            self.address + path, data, self._headers, method=verb
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_HTTP_S) as answer:  # noqa: S310
+                text = answer.read()
+        except urllib.error.HTTPError as exc:
+            said = exc.read(500).decode("utf-8", "replace")
+            exc.close()
+            if exc.code == 404 and missing is not None:
+                return missing
+            raise self._refusal(path, exc.code, said) from None
+        except OSError as exc:
+            raise CaptureError(f"{self._engine}: {self.address} does not answer: {exc}") from None
+        if not text.strip():
+            return None
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text.decode("utf-8", "replace")

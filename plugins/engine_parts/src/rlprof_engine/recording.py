@@ -1,0 +1,190 @@
+"""One window in one of an engine's processes: its steps are counted, each has its own range."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof_engine.wrapped import Wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rlprof import Follower, Order
+
+_ATTRIBUTE = "_rlprof_recording"
+
+
+@attrs.frozen(eq=False)
+class Cut:
+    """A method that ends a window, for what is recorded is one phase of generation."""
+
+    owner: Any
+    method: str
+    word: Callable[..., str] | None = None
+    """Says of a call what it asks of the engine, nothing if it ends no window; None: its name."""
+
+
+@attrs.frozen(eq=False)
+class Place:
+    """One of an engine's processes: which it is, and what of it is watched."""
+
+    number: int
+    """Among all of its engine."""
+    coordinates: Mapping[str, int]
+    """Where it stands in the engine's layout."""
+    owner: Any
+    """Whose method runs a step; it keeps the recording."""
+    method: str
+    """Runs one engine step."""
+    name: Callable[..., str]
+    """Names a step by what the method is given."""
+    cuts: Sequence[Cut] = ()
+    is_lazy: bool = False
+    """Whether to begin with the first step, and not with the window: idle time is not recorded."""
+
+
+def obeyed(text: str, place: Callable[[], Place]) -> str:
+    """Do what the order *text* says in *place*; answer what came of it, as JSON. Never raise."""
+    began = time.time_ns()
+    try:
+        answer = _obey(json.loads(text), place())
+    except Exception as exc:  # an engine may not survive it
+        answer = {"state": "failed", "why": f"{type(exc).__name__}: {exc}"[:500]}
+    took = {"at_ns": began, "seconds": round((time.time_ns() - began) / 1e9, 6)}
+    return json.dumps({**answer, "pid": os.getpid(), **took})
+
+
+def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
+    from rlprof import Order
+
+    order = Order.read(said["order"])
+    number, coordinates = place.number, dict(place.coordinates)
+    known = {"worker": number, **coordinates, "rank": order.rank(number)}
+    recording: Recording | None = getattr(place.owner, _ATTRIBUTE, None)
+    if not order.chooses(number):
+        return {"state": "not chosen", **known}
+    if order.window is None:
+        order.follower(number, coordinates)
+        return {"state": "ready", **known}
+    if order.verb == "begin":
+        if recording is not None:
+            recording.end("the next window began")
+        follower = order.follower(number, coordinates)
+        recording = Recording(place, order, follower, **said["iterations"])
+        setattr(place.owner, _ATTRIBUTE, recording)
+        why = recording.begin()
+        return {"state": "refused" if why else "recording", "why": why, **known}
+    if recording is None or recording.window != order.window:
+        return {"state": "idle", "why": "it was not recording this window", **known}
+    delattr(place.owner, _ATTRIBUTE)
+    recording.end(order.reason)
+    if not recording.why and recording.is_waiting:
+        why = "the engine had no step in the window"
+        if recording.passed_over:
+            why = "the window ended before the engine steps of iterations.skip were over"
+        return {"state": "idle", "why": why, **known}
+    return {"state": "ended", "why": recording.why, "iterations": recording.done, **known}
+
+
+class Recording:
+    """One window in one process."""
+
+    def __init__(
+        self,
+        place: Place,
+        order: Order,
+        follower: Follower,
+        skip: int = 0,
+        count: int | None = None,
+    ) -> None:
+        self.window = order.window
+        self.why = ""
+        """Why it ended before it was told to, or could not begin."""
+        self.done = 0
+        """How many engine steps it has recorded."""
+        self._order = order
+        self._place = place
+        self._follower = follower
+        self.passed_over = skip
+        """How many engine steps are passed over first, as it was asked."""
+        self._skip = skip
+        self.is_waiting = skip > 0 or place.is_lazy
+        """Whether it has not begun, for no step was there to be recorded."""
+        self._count = count
+        self._is_open = False
+        self._is_over = False
+        """Whether nothing may begin any more; what somebody has put over ours still calls it."""
+        self._wrapped = Wrapped()
+
+    def begin(self) -> str:
+        """Begin, at once or with the first step to be recorded; return why not, or nothing."""
+        self._wrapped.put(self._place.owner, self._place.method, self._step)
+        for cut in self._place.cuts:
+            self._wrapped.put(cut.owner, cut.method, self._cutting(cut))
+        return "" if self.is_waiting else self._open()
+
+    def _open(self) -> str:
+        self.is_waiting = False
+        try:
+            self.why = self._order.begin(self._follower)
+            self._is_open = not self.why
+        finally:
+            if not self._is_open:  # else each engine step would try it again
+                self._is_over = True
+                self._wrapped.take_back()
+        return self.why
+
+    def end(self, reason: str) -> None:
+        """End, whatever has become of it."""
+        self._is_over = True
+        self._wrapped.take_back()
+        if self._is_open and self.window is not None:
+            self._is_open = False
+            self._follower.end(self.window, reason)
+
+    def _step(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run one engine step in a range of its own."""
+        if self._is_over:
+            return inner(*args, **kwargs)
+        if not self._is_open:
+            if self._skip > 0:
+                self._skip -= 1
+                return inner(*args, **kwargs)
+            self._guarded(self._open)
+        if not self._is_open:
+            return inner(*args, **kwargs)
+        self._guarded(lambda: self._follower.push(self._place.name(*args, **kwargs)))
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            self._guarded(self._follower.pop)
+            self.done += 1
+            if self.done == self._count:
+                self.why = f"iterations.count {self._count} was reached"
+                self._guarded(lambda: self.end(self.why))
+
+    def _cutting(self, cut: Cut) -> Callable[..., Any]:
+        def call(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if not self._is_over:
+                self._guarded(lambda: self._end_if(cut, *args, **kwargs))
+            return inner(*args, **kwargs)
+
+        return call
+
+    def _end_if(self, cut: Cut, *args: Any, **kwargs: Any) -> None:
+        word = cut.method.replace("_", " ") if cut.word is None else cut.word(*args, **kwargs)
+        if word:
+            self.why = f"the engine was asked to {word}"
+            self.end(self.why)
+
+    def _guarded(self, function: Callable[[], Any]) -> None:
+        """Keep what is wrong with recording out of the engine step it happens in."""
+        try:
+            function()
+        except Exception as exc:  # an engine step must not fail for us
+            self.why = self.why or f"{type(exc).__name__}: {exc}"[:500]

@@ -1,0 +1,126 @@
+"""The life of each request in a window: a line each, and the slices that are made of them.
+
+A line is an object with `id`; `left`: when the request ended, None if it goes on; the times an
+engine has of it: those of `TIMES`, monotonic, and `arrival`, of the wall clock, all in seconds; and
+what else is to be shown, e.g. `finish`, `tokens`. Of what is not known there is nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+from rlprof import Artifact
+from rlprof_engine.traces import header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rlprof import Capture
+
+FILE = "requests.jsonl"
+"""In the window's folder: a line per request, after one that says what all have in common."""
+TIMES = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
+
+
+def write(folder: Path, began: float, ended: float, lines: Iterable[dict[str, Any]]) -> None:
+    """Leave the *lines* of a window that went from *began* to *ended*, monotonic seconds."""
+    first = {
+        "realtime_ns": time.time_ns(),
+        "monotonic_ns": time.monotonic_ns(),
+        "began": began,
+        "ended": ended,
+    }
+    with (folder / FILE).open("w", encoding="utf-8") as file:
+        file.write(json.dumps(first) + "\n")
+        for line in lines:
+            file.write(json.dumps(line) + "\n")
+
+
+def trace_of(capture: Capture, file: Path, out: Path) -> Artifact:
+    """Make a trace of *file*; what is damaged is kept as it is."""
+    name = f"{capture.stem}_requests.trace.json.gz"
+    note, events = "", 0
+    try:
+        made = trace_events(file, capture.pid)
+        first = next(made)
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        shutil.copyfile(file, out / f"{capture.stem}_requests.jsonl")
+        return Artifact(f"{capture.stem}_requests.jsonl", "files", "json-lines", "partial",
+                        f"its lines cannot be read: {exc}")  # fmt: skip
+    about = {**header(capture, capture.target), "epoch_ns": first["epoch_ns"], "error_ns": None}
+    with gzip.open(out / name, "wt", encoding="utf-8", compresslevel=4) as stream:
+        stream.write(f'{{"rlprof": {json.dumps(about)},\n"traceEvents": [')
+        for event in made:
+            stream.write(("," if events else "") + "\n" + json.dumps(event))
+            events += 1
+        stream.write("\n]}\n")
+    if not first["requests"]:
+        note = "idle: the engine had no request in the window"
+    return Artifact(name, "trace", "chrome-trace", note=note, events=events)
+
+
+def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
+    """Turn the lines of *file* into slices, in lanes in which none overlaps another.
+
+    Raise ValueError if it is damaged. The first event is a mark for whoever writes the header:
+    `{"epoch_ns": …}`; times are microseconds after it.
+    """
+    with file.open(encoding="utf-8") as lines:
+        common = json.loads(next(lines, "null"))
+        if common is None:
+            raise ValueError("is empty")
+        found = [_of_line(json.loads(line), common) for line in lines]
+    offset_ns = common["realtime_ns"] - common["monotonic_ns"]
+    epoch_ns = int(min([common["began"], *(one["begin"] for one in found)]) * 1e9) + offset_ns
+    yield {"epoch_ns": epoch_ns, "requests": len(found)}
+    zero = (epoch_ns - offset_ns) / 1e9
+    yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "requests"}}
+    free: list[float] = []
+    """By lane: when its last request ended."""
+    for one in sorted(found, key=lambda one: one["begin"]):
+        lane = next((n for n, end in enumerate(free) if end <= one["begin"]), len(free))
+        if lane == len(free):
+            free.append(0.0)
+        free[lane] = one["end"]
+        place = {"ph": "X", "cat": "request", "pid": pid, "tid": lane + 1}
+        for name, begin, end, args in one["slices"]:
+            yield place | {
+                "name": name,
+                "ts": round((begin - zero) * 1e6, 3),
+                "dur": round(max(0.0, end - begin) * 1e6, 3),
+                "args": args,
+            }
+    for lane in range(len(free)):
+        name = {"name": f"request lane {lane + 1}"}
+        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": lane + 1, "args": name}
+
+
+def _of_line(line: dict[str, Any], common: dict[str, Any]) -> dict[str, Any]:
+    """Place one request on the monotonic clock: all of it, and each part of its life."""
+    end = common["ended"] if line["left"] is None else line["left"]
+    known = [(key, line[key]) for key in TIMES[:3] if line.get(key)]
+    last = line.get("last_token_ts")
+    if last and line["left"] is not None and line.get("finish") != "abort":
+        end = max(last, known[-1][1] if known else last)
+    arrived = line.get("arrival")
+    if known:
+        begin = known[0][1]
+    elif arrived:
+        begin = arrived - (common["realtime_ns"] - common["monotonic_ns"]) / 1e9
+    else:
+        begin = common["began"]
+    end = max(end, begin)
+    args = {key: value for key, value in line.items() if key not in (*TIMES, "arrival", "left")}
+    if line["left"] is None:
+        args["unfinished"] = "it went on when the window ended"
+    words = {"queued_ts": "queued", "scheduled_ts": "prefill", "first_token_ts": "decode"}
+    slices = [(f"request {line['id']}", begin, end, args)]
+    for index, (key, at) in enumerate(known):
+        until = known[index + 1][1] if index + 1 < len(known) else end
+        slices.append((words[key], at, min(max(until, at), end), {}))
+    return {"begin": begin, "end": end, "slices": slices}

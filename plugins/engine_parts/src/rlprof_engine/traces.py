@@ -1,0 +1,152 @@
+"""Traces that an engine's own profiler has written, as artifacts on the clock of their host."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import tempfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import Artifact
+from rlprof_torch.kineto import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rlprof import Capture, Target
+
+_PID = re.compile(rb'"cat": "(?:cpu_op|user_annotation)"[^{}]*?"pid": (\d+)')
+_OWN_RANK = re.compile(rb'"distributedInfo": \{[^{}]*?"rank": (\d+)')
+_BLOCK = 4 << 20
+_LONGEST = 300
+"""Bytes of the longest name of an engine step."""
+
+
+@attrs.frozen
+class Looked:
+    """What a raw trace says of itself."""
+
+    steps: int
+    """Engine steps in it."""
+    pid: int
+    rank: int | None
+
+
+@attrs.frozen
+class Whose:
+    """Which of an engine's processes a trace is of."""
+
+    what: str
+    """In the name of its artifact: `worker0`."""
+    target: Target
+    told: dict[str, Any]
+    """What the summary of the capture says of it."""
+    is_idle: bool = False
+    """Whether it should have engine steps, and has none."""
+
+
+def header(capture: Capture, target: Target) -> dict[str, Any]:
+    """Say what a trace is of, as its first key does."""
+    return {
+        "run": capture.run_id,
+        "target": attrs.asdict(target),
+        "window": attrs.asdict(capture.window),
+        "tool": capture.tool,
+        "host": capture.host,
+        "pid": capture.pid,
+    }
+
+
+def artifact_of(
+    capture: Capture,
+    raw: Path,
+    out: Path,
+    *,
+    step: re.Pattern[bytes],
+    whose: Callable[[str, Looked], Whose],
+    found: list[dict[str, Any]],
+) -> Artifact:
+    """Make a trace of one file; what is no trace is kept as it is.
+
+    *step* is how an engine step reads in it; *whose* is asked with the file's name and what the
+    file says; what is told of it goes into *found*.
+    """
+    name = f"{capture.stem}_{raw.name}"
+    if not raw.name.endswith((".trace.json", ".trace.json.gz")):
+        return _kept(raw, out, name)
+    try:
+        with _unpacked(raw) as plain:
+            one = whose(raw.name, looked := _looked(plain, step))
+            made = f"{capture.stem}_{one.what}_enginepid{looked.pid}.pt.trace.json.gz"
+            done = finish(plain, out / made, header=header(capture, one.target))
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as exc:
+        shutil.copyfile(raw, out / name)
+        why = str(exc).replace(str(raw.parent), "").strip("/")
+        return Artifact(name, "files", "chrome-trace", "partial", f"cannot be read: {why}")
+    found.append({"file": raw.name, "pid": looked.pid, "iterations": looked.steps, **one.told})
+    note = "idle: the engine had no step in the window" if one.is_idle else ""
+    if done.truncated:
+        note = "the engine's trace was cut: what was whole is kept"
+    is_cut = bool(done.truncated or done.dropped)
+    return Artifact(
+        made,
+        "trace",
+        "chrome-trace",
+        "partial" if is_cut else "whole",
+        note,
+        events=done.events,
+        text_size=done.text_size,
+    )
+
+
+def _kept(raw: Path, out: Path, name: str) -> Artifact:
+    if raw.is_dir():  # torch_npu writes a folder per process
+        shutil.copytree(raw, out / name)
+        files = [path for path in (out / name).rglob("*") if path.is_file()]
+        inner = max(files, key=lambda path: path.stat().st_size, default=None)
+        if inner is not None:
+            return Artifact(str(inner.relative_to(out)), "files", "ascend", note=f"in {name}")
+    shutil.copyfile(raw, out / name)
+    if not raw.stat().st_size:
+        return Artifact(name, "files", "text", "partial", "is empty")
+    return Artifact(name, "files", "pickle" if raw.suffix == ".pickle" else "text")
+
+
+@contextmanager
+def _unpacked(raw: Path) -> Iterator[Path]:
+    """Give a trace as plain text, beside the raw files and not among them."""
+    if not raw.name.endswith(".gz"):
+        yield raw
+        return
+    with tempfile.TemporaryDirectory(dir=raw.parent.parent) as folder:
+        plain = Path(folder, raw.name.removesuffix(".gz"))
+        with gzip.open(raw, "rb") as packed, plain.open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked)
+        yield plain
+
+
+def _looked(file: Path, step: re.Pattern[bytes]) -> Looked:
+    """Count the engine steps in a raw trace, and find whose it is: its process and its rank."""
+    steps, pid, rest = 0, 0, b""
+    rank: int | None = None
+    for block in _blocks(file):
+        text = rest + block
+        steps += sum(one.end() > len(rest) for one in step.finditer(text))
+        if not pid and (mine := _PID.search(text)):
+            pid = int(mine[1])
+        if rank is None and (own := _OWN_RANK.search(text)):
+            rank = int(own[1])
+        rest = text[-_LONGEST:]
+    return Looked(steps, pid, rank)
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            yield block

@@ -1,0 +1,267 @@
+"""How an engine is reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+
+from rlprof import CaptureError
+from rlprof_engine.calls import called, run_on
+from rlprof_engine.http import Http
+from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
+from rlprof_sglang._words import MARK, STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+_HERE_S = 120
+"""An engine whose loop runs only while it is asked is waited for so long: nobody else can."""
+
+
+class Engine(Protocol):
+    """One engine, whatever it is made of."""
+
+    facts: Facts
+    is_local: bool
+    """Whether its first scheduler surely sees the files of this host."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop it lives on while that runs; None: any will do."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether its loop runs only while it is asked something, on the thread that asks."""
+
+    def drive(self, hook: Coroutine[Any, Any, Any]) -> Any:
+        """Run *hook* on a resting engine's own loop, here and now."""
+
+    async def look(self) -> None:
+        """Find out what cannot be seen without asking; nothing asked can hurt."""
+
+    async def states(self) -> Sequence[Mapping[str, Any]]:
+        """Ask what the schedulers say of themselves: a state of each replica."""
+
+    async def start(self, fields: Mapping[str, Any]) -> None:
+        """Send a request to start profiling."""
+
+    async def stop(self) -> None:
+        """Send a request to stop; nothing in progress is success."""
+
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call *function* where the engine's frontend works, so that nothing comes between."""
+
+
+def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> Engine:
+    """Find out what *handle* is; raise CaptureError if it is no engine that can be recorded.
+
+    *loop*: where it was attached.
+    """
+    if isinstance(handle, str):
+        return _Server(handle, admin_api_key)
+    manager = getattr(handle, "tokenizer_manager", handle)
+    if manager is None:
+        raise CaptureError(
+            "sglang: this node has no tokenizer manager; the node of rank 0 records all, so attach "
+            "its engine alone"
+        )
+    if not hasattr(manager, "start_profile"):
+        raise CaptureError(
+            f"sglang: {type(handle).__name__} is no engine: it has no start_profile; attach an "
+            "Engine, a TokenizerManager, or the address of a server"
+        )
+    return _Object(handle, manager, loop)
+
+
+async def told(engine: Engine, order: str, more: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Carry an order to all schedulers; return what the first of each replica answered."""
+    said = json.dumps({"order": order, **more})
+    await engine.start({"output_dir": MARK + said})
+    answers = [(state.get(STATE) or {}).get("answer") for state in await engine.states()]
+    return [json.loads(answer) for answer in answers if answer]
+
+
+class _Object:
+    """An Engine, a TokenizerManager, or anything with methods of their names."""
+
+    is_local = True
+
+    def __init__(self, handle: Any, manager: Any, loop: Any) -> None:
+        self._handle = handle
+        self._manager = manager
+        self._attached_on = loop
+        self.facts = seen(handle)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop it lives on while that runs; None: any will do."""
+        loop = self._own_loop
+        return loop if loop is not None and loop.is_running() else None
+
+    @property
+    def _own_loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop it belongs to, for ever: the one that asks it first."""
+        first = getattr(self._manager, "event_loop", None)
+        mine = first, self._attached_on, getattr(self._handle, "loop", None)
+        return next((one for one in mine if isinstance(one, asyncio.AbstractEventLoop)), None)
+
+    @property
+    def _is_unborn(self) -> bool:
+        """Whether it belongs to no loop yet, and nobody knows to which it will."""
+        return hasattr(self._manager, "event_loop") and self._own_loop is None
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether its loop runs only while it is asked something, on the thread that asks."""
+        loop = self._own_loop
+        return loop is not None and not loop.is_running()
+
+    def drive(self, hook: Coroutine[Any, Any, Any]) -> Any:
+        """Run *hook* on a resting engine's own loop, here and now; never cut it short."""
+        loop = self._own_loop
+        if loop is None or loop.is_closed():
+            hook.close()
+            raise CaptureError("sglang: the engine's event loop is closed")
+        try:
+            task = loop.create_task(hook)
+            done, _ = loop.run_until_complete(asyncio.wait({task}, timeout=_HERE_S))
+        except RuntimeError as exc:  # a loop runs on this thread, and waits for us
+            hook.close()
+            raise CaptureError(
+                f"sglang: {exc}; enter the phase with `async with` on the engine's own loop"
+            ) from None
+        if not done:
+            task.add_done_callback(lambda late: late.cancelled() or late.exception())
+            raise CaptureError(f"sglang: the engine did not answer within {_HERE_S} s")
+        return task.result()
+
+    async def look(self) -> None:
+        """Ask whether rlprof's code is in the schedulers."""
+        if self._is_unborn:
+            raise CaptureError(
+                "sglang: the engine lives on no event loop yet, for nobody has asked it anything; "
+                "attach it in a coroutine of its own loop, or with loop="
+            )
+        if hasattr(self._manager, "get_internal_state"):
+            self.facts = looked_inside(self.facts, await self.states())
+
+    async def states(self) -> Sequence[Mapping[str, Any]]:
+        """Ask what the schedulers say of themselves: a state of each replica."""
+        found: list[Mapping[str, Any]] = await self._call("get_internal_state")
+        return found
+
+    async def start(self, fields: Mapping[str, Any]) -> None:
+        """Send it in the shape of this release: one object since 0.5.15."""
+        if "req" not in self.facts.parameters:
+            await self._call("start_profile", **fields)
+            return
+        from sglang.srt.managers.io_struct import ProfileReq
+
+        await self._call("start_profile", ProfileReq(**fields))
+
+    async def stop(self) -> None:
+        """Send a request to stop; nothing in progress is success."""
+        try:
+            await self._call("stop_profile")
+        except RuntimeError as exc:
+            if "not in progress" not in str(exc):
+                raise
+
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call it on the engine's own loop."""
+        await run_on(self.loop, function)
+
+    async def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        if self.is_resting:
+            raise CaptureError("sglang: the engine's event loop does not run any more")
+        promise = getattr(self._manager, method)(*args, **kwargs)
+        return await called(promise, self.loop, self._is_dead, f"sglang: {method}")
+
+    def _is_dead(self) -> bool:
+        return getattr(self._manager, "gracefully_exit", False) is True
+
+
+class _Server:
+    """SGLang's HTTP server."""
+
+    def __init__(self, address: str, admin_api_key: str | None) -> None:
+        headers = {"Authorization": f"Bearer {admin_api_key}"} if admin_api_key else {}
+        self._http = Http("sglang", address, self._refusal, headers)
+        self.facts = Facts("http")
+        self.is_local = _is_here(address)
+
+    @property
+    def loop(self) -> None:
+        """None: any will do."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Never: it lives elsewhere."""
+        return False
+
+    def drive(self, hook: Coroutine[Any, Any, Any]) -> Any:
+        """Never asked for."""
+        hook.close()
+        raise CaptureError("sglang: a server lives on no loop of this process")
+
+    async def look(self) -> None:
+        """Read how it was launched, and whether rlprof's code is in its schedulers."""
+        info = await self._info()
+        self.facts = looked_inside(of_arguments(info), info.get("internal_states") or [])
+
+    async def states(self) -> Sequence[Mapping[str, Any]]:
+        """Ask what the schedulers say of themselves: a state of each replica."""
+        found: list[Mapping[str, Any]] = (await self._info()).get("internal_states") or []
+        return found
+
+    async def _info(self) -> Mapping[str, Any]:
+        info = await self._http.ask("GET", "/server_info", missing={})
+        info = info or await self._http.ask("GET", "/get_server_info", missing={})  # until 0.5.8
+        return info if isinstance(info, dict) else {}
+
+    async def start(self, fields: Mapping[str, Any]) -> None:
+        """Post it; a field the server does not know it passes over."""
+        await self._http.ask("POST", "/start_profile", fields)
+
+    async def stop(self) -> None:
+        """Post it; a server says of no refusal why, and the usual one is that nothing runs."""
+        try:
+            await self._http.ask("POST", "/stop_profile")
+        except _UnsaidError:
+            self.facts = attrs.evolve(self.facts, is_profiling=False)
+
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call it: its frontend is in another process."""
+        function()
+
+    def _refusal(self, path: str, code: int, said: str) -> CaptureError:
+        where = self._http.address + path
+        if code in (401, 403):
+            return CaptureError(f"sglang: {where} asks for the server's key; name admin_api_key")
+        if code == 404:
+            return CaptureError(f"sglang: {where} is not there; is it an SGLang server?")
+        if code == 500:
+            return _UnsaidError(f"sglang: {where} refused; the server's log says why")
+        return CaptureError(f"sglang: {where} answered {code}: {said}")
+
+
+class _UnsaidError(CaptureError):
+    """A refusal without a reason."""
+
+
+def _is_here(address: str) -> bool:
+    """Whether *address* is one of this host's."""
+    import socket
+    from urllib.parse import urlsplit
+
+    host = urlsplit(address).hostname or ""
+    if host in ("localhost", "127.0.0.1", "::1", "0.0.0.0"):  # noqa: S104 -- compared, not bound
+        return True
+    try:
+        with socket.create_server((host, 0)):  # only an own address can be bound
+            return True
+    except OSError:
+        return False

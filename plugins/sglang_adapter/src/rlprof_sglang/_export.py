@@ -1,0 +1,128 @@
+"""What becomes of a window's files: traces on the clock of their host, and who answered what."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import Artifact
+from rlprof_engine.requests import FILE as REQUESTS
+from rlprof_engine.requests import trace_of
+from rlprof_engine.traces import Looked, Whose, artifact_of
+from rlprof_sglang._facts import SPANS, release
+from rlprof_sglang._native import FILES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlprof import Capture
+
+NOTES = "sglang.json"
+"""In the window's folder: the way, what was known of the engine, what the schedulers answered."""
+
+_RANKS = re.compile(r"-(TP|DP|PP|EP)-(\d+)")
+_STAGE = re.compile(r"-(EXTEND|DECODE)\.trace\.json")
+_STAGES = {"EXTEND": "prefill", "DECODE": "decode"}
+_STEP = re.compile(rb'"cat": "user_annotation",\s*"name": "step\[')
+IDLE = "the engine had no step in the window"
+
+
+def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
+    """Make all of them."""
+    try:
+        notes = json.loads((folder / NOTES).read_bytes())
+    except (OSError, ValueError):  # the process that held the engine has died
+        notes = {}
+    made = []
+    if (folder / REQUESTS).exists():
+        made.append(trace_of(capture, folder / REQUESTS, out))
+    found: list[dict[str, Any]] = []
+    whose = partial(_whose, capture, notes.get("facts") or {})
+    raws = sorted((folder / FILES).glob("*"))
+    merged = [raw for raw in raws if raw.name.startswith("merged-")]
+    made += [
+        artifact_of(capture, raw, out, step=_STEP, whose=whose, found=found)
+        for raw in raws
+        if raw not in merged
+    ]
+    made += [_as_it_is(capture, raw, out) for raw in merged]
+    made.append(_summary(capture, notes, found, out))
+    return made
+
+
+def _as_it_is(capture: Capture, raw: Path, out: Path) -> Artifact:
+    """Keep SGLang's own merged file: its traces are there by themselves, on one clock."""
+    name = f"{capture.stem}_{raw.name}"
+    (out / name).write_bytes(raw.read_bytes())
+    return Artifact(name, "files", "chrome-trace", note="merged by SGLang")
+
+
+def _whose(capture: Capture, facts: dict[str, Any], name: str, looked: Looked) -> Whose:
+    ranks = {word.lower(): int(number) for word, number in _RANKS.findall(name)}
+    stage = _STAGES.get(stage[1]) if (stage := _STAGE.search(name)) else None
+    worker = _number(ranks, facts)
+    own = {word: number for word, number in ranks.items() if word != "ep"}
+    target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
+    what = f"worker{'' if worker is None else worker}" + (f"_{stage}" if stage else "")
+    # Before 0.5.11 there is no span of a step, and nobody can count them.
+    counts = release(str(facts.get("version") or "")) >= SPANS or bool(looked.steps)
+    told: dict[str, Any] = {"worker": worker, "stage": stage}
+    if not counts:
+        told["iterations"] = None
+    return Whose(what, target, told, is_idle=counts and not looked.steps)
+
+
+def _number(ranks: dict[str, int], facts: dict[str, Any]) -> int | None:
+    """Return which of the engine's schedulers it is."""
+    if not facts.get("has_layout"):
+        return ranks.get("tp")
+    block = 0 if facts.get("has_dp_attention") else ranks.get("dp", 0)
+    return int((block * facts["pp"] + ranks.get("pp", 0)) * facts["tp"] + ranks.get("tp", 0))
+
+
+def _summary(
+    capture: Capture, notes: dict[str, Any], found: list[dict[str, Any]], out: Path
+) -> Artifact:
+    """Say who was asked, who answered, and whose trace is not there."""
+    name = f"{capture.stem}_sglang.json"
+    missing, idle = _missing(notes, found)
+    said = {**notes, "traces": found, "missing": missing}
+    (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
+    told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
+    note = "; ".join([*told, *missing, *idle])
+    return Artifact(name, "files", "json", "partial" if missing else "whole", note)
+
+
+def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Name what should be there and is not, and who had nothing to do."""
+    if not notes:
+        return ["the process that held the engine ended inside the window"], []
+    facts, answers = notes.get("facts") or {}, notes.get("answers") or {}
+    if notes["way"] == "worker":
+        bad = {"failed", "refused", "idle"}
+        told = [one for part in answers.values() for one in part if one["state"] in bad]
+        idle = [one for one in told if one.get("why") == IDLE]
+        lines = [f"worker {one.get('worker', '?')}: {one.get('why')}" for one in told]
+        return (
+            [line for one, line in zip(told, lines, strict=True) if one not in idle],
+            [line for one, line in zip(told, lines, strict=True) if one in idle],
+        )
+    expected = facts.get("workers") or 1
+    there = len({one["worker"] for one in found})
+    if there >= expected:
+        return [], []
+    what = f"{expected - there} of {expected} schedulers left no trace in {notes.get('folder')}"
+    if facts.get("nodes", 1) > 1:
+        return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []
+    why = (
+        "a stage that never came, or requests that ended before it"
+        if notes.get("by_stage")
+        else (
+            "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
+        )
+    )
+    return [f"{what}: {why}"], []

@@ -1,0 +1,62 @@
+"""The installed SGLang, known by its sources: importing it takes seconds, and needs its devices."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from rlprof import CaptureError
+from rlprof_sglang._facts import EXACT, SPANS, release
+from rlprof_sglang._words import PLUGIN
+
+
+def sources_here() -> Path | None:
+    """Find the installed SGLang without importing it."""
+    try:
+        found = importlib.util.find_spec("sglang")
+    except (ImportError, ValueError):
+        return None
+    places = list(found.submodule_search_locations or ()) if found is not None else []
+    known = [Path(place) for place in places if Path(place, "srt").is_dir()]
+    return known[0] if known else None  # any folder of that name beside the script is found, too
+
+
+def version() -> str:
+    """Read which version it is."""
+    try:
+        return version_of("sglang")
+    except PackageNotFoundError:
+        return "of unknown version"
+
+
+def capabilities() -> dict[str, str | tuple[str, str]]:
+    """Say what the installed SGLang can do for a recording, and by which way."""
+    sources = sources_here()
+    if sources is None:
+        raise CaptureError(
+            "SGLang is not installed here; install rlprof-sglang where the engine runs"
+        )
+    here = release(version())
+    allowed = os.environ.get("SGLANG_PLUGINS")
+    is_admitted = not allowed or PLUGIN in allowed.split(",")
+    inside: str | tuple[str, str] = (
+        "any tool, any rank, exact iterations; launched by rlprof.launch"
+    )
+    if not (sources / "srt/plugins").is_dir():
+        inside = ("warn", "none before SGLang 0.5.11: it loads no plugins in its schedulers")
+    elif not is_admitted:
+        without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
+        inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
+    exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
+    return {
+        "sglang": version(),
+        "way worker": inside,
+        "way native": "torch; by stage; its own merge",
+        "native iterations": f"count {exact}; skip only with rlprof in the schedulers",
+        "native steps": "read back from the trace" if not here or here >= SPANS else "not known",
+        "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "
+        "when they waited with enable_metrics",
+    }

@@ -1,0 +1,73 @@
+"""What an engine must be born with, so that it can be recorded in its schedulers, and timed."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof import CaptureError, Launch, safe_name
+from rlprof_sglang._words import PLUGIN, SWITCH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof import Target
+    from rlprof_sglang._options import SglangOptions
+
+_ONLY_TORCH = "SGLang's own profiler is torch's"
+
+
+def check(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise one CaptureError with all that cannot work, whatever the engine."""
+    faults = []
+    others = [name for name in tools if name != "torch"]
+    needs = ", ".join(options.needs_native)
+    if options.way == "worker" and not tools:
+        faults.append("way: worker records with the run's tools, and there is none; name one: "
+                      "tool: torch")  # fmt: skip
+    if options.way == "worker" and needs:
+        faults.append(f"{needs}: SGLang's own profiler does that; leave out way: worker")
+    if others and (options.way == "native" or needs):
+        what = "way: native" if options.way == "native" else needs
+        who = f"{', '.join(others)} need{'s' if len(others) == 1 else ''}"
+        faults.append(f"{what}: {_ONLY_TORCH}; {who} way: worker")
+    if options.contents is None and options.unbounded(tools.get("torch", {})) == "stack":
+        faults.append(
+            "contents: stack needs iterations: {count: N}: a scheduler with nothing to do writes "
+            "up to two million events a second"
+        )
+    if faults:
+        raise CaptureError("; ".join(faults))
+
+
+def engine_launch(options: SglangOptions) -> Launch:
+    """Return what an engine must be born with."""
+    arguments: dict[str, Any] = {}
+    env: dict[str, str] = {SWITCH: "1"}  # for the guard, too, that SGLang's own profiler needs
+    allowed = os.environ.get("SGLANG_PLUGINS")
+    if allowed and PLUGIN not in allowed.split(","):
+        env["SGLANG_PLUGINS"] = f"{allowed},{PLUGIN}"
+    if options.requests:
+        arguments["enable_metrics"] = True  # without them SGLang says of no request when it waited
+    return Launch(env=env, engine_args=arguments)
+
+
+def server_args(launch: Launch) -> list[str]:
+    """Write the engine arguments of *launch* as the command line of SGLang's server wants them."""
+    found = []
+    for name, value in launch.engine_args.items():
+        flag = "--" + name.replace("_", "-")
+        if value is not False:
+            found += [flag] if value is True else [flag, str(value)]
+    return found
+
+
+def profiler_dir(options: SglangOptions, target: Target) -> Path:
+    """Return the folder SGLang's own profiler writes below: known without asking anybody."""
+    if options.profiler_dir is not None:
+        return Path(options.profiler_dir).expanduser().absolute()
+    name = f"{safe_name(target.role)}_{target.rank}"
+    return Path(tempfile.gettempdir(), f"rlprof-sglang-{safe_name(getpass.getuser())}", name)

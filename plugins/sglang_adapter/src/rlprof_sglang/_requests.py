@@ -1,0 +1,141 @@
+"""The life of each request while a window is open, from what SGLang itself says of it.
+
+The frontend keeps a state of each request until it ends; the answer it then gives says what the
+scheduler did with it. What is looked at here is the state's being dropped, and that answer.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rlprof_engine.requests import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_KEPT = ("id", "prompt_tokens", "completion_tokens", "cached_tokens", "num_retractions",
+         "total_retractions", "finish_reason", "queue_time", "forward_entry_time",
+         "prefill_finished_time", "prefill_finished_ts", "dp_rank")  # fmt: skip
+"""What an answer says that is small: its text is not ours to hold."""
+
+
+class Answers(list[Any]):
+    """What a request is answered, as it is; the last one's account of itself is kept."""
+
+    meta: dict[str, Any] | None = None
+
+    def append(self, answer: Any) -> None:
+        """Take one more."""
+        said = answer.get("meta_info") if isinstance(answer, dict) else None
+        if isinstance(said, dict):
+            self.meta = {name: said[name] for name in _KEPT if said.get(name) is not None}
+        super().append(answer)
+
+
+class Watched(dict[str, Any]):
+    """A frontend's requests, as they are; somebody may be told of each that leaves.
+
+    It stays in its place when a window ends: another thread may be using it.
+    """
+
+    gone: list[tuple[Any, Any, float]] | None = None
+    """States that have left, where their answers come, and when; None: nobody wants to know."""
+
+    def __delitem__(self, key: str) -> None:
+        """Let a request go. Its last answer comes next, or has just come."""
+        state = self.get(key)
+        super().__delitem__(key)
+        gone = self.gone
+        if gone is None or state is None:
+            return
+        answers = Answers(getattr(state, "out_list", ()))
+        for answer in list(answers):
+            if isinstance(answer, dict) and isinstance(answer.get("meta_info"), dict):
+                meta = answer["meta_info"]
+                answers.meta = {name: meta[name] for name in _KEPT if meta.get(name) is not None}
+        state.out_list = answers
+        gone.append((_times(state), answers, time.monotonic()))
+
+
+class Requests:
+    """What one window sees of the requests of one engine."""
+
+    def __init__(self, handle: Any, *, has_metrics: bool) -> None:
+        self.unsupported: dict[str, str] = {}
+        self._manager = getattr(handle, "tokenizer_manager", handle)
+        self._watched: Watched | None = None
+        self._began = 0.0
+        if not isinstance(getattr(self._manager, "rid_to_state", None), dict):
+            self._manager = None
+            self.unsupported["requests"] = "this engine's frontend is in another process"
+        elif not has_metrics:
+            self.unsupported["requests: queued, prefill"] = (
+                "SGLang says when only with enable_metrics=True, which rlprof.launch gives"
+            )
+
+    def start(self) -> None:
+        """Look at every request that leaves from now on."""
+        if self._manager is None:
+            return
+        states = self._manager.rid_to_state
+        if not isinstance(states, Watched):
+            states = Watched(states)
+            self._manager.rid_to_state = states
+        self._began = time.monotonic()
+        states.gone = []
+        self._watched = states
+
+    def stop(self, folder: Path) -> None:
+        """Write down those that have left, and those that are still there."""
+        watched, self._watched = self._watched, None
+        if watched is None:
+            return
+        there = [(name, _times(state)) for name, state in tuple(watched.items())]
+        gone, watched.gone = watched.gone or [], None
+        offset = time.time() - time.monotonic()
+        lines = [_line(times, answers.meta or {}, left, offset) for times, answers, left in gone]
+        known = {line["id"] for line in lines}
+        lines += [
+            _line(times, {"id": name}, None, offset) for name, times in there if name not in known
+        ]
+        write(folder, self._began, time.monotonic(), lines)
+
+
+def _times(state: Any) -> dict[str, float]:
+    """Keep when the frontend received a request and its first and last tokens, monotonic."""
+    stats = getattr(state, "time_stats", None)
+    words = {"created_time": "created", "first_token_time": "first_token_ts",
+             "last_time": "last_token_ts"}  # fmt: skip
+    found = {word: getattr(stats, name, 0.0) for name, word in words.items()}
+    if stats is None:  # until 0.5.9 they were on the state itself, by the wall clock
+        found["created"] = getattr(state, "created_time", 0.0) - (time.time() - time.monotonic())
+    return {word: at for word, at in found.items() if isinstance(at, float) and at > 0}
+
+
+def _line(
+    times: dict[str, float], meta: dict[str, Any], left: float | None, offset: float
+) -> dict[str, Any]:
+    """Describe a request; *left* is when it ended, None if it goes on."""
+    line: dict[str, Any] = {"id": str(meta.get("id", "?")), "left": left}
+    words = {"prompt_tokens": "prompt_tokens", "completion_tokens": "tokens",
+             "cached_tokens": "cached_tokens", "num_retractions": "retractions",
+             "total_retractions": "retractions", "dp_rank": "dp"}  # fmt: skip
+    line |= {word: meta[name] for name, word in words.items() if meta.get(name) is not None}
+    reason = meta.get("finish_reason")
+    if left is not None:
+        line["finish"] = str(reason.get("type", reason) if isinstance(reason, dict) else reason)
+    scheduled = meta.get("forward_entry_time")
+    first = meta.get("prefill_finished_time") or meta.get("prefill_finished_ts")
+    if scheduled:
+        line["scheduled_ts"] = scheduled - offset
+        line["queued_ts"] = line["scheduled_ts"] - max(0.0, meta.get("queue_time") or 0.0)
+    elif times.get("created"):
+        line["queued_ts"] = times["created"]
+    if scheduled and first:
+        line["first_token_ts"] = first - offset
+    elif times.get("first_token_ts"):
+        line["first_token_ts"] = times["first_token_ts"]
+    if times.get("last_token_ts"):
+        line["last_token_ts"] = times["last_token_ts"]
+    return line

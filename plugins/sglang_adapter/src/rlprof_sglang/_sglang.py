@@ -1,0 +1,282 @@
+"""The engine `sglang`: two ways to record a replica, chosen by what the engine can do.
+
+In the schedulers where rlprof's code is in them: our own tools, any of them, any rank, results by
+rank. Else SGLang's own profiler.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import CaptureError, hookimpl
+from rlprof_sglang._engine import Engine, reach, told
+from rlprof_sglang._export import NOTES, exported
+from rlprof_sglang._installed import capabilities
+from rlprof_sglang._launch import check, engine_launch, profiler_dir
+from rlprof_sglang._native import Native, written
+from rlprof_sglang._options import SglangOptions
+from rlprof_sglang._requests import Requests
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from pathlib import Path
+
+    from rlprof import Artifact, Capture, Launch, Target, Window, Workers
+    from rlprof.types import Place
+
+
+@attrs.define
+class SglangRecording:
+    """What was applied in one window, and what was not."""
+
+    applied: dict[str, Any] = attrs.field(factory=dict)
+    unsupported: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)  # identity: plugins are compared
+class Sglang:
+    """Record SGLang rollout replicas, natively or in the schedulers."""
+
+    Options = SglangOptions
+    drives = True
+
+    capabilities = staticmethod(capabilities)
+
+    options: SglangOptions = attrs.field(factory=SglangOptions)
+    _engine: Engine | None = None
+    _way: str = ""
+    _native: Native | None = None
+    _requests: Requests | None = None
+    _answers: dict[str, Any] = attrs.field(factory=dict)
+    _is_lost: bool = False
+    """Whether a session of ours was not answered: the engine's profiler is left alone from then."""
+
+    @property
+    def runs_on(self) -> str:
+        """An Engine whose loop rests is asked on the thread that asks it for tokens, too."""
+        return "thread" if self._engine is not None and self._engine.is_resting else "process"
+
+    @property
+    def loop(self) -> Any:
+        """The event loop the engine lives on, which cannot wait for what it should do itself."""
+        return None if self._engine is None else self._engine.loop
+
+    @hookimpl
+    def configure(
+        self, place: Place, options: SglangOptions, handle: Any, workers: Workers
+    ) -> Launch | Coroutine[Any, Any, None] | None:
+        """At launch say what the engine must be born with; later see what it was born with."""
+        check(options, workers.tools)
+        if place == "launch":
+            return engine_launch(options)
+        self.options = options
+        self._engine = reach(handle, options.admin_api_key, workers.loop)
+        if self._engine.is_resting:  # it is asked when a window opens, on its own thread
+            return None
+        return self._arrive(workers)
+
+    async def _arrive(self, workers: Workers) -> None:
+        """Choose the way, and let the schedulers warm up."""
+        engine = self._engine
+        assert engine is not None  # noqa: S101 -- `configure` has reached it
+        await engine.look()
+        self._way = _way(self.options, engine, workers.tools)
+        if self._way == "worker":
+            _raise_if_none(await self._tell(workers.prepare(), workers), "ready")
+
+    @hookimpl
+    def start(
+        self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
+    ) -> Any:
+        """Begin, by the way that was chosen."""
+        return self._here(self._start(window, target, folder, handle, workers))
+
+    def _here(self, hook: Coroutine[Any, Any, Any]) -> Any:
+        if self._engine is not None and self._engine.is_resting:
+            return self._engine.drive(hook)
+        return hook
+
+    async def _start(
+        self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
+    ) -> SglangRecording:
+        engine, options = self._engine, self.options
+        if engine is None:
+            raise CaptureError("sglang: was not configured")
+        if self._native is not None or self._answers:
+            raise CaptureError("sglang: a window is open already")
+        if self._is_lost:
+            raise CaptureError(
+                "sglang: an earlier session was not answered, and nobody knows what its schedulers "
+                "do; they are left alone"
+            )
+        if not self._way:
+            await self._arrive(workers)
+        said = SglangRecording(applied={"way": self._way})
+        torch = workers.tools.get("torch", {})
+        said.unsupported |= options.foreign(torch) | _other_number(engine, workers)
+        if options.unbounded(torch) == "stack" or "stack" in options.contents_of(torch):
+            said.unsupported |= _sleepless(engine)
+        if self._way == "worker":
+            await self._begin_inside(window, workers, said)
+        else:
+            run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
+            native = Native(engine, handle, options, torch)
+            await self._begin_native(native, window, target, run_id)
+            said.applied |= native.applied
+            said.unsupported |= native.unsupported | _beyond_native(workers)
+        if options.requests:
+            self._requests = Requests(handle, has_metrics=engine.facts.has_metrics)
+            said.unsupported |= self._requests.unsupported
+            await engine.run(self._requests.start)
+        return said
+
+    async def _begin_inside(self, window: Window, workers: Workers, said: SglangRecording) -> None:
+        self._answers = {"began": await self._tell(workers.begin(window), workers)}
+        recording = _raise_if_none(self._answers["began"], "recording")
+        said.applied["workers"] = [one["worker"] for one in recording]
+        chosen = self.options.chosen(workers.tools.get("torch", {}))
+        if chosen is not None:
+            said.applied["iterations"] = attrs.asdict(chosen)
+
+    async def _begin_native(
+        self, native: Native, window: Window, target: Target, run_id: str
+    ) -> None:
+        engine = self._engine
+        assert engine is not None  # noqa: S101 -- `_start` has seen to it
+        if engine.facts.is_inside:
+            await engine.look()
+            if engine.facts.is_profiling:
+                raise CaptureError("sglang: somebody else is profiling this engine")
+        self._native = native
+        await native.start(window, target, profiler_dir(self.options, target), run_id)
+
+    @hookimpl
+    def stop(self, window: Window, folder: Path, workers: Workers) -> Any:
+        """End what was begun, and leave beside it what is needed to make sense of it."""
+        return self._here(self._stop(window, folder, workers))
+
+    async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
+        native, self._native = self._native, None
+        requests, self._requests = self._requests, None
+        if self._engine is None:
+            return
+        try:
+            if native is not None:
+                await native.stop(folder)
+            elif self._answers:
+                self._answers["ended"] = await self._tell(workers.end(window), workers)
+        finally:
+            self._is_lost = self._is_lost or (native is not None and native.state == "unknown")
+            if native is not None or self._answers or requests is not None:
+                self._leave_notes(folder, requests, native)
+            self._answers = {}
+
+    def _leave_notes(self, folder: Path, requests: Requests | None, native: Native | None) -> None:
+        known = None if self._engine is None else self._engine.facts
+        facts = {} if known is None else {**attrs.asdict(known), "workers": known.workers}
+        notes = {
+            "way": self._way,
+            "facts": facts,
+            "answers": self._answers,
+            "cut": "" if native is None else native.cut,
+            "folder": "" if native is None else str(native.folder or ""),
+            "merged": self.options.is_merged,
+            "by_stage": self.options.is_by_stage,
+        }
+        with suppress(OSError):
+            (folder / NOTES).write_text(json.dumps(notes, default=str))
+        if requests is not None:
+            try:
+                requests.stop(folder)
+            except OSError as exc:
+                raise CaptureError(f"sglang: requests cannot be written: {exc}") from exc
+
+    @hookimpl
+    def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
+        """Make traces of what SGLang and its requests left, and a summary of who answered what."""
+        return exported(capture, folder, out)
+
+    async def _tell(self, order: str, workers: Workers) -> list[dict[str, Any]]:
+        """Carry an order to the schedulers; return what the first of each replica answered."""
+        if self._engine is None:
+            return []
+        chosen = self.options.chosen(workers.tools.get("torch", {}))
+        try:
+            return await told(self._engine, order, {"iterations": written(chosen)})
+        except CaptureError:
+            raise
+        except Exception as exc:
+            raise CaptureError(
+                f"sglang: its schedulers cannot be told: {type(exc).__name__}: {exc}"[:500]
+            ) from exc
+
+
+def _way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
+    """Choose; raise CaptureError where neither way is open."""
+    inside = ""
+    if options.needs_native:
+        inside = f"{', '.join(options.needs_native)}: SGLang's own profiler does that"
+    elif not tools:
+        inside = "the config names no tool for them"
+    elif not engine.facts.is_inside:
+        inside = (
+            "rlprof-sglang is not in them: install it there (SGLang 0.5.11 or later), launch with "
+            "the environment that rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
+        )
+    native = ""
+    if tools and "torch" not in tools:
+        native = f"it is torch's, and cannot stand for {', '.join(tools)}"
+    if not inside and options.way != "native":
+        return "worker"
+    if not native and options.way != "worker":
+        return "native"
+    told = [f"in its schedulers: {inside}"] if inside and options.way != "native" else []
+    told += [f"SGLang's own profiler: {native}"] if native and options.way != "worker" else []
+    raise CaptureError(f"sglang: this engine cannot be recorded; {'; '.join(told)}")
+
+
+def _other_number(engine: Engine, workers: Workers) -> dict[str, str]:
+    """Say it where an engine holds other ranks than it was attached with."""
+    there, given = engine.facts.workers, len(workers.ranks)
+    if not engine.facts.has_layout or given in (0, there):
+        return {}
+    return {
+        "attach: ranks": f"the engine has {there} schedulers, and was attached with {given} ranks"
+    }
+
+
+def _sleepless(engine: Engine) -> dict[str, str]:
+    if engine.facts.sleeps is not False:
+        return {}
+    return {
+        "sleep_on_idle": "is off: with stacks a scheduler with nothing to do writes up to two "
+        "million events a second; launch it with sleep_on_idle=True"
+    }
+
+
+def _beyond_native(workers: Workers) -> dict[str, str]:
+    """Name the tools SGLang's own profiler cannot stand for, and the ranks it cannot leave out."""
+    found = {
+        name: "needs rlprof in the schedulers; SGLang's own profiler is torch's"
+        for name in workers.tools
+        if name != "torch"
+    }
+    if workers.ranks and len(workers.chosen) < len(workers.ranks):
+        found["ranks"] = "SGLang's own profiler records all schedulers of an engine"
+    return found
+
+
+def _raise_if_none(answers: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
+    """Return the answers in *state*; raise CaptureError with the reasons if all have failed.
+
+    Only the first rank of each replica answers, and the others may be chosen.
+    """
+    found = [answer for answer in answers if answer["state"] == state]
+    if not found and not any(answer["state"] == "not chosen" for answer in answers):
+        whys = {str(one.get("why") or one["state"]) for one in answers} or {"no answer"}
+        raise CaptureError(f"sglang: no scheduler records: {'; '.join(sorted(whys))}")
+    return found

@@ -1,0 +1,51 @@
+"""What became of SGLang's profiling from release to release, for tests to ask."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+import pytest
+
+from tests.sglang_adapter.signatures import kept
+
+T = TypeVar("T")
+
+SAID = kept()
+"""Release → what was read in its wheel."""
+
+KEYWORDS = {
+    "output_dir": (0, 4, 6), "num_steps": (0, 4, 6), "activities": (0, 4, 6),
+    "with_stack": (0, 4, 6), "record_shapes": (0, 4, 6), "profile_by_stage": (0, 4, 7),
+    "start_step": (0, 4, 9, 2), "merge_profiles": (0, 5, 3, 2), "profile_prefix": (0, 5, 6),
+    "profile_stages": (0, 5, 6), "profile_id": (0, 5, 15), "detailed_annotations": (0, 5, 19),
+}  # fmt: skip
+"""What a caller can say of a session → the first release that hears it."""
+
+
+def number(release: str) -> tuple[int, ...]:
+    """Return the number of a release: `sglang==0.5.3.post2` is (0, 5, 3, 2)."""
+    return tuple(int(word) for word in re.findall(r"\d+", release.partition("==")[2]))
+
+
+RELEASES = sorted(SAID, key=number)
+every_release = pytest.mark.parametrize("release", RELEASES)
+
+
+def at(release: str, since: Mapping[tuple[int, ...], T]) -> T:
+    """Return what holds for *release*, of what has held since a release each."""
+    return since[max(first for first in since if first <= number(release))]
+
+
+def known_by(release: str, since: Mapping[str, tuple[int, ...]]) -> set[str]:
+    """Return what *release* knows, of what there is since a release each."""
+    return {name for name, first in since.items() if number(release) >= first}
+
+
+def parameters(text: str) -> list[str]:
+    """Name the parameters of a signature, without `self`."""
+    function = ast.parse(f"{text}: ...").body[0].args
+    names = [one.arg for one in (*function.posonlyargs, *function.args, *function.kwonlyargs)]
+    return names[1:]

@@ -1,0 +1,35 @@
+"""The signatures of SGLang's releases, kept beside this file.
+
+`python -m tests.sglang_adapter.signatures --refresh` reads them out of the wheels of each release;
+`--check` asks the index whether its wheels still are the ones that were read, and whether its
+newest release says anything that none of these does. A wheel has 3 to
+40 MB; a whole refresh takes minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.sglang_adapter.extract import described
+from tests.signatures.record import Json, Record
+
+RELEASES = (
+    "sglang==0.4.6.post5", "sglang==0.4.7", "sglang==0.4.9.post2", "sglang==0.4.10",
+    "sglang==0.5.1", "sglang==0.5.2", "sglang==0.5.3", "sglang==0.5.3.post2", "sglang==0.5.5",
+    "sglang==0.5.6", "sglang==0.5.9", "sglang==0.5.10", "sglang==0.5.11", "sglang==0.5.12",
+    "sglang==0.5.13", "sglang==0.5.14", "sglang==0.5.15", "sglang==0.5.16", "sglang==0.5.18",
+    "sglang==0.5.19", "sglang==0.5.20", "sglang==0.5.21", "sglang==0.5.22", "sglang==0.5.23",
+)  # fmt: skip
+"""Each release in which profiling changed, and all of the newest."""
+
+RECORD = Record(Path(__file__).with_suffix(".json"), RELEASES, described)
+
+
+def kept() -> dict[str, Json]:
+    """Return what is known: release → its wheel, and what was read in it."""
+    return RECORD.kept()
+
+
+if __name__ == "__main__":
+    sys.exit(RECORD.main("tests.sglang_adapter.signatures", __doc__))

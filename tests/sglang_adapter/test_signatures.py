@@ -1,0 +1,253 @@
+"""The generations of SGLang for who calls it: what changed when, by its real wheels."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.sglang_adapter import signatures
+from tests.sglang_adapter.history import (
+    KEYWORDS,
+    RELEASES,
+    SAID,
+    at,
+    every_release,
+    known_by,
+    number,
+    parameters,
+)
+
+
+def test_releases_of_every_generation_are_known():
+    """From 0.4.6.post5 to 0.5.23, each by one wheel with its checksum."""
+    every = {release.partition("==")[2] for release in SAID}
+
+    assert set(signatures.RELEASES) == set(SAID)
+    assert len(every) == 24
+    assert {f"0.5.{minor}" for minor in (9, *range(10, 17), *range(18, 24))} <= every
+    for release, said in SAID.items():
+        assert said["wheel"].startswith(f"sglang-{release.partition('==')[2]}-")
+        assert len(bytes.fromhex(said["sha256"])) == 32
+
+
+def test_releases_are_ordered_as_they_came():
+    """A post-release stands after its release, and 0.5.10 after 0.5.9."""
+    assert number("sglang==0.5.3.post2") == (0, 5, 3, 2)
+    assert tuple(RELEASES) == signatures.RELEASES
+
+
+@every_release
+def test_what_a_tokenizer_is_asked_is_there(release):
+    """Coroutines to start, to stop and to tell the state; a loop of its own, which it binds."""
+    said = SAID[release]["TokenizerManager"]
+
+    assert said["start_profile"].startswith("async def start_profile(self, ")
+    assert said["stop_profile"] == "async def stop_profile(self)"
+    assert said["get_internal_state"] == "async def get_internal_state(self)"
+    assert SAID[release]["profiling"]["state"] == "List[Dict[Any, Any]]"
+    assert said["auto_create_handle_loop"] == "def auto_create_handle_loop(self)"
+
+
+@every_release
+def test_a_session_is_one_object_since_0515(release):
+    """Before, it is keywords: `start_profile(output_dir=...)` fails from 0.5.15 on."""
+    said = SAID[release]
+    names = parameters(said["TokenizerManager"]["start_profile"])
+
+    if number(release) >= (0, 5, 15):
+        assert names == ["req"]
+        assert set(said["requests"]["ProfileReq"]) - {"req_type"} == known_by(release, KEYWORDS)
+        assert said["request base"] == "msgspec.Struct"
+    else:
+        assert set(names) == known_by(release, KEYWORDS)
+        assert said["request base"] == "dataclass"
+
+
+@every_release
+def test_a_request_says_its_kind(release):
+    """By `type` before 0.5.15, by `req_type` since; the scheduler's part reads the same."""
+    said, is_new = SAID[release], number(release) >= (0, 5, 15)
+    kind = "req_type" if is_new else "type"
+
+    made = {kind, "profile_id"}  # before 0.5.15, no caller can say the latter
+    assert set(said["requests"]["ProfileReq"]) == known_by(release, KEYWORDS) | made
+    assert said["scheduler part"]["kind"] == [kind]
+    assert said["request kinds"] == {"START_PROFILE": "1", "STOP_PROFILE": "2"}
+    assert said["requests"]["ProfileReqOutput"] == {"success": "", "message": ""}
+
+
+@every_release
+def test_nothing_is_asked_for_by_default(release):
+    """A request without words starts a session: no steps, no folder, nothing merged."""
+    requests = SAID[release]["requests"]
+    flags = {"profile_by_stage", "merge_profiles", "detailed_annotations"}
+
+    for name in ("ProfileReqInput", "ProfileReq"):
+        said = dict(requests[name] or {})
+        assert said.pop("type", "") == ""
+        assert said.pop("req_type", "") in {"", "ProfileReqType.START_PROFILE"}
+        assert said == {one: "False" if one in flags else "None" for one in said}
+
+
+@every_release
+def test_http_hears_the_same_words(release):
+    """Its body has a class of its own up to 0.5.14, without a profile_id; later the request's."""
+    said, is_new = SAID[release], number(release) >= (0, 5, 15)
+    body = said["requests"]["ProfileReq" if is_new else "ProfileReqInput"]
+
+    assert set(body) - {"req_type"} == known_by(release, KEYWORDS)
+    assert (said["requests"]["ProfileReqInput"] is None) == is_new
+    assert said["HTTP"]["/start_profile"]["takes"] == [
+        "Annotated[Optional[ProfileReq], Body()]" if is_new else "Optional[ProfileReqInput]"
+    ]
+    assert said["HTTP"]["/start_profile"]["methods"] == ["GET", "POST"]
+    assert said["HTTP"]["/stop_profile"] == {"methods": ["GET", "POST"], "takes": []}
+
+
+@every_release
+def test_a_server_tells_of_itself(release):
+    """By `/server_info` from 0.5.6 on, by `/get_server_info` always."""
+    http = SAID[release]["HTTP"]
+
+    plain = {"methods": ["GET"], "takes": []}
+    assert http["/server_info"] == (plain if number(release) >= (0, 5, 6) else None)
+    assert http["/get_server_info"] == plain
+    assert http["/health"]["methods"] == ["GET"]
+
+
+@every_release
+def test_a_refusal_is_an_exception(release):
+    """Only the first reply is looked at; the words of both refusals have never changed."""
+    said = SAID[release]
+
+    assert said["profiling"]["reply"] == [
+        "result = (await self.profile_communicator(req))[0]",
+        "return result",
+        "raise RuntimeError(result.message)",
+    ]
+    assert said["profiling"]["refused"] == ["not result.success"]
+    assert {
+        "Profiling is already in progress. Call /stop_profile first.",
+        "Profiling is not in progress. Call /start_profile first.",
+    } <= set(said["scheduler part"]["refusals"])
+    assert said["scheduler part"]["refuses what torch does"] == (number(release) >= (0, 5, 14))
+
+
+@every_release
+def test_a_cancelled_call_blocks_profiling_before_0516(release):
+    """Since then the queue is left in order, and a reply nobody waits for is dropped."""
+    said, is_new = SAID[release]["communicator"], number(release) >= (0, 5, 16)
+
+    homes = {
+        (0, 4, 6): "tokenizer_manager.py _Communicator",
+        (0, 5, 2): "tokenizer_communicator_mixin.py _Communicator",
+        (0, 5, 11): "communicator.py FanOutCommunicator",
+    }
+    assert said["home"] == f"sglang/srt/managers/{at(release, homes)}"
+    assert said["outlives a cancelled call"] == is_new
+    assert said["drops a late reply"] == is_new
+
+
+@every_release
+def test_each_rank_of_data_parallel_answers(release):
+    """A start waits for as many replies as there are DP ranks, by whatever name these have."""
+    fan = SAID[release]["profiling"]["replies"]
+
+    if number(release) >= (0, 5, 22):
+        assert fan == "get_parallel().num_dp_ranks"
+    else:
+        assert fan.endswith(".dp_size")
+
+
+@every_release
+def test_where_the_tokenizer_s_part_is(release):
+    """On the TokenizerManager itself, then in a mixin, then in one with another name."""
+    homes = {
+        (0, 4, 6): "tokenizer_manager.py TokenizerManager",
+        (0, 5, 2): "tokenizer_communicator_mixin.py TokenizerCommunicatorMixin",
+        (0, 5, 11): "tokenizer_control_mixin.py TokenizerControlMixin",
+    }
+
+    assert SAID[release]["profiling"]["home"] == f"sglang/srt/managers/{at(release, homes)}"
+
+
+@every_release
+def test_arguments_of_the_launch(release):
+    """What the adapter reads is there; sleep_on_idle is off where nothing is said."""
+    said = SAID[release]["ServerArgs"]
+    layout = {"tp_size": "1", "dp_size": "1", "pp_size": "1", "nnodes": "1", "node_rank": "0"}
+
+    assert {name: said[name] for name in layout} == layout
+    assert (said["device"], said["base_gpu_id"], said["enable_metrics"]) == ("None", "0", "False")
+    assert (said["ep_size"], said["gpu_id_step"], said["speculative_algorithm"]) == (
+        "1", "1", "None",
+    )  # fmt: skip
+    assert said["enable_dp_attention"] == said["enable_request_time_stats_logging"] == "False"
+    since = {"sleep_on_idle": (0, 4, 9), "export_metrics_to_file": (0, 5, 6),
+             "use_ray": (0, 5, 10), "forward_hooks": (0, 5, 6)}  # fmt: skip
+    for name in since:
+        default = "None" if name == "forward_hooks" else "False"
+        assert said[name] == (default if name in known_by(release, since) else None)
+    assert said["attn_dp_size"] == ("1" if number(release) >= (0, 5, 22) else None)
+
+
+@every_release
+def test_what_became_of_the_arguments_can_be_asked_for_since_0519(release):
+    """By `resolved_dict`, which every later release has."""
+    assert SAID[release]["ServerArgs.resolved_dict"] == (number(release) >= (0, 5, 19))
+
+
+@every_release
+def test_times_of_requests_need_enable_metrics(release):
+    """Of its times a reply has its latency without being asked, since 0.5.6 nothing else."""
+    said = SAID[release]["meta_info"]
+    plain, at_end = said["nothing"], said["finished"]
+    asked = {*said.get("enable_metrics", ()), *said.get("enable_metrics, finished", ())}
+
+    assert {"finish_reason", "prompt_tokens", "completion_tokens", "cached_tokens"} <= set(plain)
+    assert "e2e_latency" in at_end
+    if number(release) >= (0, 5, 6):
+        assert at_end == ["e2e_latency"]
+        assert {one for one in plain if re.search("_(ts|time|latency)$", one)} == {
+            "response_sent_to_client_ts"
+        }
+        assert {"queue_time", "request_received_ts", "decode_throughput"} <= asked
+    elif number(release) < (0, 5, 5):
+        assert asked == set()
+
+
+@pytest.mark.parametrize("release", [one for one in RELEASES if number(one) >= (0, 5, 9)])
+def test_times_of_requests_have_other_names_since_0510(release):
+    """What 0.5.9 tells as `decode_finished_ts` is `request_finished_ts`, among others."""
+    said = SAID[release]["meta_info"]
+    asked = {*said["enable_metrics"], *said["enable_metrics, finished"]}
+    old = {"decode_finished_ts", "prefill_finished_ts", "request_sent_to_scheduler_ts"}
+    new = {"request_finished_ts", "prefill_finished_time", "forward_entry_time",
+           "api_server_dispatch_finish_ts"}  # fmt: skip
+    is_new = number(release) >= (0, 5, 10)
+
+    assert asked & (old | new) == (new if is_new else old)
+    assert ("first_token_latency" in asked) == (number(release) >= (0, 5, 21))
+    retractions = "num_retractions" if number(release) >= (0, 5, 12) else "total_retractions"
+    assert [one for one in said["nothing"] if "retractions" in one] == [retractions]
+
+
+@every_release
+def test_variables_that_beat_the_caller(release):
+    """Read beside the tokenizer: on unless they say false, stacks since 0.4.7."""
+    since = {"SGLANG_PROFILE_WITH_STACK": (0, 4, 7), "SGLANG_PROFILE_RECORD_SHAPES": (0, 5, 5)}
+
+    expected = dict.fromkeys(known_by(release, since), "true")
+
+    assert SAID[release]["profiling"]["variables"] == expected
+
+
+@every_release
+def test_an_engine_takes_keywords_since_053(release):
+    """`Engine.start_profile(**kwargs)` has stayed as it is; before, it takes nothing."""
+    said = SAID[release]["Engine"]
+
+    words = "self, **kwargs" if number(release) >= (0, 5, 3) else "self"
+    assert said["start_profile"] == f"def start_profile({words})"
+    assert said["stop_profile"] == "def stop_profile(self)"
