@@ -49,6 +49,7 @@ def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
         said: dict[str, Any] = {"number": number, **coordinates}
         said |= {"pid": os.getpid(), "answer": _answer, "device": str(scheduler.device)}
         said |= {"profiling": _guard.is_busy(_guard.part_of(scheduler)), "why": _guard.last_why}
+        said["steps"] = _guard.steps
     except Exception as exc:  # what a server says of itself must not fail for us
         said = {"answer": _answer, "error": f"{type(exc).__name__}: {exc}"[:500]}
     answer.internal_state[STATE] = said
