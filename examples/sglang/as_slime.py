@@ -8,8 +8,9 @@ import os
 import sys
 from typing import Any
 
-import rlprof
 from server import generate, wait_for
+
+import rlprof
 
 
 def start(model: str, more: dict[str, Any], rank: int, port: int) -> Any:

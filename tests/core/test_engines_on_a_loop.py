@@ -295,7 +295,7 @@ def test_a_host_without_a_thread_left_loses_a_window_and_no_phase(given, monkeyp
 class Asking:
     """Notes the loop its plugin is told of."""
 
-    seen: list[object] = []  # noqa: RUF012 -- the test's, of one class
+    seen: list[object] = []
 
     @rlprof.hookimpl
     def configure(self, place, workers):

@@ -73,7 +73,7 @@ def run(home, program, model):
 
 @pytest.mark.parametrize("program", ARGUMENTS)
 def test_a_replica_is_recorded_inside_its_scheduler(runs, program):
-    """Launch, attach, steps, and the second step is there: the scheduler's trace, and who answered."""
+    """Launch, attach, steps, and the second step is there, whole."""
     found = runs[program].result()
 
     assert {c.state for c in found.captures} == {"whole"}
