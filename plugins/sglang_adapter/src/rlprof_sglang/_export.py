@@ -122,7 +122,7 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
         "a stage that never came, or requests that ended before it"
         if notes.get("by_stage")
         else (
-            "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
+            "a scheduler with nothing to do leaves none before SGLang 0.5.11, or its log says why"
         )
     )
     return [f"{what}: {why}"], []
