@@ -13,16 +13,20 @@ from server import generate, wait_for
 import rlprof
 
 
-def start(model: str, more: dict[str, Any], rank: int, port: int) -> Any:
-    """Start a server in a process of its own, as slime's engine actors do."""
+def serve(arguments: dict[str, Any]) -> None:
+    """Be a server, in a process of its own."""
     from sglang.srt.entrypoints.http_server import launch_server
     from sglang.srt.server_args import ServerArgs
 
+    launch_server(ServerArgs(**arguments))
+
+
+def start(model: str, more: dict[str, Any], rank: int, port: int) -> Any:
+    """Start a server as slime's engine actors do."""
     launch = rlprof.launch("profile.yaml", role="rollout", ranks=[rank])
     os.environ |= launch.env
-    arguments = ServerArgs(model_path=model, port=port, **more, **launch.engine_args)
-    spawn = multiprocessing.get_context("spawn")
-    server = spawn.Process(target=launch_server, args=(arguments,))
+    arguments = {"model_path": model, "port": port, **more, **launch.engine_args}
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(arguments,))
     server.start()
     return server
 
