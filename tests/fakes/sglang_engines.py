@@ -184,9 +184,9 @@ def _said(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was said of a session, in either shape."""
     whole = vars(given["req"]) if "req" in given else given
     kinds = ("type", "req_type")
-    return {name: one for name, one in whole.items() if one not in (None, False) and name not in kinds} | {
-        name: one for name, one in whole.items() if name in ("with_stack", "record_shapes")
-    }
+    return {
+        name: one for name, one in whole.items() if one not in (None, False) and name not in kinds
+    } | {name: one for name, one in whole.items() if name in ("with_stack", "record_shapes")}
 
 
 MEANT: dict[str, Callable[[Any], Any]] = {

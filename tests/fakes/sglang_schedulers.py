@@ -231,7 +231,11 @@ class Scheduler:
         self.forward_ct, self.device = 0, "cpu"
         self.server_args = arguments
         self.ps = SimpleNamespace(
-            **{f"{name}_rank": rank for name, rank in attrs.asdict(place).items() if name != "sizes"},
+            **{
+                f"{name}_rank": rank
+                for name, rank in attrs.asdict(place).items()
+                if name != "sizes"
+            },
             **{f"{name}_size": size for name, size in place.sizes.items()},
             enable_dp_attention=False,
         )
