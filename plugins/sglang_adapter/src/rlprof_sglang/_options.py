@@ -54,7 +54,7 @@ class SglangOptions:
     """Where SGLang's own profiler writes, on the engine's host; none: below the system's folder for
     temporary files. For a server on another host: a folder that both can see."""
     admin_api_key: str | None = attrs.field(default=None, repr=False)
-    """The server's, where it has one. `$NAME`: what that environment variable holds, for a config is
+    """The server's, where it has one. `$NAME`: what that environment variable holds; a config is
     written into the run folder."""
     contents: tuple[str, ...] | None = attrs.field(default=None, validator=_known)
     """verl's words; otherwise what is recorded is said by the tools' own options."""
