@@ -24,6 +24,8 @@ last_why = ""
 """What went wrong last, and was caught here."""
 steps = 0
 """Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
+is_ours = False
+"""Whether a window of ours is open in the engine, in this scheduler or in another one of it."""
 
 
 @attrs.frozen
@@ -65,6 +67,11 @@ def is_busy(part: Any) -> bool:
     if _read(part, "profile_by_stage") and _read(part, "profiler_target_prefill_ct"):
         return True
     return bool(_read(part, "profiler_start_forward_ct"))
+
+
+def is_armed(part: Any) -> bool:
+    """Whether a session is to begin by itself: inside a recording of torch's it would crash."""
+    return is_busy(part) and not _read(part, "profile_in_progress")
 
 
 def answered(original: Any, part: Any, request: Any) -> Any:
@@ -124,6 +131,8 @@ def reply(why: str) -> Any:
 
 def _harm(part: Any, request: Any) -> str:
     """Say why a scheduler would not survive a request, or what it would silently lose."""
+    if is_ours:  # two torch profilers in a process end it
+        return "a window of rlprof is open in this engine; ask again when it is over"
     if is_busy(part):
         return "somebody's session is already in progress; stop it first"
     count = _read(request, "num_steps")

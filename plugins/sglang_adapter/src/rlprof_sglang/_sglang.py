@@ -74,7 +74,7 @@ class Sglang:
         if place == "launch":
             return engine_launch(options)
         self.options = options
-        self._engine = reach(handle, options.admin_api_key, workers.loop)
+        self._engine = reach(handle, options.key, workers.loop)
         if self._engine.is_resting:  # it is asked when a window opens, on its own thread
             return None
         return self._arrive(workers)
