@@ -290,3 +290,39 @@ def test_a_host_without_a_thread_left_loses_a_window_and_no_phase(given, monkeyp
 
     assert states(prof) == {}
     assert [s.name for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"] == ["rollout"]
+
+
+class Asking:
+    """Notes the loop its plugin is told of."""
+
+    seen: list[object] = []
+
+    @rlprof.hookimpl
+    def configure(self, place, workers):
+        if place == "process":
+            self.seen.append(workers.loop)
+
+
+def attached(config, *, loop=None):
+    """Attach an engine; return the loop its plugin was told of."""
+    Asking.seen.clear()
+    rlprof.register("engine", "guest", Asking)
+    with rlprof.open(config, role="trainer") as prof:
+        prof.attach(object(), loop=loop)
+    (found,) = Asking.seen
+    return found
+
+
+def test_an_engine_is_told_the_loop_it_is_attached_on(given):
+    """The one that runs there; another one only if it is named, and none where there is none."""
+
+    async def main(loop=None):
+        return attached(given(), loop=loop), asyncio.get_running_loop()
+
+    found, here = asyncio.run(main())
+    assert found is here
+    other = asyncio.new_event_loop()
+    assert asyncio.run(main(other))[0] is other
+    assert attached(given(), loop=other) is other
+    assert attached(given()) is None
+    other.close()

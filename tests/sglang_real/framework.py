@@ -69,7 +69,8 @@ def profiled(inner, part, request):
     """Note what came of a request to profile."""
     answer = inner(part, request)
     kind = getattr(request, "req_type", None) or request.type  # since 0.5.15, and before
-    note("profile", asked=kind.name, success=answer.success, message=answer.message, steps=steps)
+    said = {"asked": kind.name, "stages": request.profile_stages, "success": answer.success}
+    note("profile", steps=steps, **said)
     return answer
 
 

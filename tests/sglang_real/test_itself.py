@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sglang_real.conftest import steps
-from tests.sglang_real.itself import LENGTHS
+from tests.sglang_real.itself import LENGTHS, STAGES
 
 pytestmark = pytest.mark.slow
 WAYS = {
@@ -26,10 +26,13 @@ ALWAYS = {
     "num_retractions", "weight_version", "e2e_latency", "response_sent_to_client_ts", "dp_rank",
 }  # fmt: skip
 TIMES = (
-    "request_received_ts", "api_server_dispatch_finish_ts", "forward_entry_time",
-    "prefill_finished_time", "request_finished_ts", "response_sent_to_client_ts",
+    "request_received_ts", "forward_entry_time", "prefill_finished_time",
+    "request_finished_ts", "response_sent_to_client_ts",
 )  # fmt: skip
-"""Seconds since the epoch, in the order in which a request goes through them."""
+"""Seconds since the epoch, in the order in which a request goes through them.
+
+The end of its dispatch is none of them: a scheduler may have it in a batch by then.
+"""
 
 
 @pytest.fixture(scope="module", name="driven", params=WAYS)
@@ -48,12 +51,12 @@ def said(driven, what):
 
 
 def profiled(driven):
-    """Return what the profiler was asked in each scheduler, by the name of its process."""
+    """Return what each scheduler's profiler was asked first, by the name of its process."""
     found = {}
     for one in driven.framework:
         if one["what"] == "profile":
             found.setdefault(one["title"], []).append(one)
-    return found
+    return {title: asked[:2] for title, asked in found.items()}
 
 
 def test_a_plugin_is_loaded_in_the_host_and_in_every_scheduler(driven, way):
@@ -66,13 +69,14 @@ def test_a_plugin_is_loaded_in_the_host_and_in_every_scheduler(driven, way):
 
 
 def test_a_request_to_profile_comes_to_every_scheduler(driven, way):
-    """A plugin sees it there, with the answer."""
+    """A plugin sees it there, with the answer, and the stages as they were given: any texts."""
     found = profiled(driven)
 
     assert sorted(found) == SCHEDULERS[way]
     for asked in found.values():
         assert [one["asked"] for one in asked] == ["START_PROFILE", "STOP_PROFILE"]
         assert [one["success"] for one in asked] == [True, True]
+        assert [one["stages"] for one in asked] == [STAGES, None]
 
 
 def test_every_scheduler_says_what_state_it_is_in(driven, way):
@@ -120,6 +124,16 @@ def test_a_request_says_what_became_of_it(driven, way):
         assert len(answer["output_ids"]) == asked
         assert info["num_retractions"] == 0
         assert info["dp_rank"] in ([0, 1] if way == "dp 2" else [None])
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "server"])
+def test_a_request_that_is_given_up_says_so(drive, way):
+    """With the tokens it had got by then; it is answered as all others are."""
+    info = said(drive(**WAYS[way]), "lost")["meta_info"]
+
+    assert info.keys() >= ALWAYS
+    assert (info["finish_reason"]["type"], info["finish_reason"]["message"]) == ("abort", "Aborted")
+    assert 0 < info["completion_tokens"] < 450
 
 
 def test_a_request_says_when_only_where_metrics_are_kept(driven, way):

@@ -42,6 +42,7 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch_memory"): "rlprof-torch",
     ("exporter", "timeline"): "rlprof-timeline",
     ("engine", "vllm"): "rlprof-vllm",
+    ("engine", "sglang"): "rlprof-sglang",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 

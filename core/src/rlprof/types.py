@@ -210,8 +210,8 @@ class Workers:
     request: str = ""
     """The request on demand that asked for the window; empty: the schedule did."""
     loop: Any = None
-    """The event loop that ran where `attach` was called: that of an engine which belongs to the
-    loop that asks it first, and has not been asked; None: none did."""
+    """The event loop given to `attach`, else the one that ran where it was called: that of an
+    engine which belongs to the loop that first asks it, if none has yet; None: there is none."""
 
     def prepare(self) -> str:
         """Write the order to open their sessions and let the tools warm up."""

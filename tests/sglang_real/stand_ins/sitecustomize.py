@@ -60,20 +60,26 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     absent = ("sgl_kernel.scalar_type",)
     """SGLang knows what to do without it."""
     operators: Any = None
-    """torchvision's, declared: transformers wants the package, whose library is built for CUDA."""
+    """torchvision's, declared: transformers wants the package, and its library may be for CUDA."""
 
     def find_spec(
         self, name: str, path: object = None, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name == "torchvision" and self.operators is None:
-            import torch
-
-            self.operators = torch.library.Library("torchvision", "DEF")
-            for operator in ("nms", "qnms"):
-                self.operators.define(f"{operator}(Tensor boxes, Tensor s, float t) -> Tensor")
+        if name == "torchvision._meta_registrations":  # its library is loaded by now, or is not
+            self.declare("nms", "qnms")
         if name.partition(".")[0] not in self.stand_ins or name in self.absent:
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def declare(self, *operators: str) -> None:
+        """Declare the operators that torchvision describes, where no library has brought them."""
+        import torch
+
+        missing = [name for name in operators if not hasattr(torch.ops.torchvision, name)]
+        if missing and self.operators is None:
+            self.operators = torch.library.Library("torchvision", "FRAGMENT")
+            for name in missing:
+                self.operators.define(f"{name}(Tensor boxes, Tensor scores, float iou) -> Tensor")
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return self.stand_ins[spec.name.partition(".")[0]](spec.name)

@@ -284,7 +284,8 @@ def engine_track(
         target = Target(role, held[0], world, replica=replica, coordinates=held_by)
     is_chosen = any(own.includes(rank) for rank in held)
     schedule = config.schedule(role) if is_chosen else Schedule()
-    link = Link(handle, loop, _workers(config, means, target, given))
+    workers = _workers(config, means, target, given)
+    link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
     instruments = Instruments(target, means, took_s, link)
     track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
     return track, uses if schedule.steps else []
@@ -303,7 +304,7 @@ def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...
         "world_size": target.world_size,
         "leader": attrs.asdict(Leader(means.here, str(manifest))),
     }
-    return Workers(ranks=ranks, chosen=chosen, given=given, loop=loop_here())
+    return Workers(ranks=ranks, chosen=chosen, given=given)
 
 
 def _forget() -> None:

@@ -22,6 +22,10 @@ _log = logging.getLogger("rlprof.sglang")
 
 last_why = ""
 """What went wrong last, and was caught here."""
+steps = 0
+"""Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
+is_ours = False
+"""Whether a window of ours is open in the engine, in this scheduler or in another one of it."""
 
 
 @attrs.frozen
@@ -65,13 +69,20 @@ def is_busy(part: Any) -> bool:
     return bool(_read(part, "profiler_start_forward_ct"))
 
 
+def is_armed(part: Any) -> bool:
+    """Whether a session is to begin by itself: inside a recording of torch's it would crash."""
+    return is_busy(part) and not _read(part, "profile_in_progress")
+
+
 def answered(original: Any, part: Any, request: Any) -> Any:
     """Have SGLang answer a request to profile, unless it would not survive it; always answer."""
+    global last_why, steps
     is_start = _kind(request) == "START_PROFILE"
     if is_start and (why := _harm(part, request)):
         return reply(f"rlprof: {why}")
     try:
         if is_start:
+            steps, last_why = 0, ""
             _see_to_folder(request)
         else:
             _see_to_stop(part)
@@ -87,6 +98,8 @@ def answered(original: Any, part: Any, request: Any) -> Any:
 
 def stepped(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
     """Let SGLang's profiler look at a forward step; whatever it raises ends the session alone."""
+    global steps  # noqa: PLW0603 -- as above
+    steps += 1
     try:
         found = original(part, *args, **kwargs)
     except Exception as exc:
@@ -118,6 +131,8 @@ def reply(why: str) -> Any:
 
 def _harm(part: Any, request: Any) -> str:
     """Say why a scheduler would not survive a request, or what it would silently lose."""
+    if is_ours:  # two torch profilers in a process end it
+        return "a window of rlprof is open in this engine; ask again when it is over"
     if is_busy(part):
         return "somebody's session is already in progress; stop it first"
     count = _read(request, "num_steps")
@@ -165,7 +180,7 @@ def _try_folder(folder: Path) -> None:
 def _see_to_stop(part: Any) -> None:
     """Have a folder there to write into: somebody may have tidied up."""
     folder = _read(part, "torch_profiler_output_dir")
-    if folder is None:
+    if folder is None or not _read(part, "profile_in_progress"):
         return
     try:
         _try_folder(Path(folder))

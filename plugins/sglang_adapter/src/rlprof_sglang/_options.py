@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -53,7 +54,8 @@ class SglangOptions:
     """Where SGLang's own profiler writes, on the engine's host; none: below the system's folder for
     temporary files. For a server on another host: a folder that both can see."""
     admin_api_key: str | None = attrs.field(default=None, repr=False)
-    """The server's, where it has one."""
+    """The server's, where it has one. `$NAME`: what that environment variable holds; a config is
+    written into the run folder."""
     contents: tuple[str, ...] | None = attrs.field(default=None, validator=_known)
     """verl's words; otherwise what is recorded is said by the tools' own options."""
     step_start: int | None = attrs.field(default=None, validator=at_least(0))
@@ -75,6 +77,12 @@ class SglangOptions:
                 "by_stage needs iterations: {count: N}, so many steps of each stage; without it "
                 "SGLang's scheduler dies at its next prefill"
             )
+
+    @property
+    def key(self) -> str | None:
+        """The server's key itself, whether it is written here or in the environment."""
+        said = self.admin_api_key
+        return os.environ.get(said[1:]) if said is not None and said.startswith("$") else said
 
     @property
     def _steps(self) -> tuple[int, int | None]:

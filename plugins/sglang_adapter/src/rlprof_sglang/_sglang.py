@@ -52,8 +52,8 @@ class Sglang:
     _native: Native | None = None
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
-    _is_lost: bool = False
-    """Whether a session of ours was not answered: the engine's profiler is left alone from then."""
+    _lost: str = ""
+    """Why nobody knows what became of a session of ours: its profiler is left alone from then."""
 
     @property
     def runs_on(self) -> str:
@@ -74,7 +74,7 @@ class Sglang:
         if place == "launch":
             return engine_launch(options)
         self.options = options
-        self._engine = reach(handle, options.admin_api_key, workers.loop)
+        self._engine = reach(handle, options.key, workers.loop)
         if self._engine.is_resting:  # it is asked when a window opens, on its own thread
             return None
         return self._arrive(workers)
@@ -108,10 +108,10 @@ class Sglang:
             raise CaptureError("sglang: was not configured")
         if self._native is not None or self._answers:
             raise CaptureError("sglang: a window is open already")
-        if self._is_lost:
+        if self._lost:
             raise CaptureError(
-                "sglang: an earlier session was not answered, and nobody knows what its schedulers "
-                "do; they are left alone"
+                f"sglang: nobody knows what became of an earlier session ({self._lost}), so its "
+                "schedulers are left alone; attach the engine again once it is well"
             )
         if not self._way:
             await self._arrive(workers)
@@ -127,7 +127,7 @@ class Sglang:
             native = Native(engine, handle, options, torch)
             await self._begin_native(native, window, target, run_id)
             if native.state == "idle":  # answered after our stop, and ended again
-                self._is_lost = False
+                self._lost = ""
                 return said
             said.applied |= native.applied
             said.unsupported |= native.unsupported | _beyond_native(workers)
@@ -169,14 +169,17 @@ class Sglang:
             return
         try:
             if native is not None:
-                self._is_lost = True  # until it is answered, which may be after we were given up
+                self._lost = "it was not answered"  # until it is answered, which may be after we were given up
                 self._leave_notes(folder, native)
                 await native.stop(folder)
             elif self._answers:
                 self._answers["ended"] = await self._tell(workers.end(window), workers)
+            if native is not None and native.state == "unknown":
+                self._lost = "its start was not answered"
+        except CaptureError as exc:
+            self._lost = str(exc) if native is not None and native.state == "unknown" else ""
+            raise
         finally:
-            if native is not None:
-                self._is_lost = native.state == "unknown"
             if native is not None or self._answers or requests is not None:
                 self._leave_notes(folder, native)
             self._answers = {}
@@ -192,6 +195,8 @@ class Sglang:
             "answers": self._answers,
             "cut": "" if native is None else native.cut,
             "folder": "" if native is None else str(native.folder or ""),
+            "steps": {} if native is None else native.steps,
+            "whys": [] if native is None else native.whys,
             "merged": self.options.is_merged,
             "by_stage": self.options.is_by_stage,
         }

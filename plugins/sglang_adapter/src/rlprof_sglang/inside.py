@@ -6,6 +6,7 @@ SGLang loads `install` in its main process and in every scheduler, by the entry 
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
         said: dict[str, Any] = {"number": number, **coordinates}
         said |= {"pid": os.getpid(), "answer": _answer, "device": str(scheduler.device)}
         said |= {"profiling": _guard.is_busy(_guard.part_of(scheduler)), "why": _guard.last_why}
+        said["steps"] = _guard.steps
     except Exception as exc:  # what a server says of itself must not fail for us
         said = {"answer": _answer, "error": f"{type(exc).__name__}: {exc}"[:500]}
     answer.internal_state[STATE] = said
@@ -72,10 +74,17 @@ def _obeyed(text: str) -> Any:
     """Do what an order says. It was done, whatever came of it: the answer says that."""
     global _answer  # noqa: PLW0603 -- as above
     from rlprof_engine.recording import obeyed
-    from rlprof_sglang._guard import reply
+    from rlprof_sglang import _guard
 
+    verb = json.loads(json.loads(text)["order"])["verb"]
+    if verb == "begin" and _scheduler is not None and _guard.is_armed(_guard.part_of(_scheduler)):
+        why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
+        _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
+        return _guard.reply("")
+    if verb in ("begin", "end"):  # also where this scheduler is not chosen: all refuse alike
+        _guard.is_ours = verb == "begin"
     _answer = obeyed(text, place)
-    return reply("")
+    return _guard.reply("")
 
 
 def place() -> Place:

@@ -1,0 +1,100 @@
+"""The programs that the README of rlprof-sglang quotes, run on a real engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+import rlprof
+from tests.sglang_real.conftest import BOUND_S, ROOT, STAND_INS
+from tests.sglang_real.tiny import QUIET, SMALL
+
+pytestmark = pytest.mark.slow
+WITH_REQUESTS = ("engine.py", "as_verl.py")
+"""Programs whose frontend is where rlprof sees it."""
+FLAGS = [
+    word
+    for name, value in SMALL.items()
+    for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+]
+ARGUMENTS = {
+    "engine.py": lambda: [json.dumps(SMALL)],
+    "as_verl.py": lambda: [json.dumps(SMALL)],
+    "server.py": lambda: [free_port(), *FLAGS],
+    "as_slime.py": lambda: [json.dumps(SMALL), free_port()],
+}
+
+
+def free_port():
+    with socket.socket() as mine:
+        mine.bind(("127.0.0.1", 0))
+        return str(mine.getsockname()[1])
+
+
+@pytest.fixture(name="runs", scope="module")
+def _runs(tmp_path_factory, model):
+    """Run all programs, two at a time, for most of what each does is to import SGLang."""
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            program: pool.submit(run, tmp_path_factory.mktemp("example"), program, model)
+            for program in ARGUMENTS
+        }
+
+
+def run(home, program, model):
+    """Run a program beside its config, to its end; read what it recorded."""
+    folder = home / "sglang"
+    shutil.copytree(ROOT / "examples/sglang", folder)
+    own = {"PYTHONPATH": str(STAND_INS), "TMPDIR": str(home), "RAY_AUTH_MODE": "disabled"}
+    with (home / "log").open("wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, program, str(model), *ARGUMENTS[program]()],
+            cwd=folder, env=os.environ | QUIET | own, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        code = child.wait(BOUND_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    assert code == 0, (home / "log").read_text(errors="replace")[-4000:]
+    (found,) = (folder / "outputs/profile").iterdir()
+    return rlprof.read(found)
+
+
+@pytest.mark.parametrize("program", ARGUMENTS)
+def test_a_replica_is_recorded_inside_its_scheduler(runs, program):
+    """Launch, attach, steps, and the second step is there, whole."""
+    found = runs[program].result()
+
+    assert {c.state for c in found.captures} == {"whole"}
+    assert {c.window.start_step for c in found.captures} == {2}
+    assert sorted(c.tool for c in found.captures) == ["sglang", "torch"]
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize("program", ARGUMENTS)
+def test_requests_are_seen_where_the_frontend_is(runs, program):
+    """With a server it is in another process, which the run says."""
+    (engine,) = [c for c in runs[program].result().captures if c.tool == "sglang"]
+
+    is_seen = program in WITH_REQUESTS
+    assert any("_requests." in artifact.path for artifact in engine.artifacts) == is_seen
+    assert ("requests" in engine.unsupported) == (not is_seen)
+
+
+def test_the_engine_steps_asked_for_are_recorded(runs):
+    """`iterations` of the config holds in each window."""
+    (engine,) = [c for c in runs["engine.py"].result().captures if c.tool == "sglang"]
+
+    assert engine.applied["way"] == "worker"
+    assert engine.applied["iterations"] == {"count": 50, "skip": 1}
