@@ -24,8 +24,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         manager = self.server.manager
         states = manager.replica.states()
-        arguments = {name: one for name, one in vars(manager.server_args).items()
-                     if not callable(one)}  # fmt: skip
+        own = manager.server_args
+        arguments = own.resolved_dict() if hasattr(own, "resolved_dict") else vars(own)
         said = {**arguments, "version": self.server.version, "internal_states": states}
         self._say(200, said)
 

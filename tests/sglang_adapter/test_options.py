@@ -22,8 +22,8 @@ WRONG = {
     "stages without steps": (
         {"by_stage": True},
         (
-            "by_stage needs iterations: {count: N}, so many steps of each stage; without it SGLang's "
-            "scheduler dies at its next prefill"
+            "by_stage needs iterations: {count: N}, so many steps of each stage; without it "
+            "SGLang's scheduler dies at its next prefill"
         ),
     ),
     "stages that only skip": (

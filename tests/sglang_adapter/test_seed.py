@@ -55,7 +55,7 @@ def test_each_row_is_asked_of_sglang(lab, release, row):
 
     Before 0.5.16 SGLang records a step less than it is asked for, so it is asked for one more.
     """
-    handle = engine(release)
+    handle = engine(release, device="cuda", has_cuda=True)
 
     run = lab.train(handle, steps=(7,), **row.asked)
 

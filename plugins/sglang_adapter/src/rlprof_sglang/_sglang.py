@@ -169,17 +169,18 @@ class Sglang:
             return
         try:
             if native is not None:
-                self._lost = "it was not answered"  # until it is answered, which may be after we were given up
+                what = "start" if native.state == "unknown" else "stop"
+                self._lost = f"its {what} was not answered"  # until it is, maybe long after this
                 self._leave_notes(folder, native)
                 await native.stop(folder)
             elif self._answers:
                 self._answers["ended"] = await self._tell(workers.end(window), workers)
-            if native is not None and native.state == "unknown":
-                self._lost = "its start was not answered"
         except CaptureError as exc:
-            self._lost = str(exc) if native is not None and native.state == "unknown" else ""
+            self._lost = self._lost and str(exc)
             raise
         finally:
+            if native is not None and native.state != "unknown":
+                self._lost = ""
             if native is not None or self._answers or requests is not None:
                 self._leave_notes(folder, native)
             self._answers = {}

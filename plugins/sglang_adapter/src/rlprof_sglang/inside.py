@@ -76,7 +76,10 @@ def _obeyed(text: str) -> Any:
     from rlprof_engine.recording import obeyed
     from rlprof_sglang import _guard
 
-    verb = json.loads(json.loads(text)["order"])["verb"]
+    try:
+        verb = json.loads(json.loads(text)["order"])["verb"]
+    except (ValueError, TypeError, KeyError):  # which is answered, as all is that cannot be obeyed
+        verb = ""
     if verb == "begin" and _scheduler is not None and _guard.is_armed(_guard.part_of(_scheduler)):
         why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
         _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
