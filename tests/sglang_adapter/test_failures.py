@@ -74,7 +74,9 @@ def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab, layout, expect
 
     assert states(run) == ["whole"]
     found = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
-    assert sorted(found, key=lambda one: (one["tp"], one.get("pp", 0), one.get("dp", 0))) == expected
+    assert (
+        sorted(found, key=lambda one: (one["tp"], one.get("pp", 0), one.get("dp", 0))) == expected
+    )
 
 
 def test_a_replica_of_data_parallelism_that_had_nothing_to_do_is_told(lab):
