@@ -169,18 +169,17 @@ class Sglang:
             return
         try:
             if native is not None:
-                what = "start" if native.state == "unknown" else "stop"
-                self._lost = f"its {what} was not answered"  # until it is, maybe long after this
+                self._lost = "its stop was not answered"  # it may be after we were given up
                 self._leave_notes(folder, native)
                 await native.stop(folder)
+                self._lost = "its start was not answered" if native.state == "unknown" else ""
             elif self._answers:
                 self._answers["ended"] = await self._tell(workers.end(window), workers)
         except CaptureError as exc:
-            self._lost = self._lost and str(exc)
+            if native is not None:
+                self._lost = str(exc) if native.state == "unknown" else ""
             raise
         finally:
-            if native is not None and native.state != "unknown":
-                self._lost = ""
             if native is not None or self._answers or requests is not None:
                 self._leave_notes(folder, native)
             self._answers = {}
