@@ -60,7 +60,9 @@ def test_uv_syncs_the_workspace(checkout, tmp_path):
         cwd=checkout,
     )
 
-    assert plugins(checkout / ".venv/bin") == ["torch", "torch_memory", "vllm", "timeline"]
+    assert plugins(checkout / ".venv/bin") == [
+        "torch", "torch_memory", "sglang", "vllm", "timeline",
+    ]  # fmt: skip
 
 
 def test_core_alone_says_what_to_install(checkout, tmp_path):

@@ -24,6 +24,7 @@ PLUGIN = {
     "METADATA": "Metadata-Version: 2.1\nName: a-framework\nVersion: 1\n",
     "entry_points.txt": (
         "[sglang.srt.plugins]\na-framework = tests.sglang_real.framework:register\n"
+        "[rlprof.tools]\nstacks = rlprof_stacks:Stacks\n"
     ),
 }
 
@@ -70,7 +71,7 @@ def _model(tmp_path_factory):
 
 @pytest.fixture(scope="session", name="plugin")
 def _plugin(tmp_path_factory):
-    """Install the framework's plugin into a folder for PYTHONPATH."""
+    """Install the framework's plugin into a folder for PYTHONPATH, and a stranger's tool."""
     folder = tmp_path_factory.mktemp("plugin")
     info = folder / "a_framework-1.dist-info"
     info.mkdir()
@@ -128,3 +129,29 @@ def steps(file):
         events = json.load(opened)["traceEvents"]
     found = [one for one in events if one.get("ph") == "X" and one["name"].startswith("step[")]
     return [one["name"] for one in sorted(found, key=lambda one: one["ts"])]
+
+
+def captures(run, tool, window):
+    """Return the captures that *tool* has made of a window."""
+    return [one for one in run.captures if (one.tool, one.window.id) == (tool, window)]
+
+
+def traces(run, tool, window):
+    """Return the files of the schedulers' traces that *tool* has made of a window."""
+    found = [art for one in captures(run, tool, window) for art in one.artifacts]
+    files = [run.path / one.path for one in found if one.kind == "trace"]
+    return sorted(file for file in files if "_requests" not in file.name)
+
+
+def requests(run, window):
+    """Return the slices of whole requests in a window, by their name."""
+    found = [art for one in captures(run, "sglang", window) for art in one.artifacts]
+    (file,) = [run.path / one.path for one in found if "_requests" in one.path]
+    slices = [one for one in opened(file)["traceEvents"] if one.get("cat") == "request"]
+    return {one["name"]: one for one in slices if one["name"].startswith("request ")}, slices
+
+
+def opened(file):
+    """Open a trace."""
+    with gzip.open(file) as packed:
+        return json.load(packed)

@@ -1,17 +1,124 @@
-"""An Engine of one scheduler, which keeps the times of its requests."""
+"""A TokenizerManager as verl holds it, of one scheduler, and everything that can be asked of it."""
 
 from __future__ import annotations
 
-from tests.sglang_real.drive import engine, run, told
-from tests.sglang_real.itself import itself
+import asyncio
+from pathlib import Path
+
+import rlprof
+from tests.sglang_real.drive import ARGUMENTS, batch, config, generate, run, tokenizer_manager, told
+from tests.sglang_real.itself import itself, start_profile
+from tests.sglang_real.sessions import SIX, session, windows
+
+SKIPPED = {"skip": 3, "count": 5}
+SEED = {
+    "defaults": {},
+    "both steps": {"step_start": 0, "step_end": 1},
+    "first step": {"step_start": 0},
+    "end step": {"step_end": 1},
+    "by stage": {"contents": ["profile-by-stage"]},
+    "merged": {"contents": ["merge-profiles"]},
+    "stack": {"contents": ["stack"]},
+    "shapes": {"contents": ["shapes"]},
+    "nothing": {"contents": []},
+    "cpu": {"contents": ["cpu"]},
+    "cuda": {"contents": ["cuda"]},
+    "both": {"contents": ["cpu", "cuda"]},
+}
+"""The rows of seed 2, in verl's words."""
+DEADLY = {
+    "by stage without a number": {"profile_by_stage": True},
+    "a folder below a file": {"num_steps": 1},
+    "memory": {"activities": ["MEM"]},
+    "cuda profiler": {"activities": ["CUDA_PROFILER"]},
+    "no activity": {"activities": []},
+    "no step": {"num_steps": -1},
+}
+"""What ends an engine, or records nothing without a word, when somebody sends it."""
 
 
-def main():
+async def main():
     import sglang
 
     told(version=sglang.__version__)
-    with engine(enable_metrics=True) as one:
-        one.loop.run_until_complete(itself(one.tokenizer_manager))
+    launch = rlprof.launch(config(), role="rollout", ranks=[0])
+    with tokenizer_manager(launch) as manager:
+        await itself(manager)
+        await windows("worker six", manager, steps=SIX, way="worker", iterations=SKIPPED)
+        await windows("native six", manager, steps=SIX, way="native", iterations=SKIPPED)
+        for way in ("worker", "native"):
+            await windows(f"{way} whole", manager, way=way)
+        await windows("stages", manager, way="native", by_stage=True, iterations={"count": 2})
+        for name, asked in SEED.items():
+            await windows(f"seed {name}", manager, steps=(1,), way="native", **asked)
+        await windows("any tool", manager, steps=(1,), tool=["stacks", "torch_memory"])
+        await deadly(manager)
+        await somebody_else(manager)
+        await weights(manager)
+        await in_flight(manager)
+
+
+async def deadly(manager):
+    """Send what ends an engine, through the adapter where it can be asked there, and by others."""
+    below = Path(ARGUMENTS["home"], "a-file")
+    below.write_text("in the way")
+    refused = {
+        "below a file": {"profiler_dir": str(below / "x")},
+        "memory": {"activities": ["MEM"]},
+    }
+    for name, asked in refused.items():
+        await windows(f"refused {name}", manager, steps=(1,), lengths=[4], way="native", **asked)
+    for name, asked in DEADLY.items():
+        folder = below / "x" if "folder" in name else Path(ARGUMENTS["home"], "theirs")
+        try:
+            await start_profile(manager, output_dir=str(folder), with_stack=False, **asked)
+            said = "started"
+        except RuntimeError as exc:
+            said = str(exc)
+        tokens = await batch(manager, f"after {name}", [4, 3])
+        try:
+            await manager.stop_profile()
+        except RuntimeError as exc:
+            told(session="deadly", name=name, stop=str(exc))
+        told(session="deadly", name=name, said=said, tokens=tokens)
+    await windows("after all", manager, steps=(1,), way="native", iterations={"count": 2})
+
+
+async def somebody_else(manager):
+    """Record while somebody has a session of their own; theirs is not ours to end."""
+    theirs = str(Path(ARGUMENTS["home"], "busy"))
+    await start_profile(manager, output_dir=theirs, with_stack=False)
+    await windows("busy", manager, steps=(1,), lengths=[4], way="native")
+    await manager.stop_profile()
+    told(session="busy", theirs=[file.name for file in Path(theirs).iterdir()])
+
+
+async def weights(manager):
+    """Load weights in the midst of a window."""
+    from sglang.srt.managers.io_struct import UpdateWeightFromDiskReqInput
+
+    asked = UpdateWeightFromDiskReqInput(model_path=ARGUMENTS["model"], load_format="auto")
+    for way in ("worker", "native"):
+        with session(f"{way} weights", manager, way=way) as prof:
+            for _ in prof.steps([1]):
+                async with prof.phase("rollout"):
+                    before = await generate(manager, f"{way} before", 6)
+                    await manager.update_weights_from_disk(asked, None)  # there are none
+                    after = await generate(manager, f"{way} after", 9)
+        told(session=f"{way} weights", tokens=[before, after])
+
+
+async def in_flight(manager):
+    """End a window while requests go on, and one that was given up."""
+    long = asyncio.create_task(batch(manager, "long", [150, 150]))
+    with session("in flight", manager) as prof:
+        for _ in prof.steps([1]):
+            async with prof.phase("rollout"):
+                lost = asyncio.create_task(generate(manager, "lost", 400))
+                await batch(manager, "short", [5])
+                manager.abort_request("lost")
+                await asyncio.wait({lost})
+    told(session="in flight", tokens=await long)
 
 
 if __name__ == "__main__":

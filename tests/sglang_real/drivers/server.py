@@ -3,15 +3,56 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import Path
 
-from tests.sglang_real.drive import run, server, told
+import rlprof
+import rlprof_sglang
+from tests.sglang_real.drive import ARGUMENTS, config, post_request, run, server, told
 from tests.sglang_real.itself import itself_over_http
+from tests.sglang_real.sessions import session
 
 
 def main():
     told(version=version("sglang"))
-    with server(enable_metrics=True) as (url, _):
+    launch = rlprof.launch(config(), role="rollout", ranks=[0])
+    told(flags=rlprof_sglang.server_args(launch))
+    with server(launch) as (url, process):
         itself_over_http(url)
+        three = {"iterations": {"skip": 2, "count": 3}}
+        rollouts("worker", url, way="worker", **three)
+        rollouts("native", url, way="native", **three)
+        rollouts("refused", url, activities=["MEM"])
+        dies(url, process)
+
+
+def rollouts(name, url, **options):
+    """Record two rollouts."""
+    with session(name, url, **options) as prof:
+        for step in prof.steps((1, 2)):
+            with prof.phase("rollout"):
+                found = post_request(url, f"{name}-{step}", 9)
+            told(session=name, step=step, tokens=len(found["output_ids"]))
+
+
+def dies(url, process):
+    """Kill the server in a window; the steps go on."""
+    with session("dies", url, way="native") as prof:
+        for step in prof.steps((1, 2)):
+            with prof.phase("rollout"):
+                if step == 1:
+                    post_request(url, "dies", 4)
+                    kill(process)
+            told(session="dies", done=step)
+
+
+def kill(process):
+    """Kill it with all its processes."""
+    import psutil
+
+    for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+        one.kill()
+    process.wait()
+    Path(ARGUMENTS["home"], "killed").touch()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rlprof import Follower, Order
 
+IDLE = "the engine had no step in the window"
 _ATTRIBUTE = "_rlprof_recording"
 
 
@@ -84,9 +85,9 @@ def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
     delattr(place.owner, _ATTRIBUTE)
     recording.end(order.reason)
     if not recording.why and recording.is_waiting:
-        why = "the engine had no step in the window"
-        if recording.passed_over:
-            why = "the window ended before the engine steps of iterations.skip were over"
+        why = "the window ended before the engine steps of iterations.skip were over"
+        if not recording.has_run and place.is_lazy:
+            why = IDLE
         return {"state": "idle", "why": why, **known}
     return {"state": "ended", "why": recording.why, "iterations": recording.done, **known}
 
@@ -110,8 +111,8 @@ class Recording:
         self._order = order
         self._place = place
         self._follower = follower
-        self.passed_over = skip
-        """How many engine steps are passed over first, as it was asked."""
+        self.has_run = False
+        """Whether the engine has had any step since."""
         self._skip = skip
         self.is_waiting = skip > 0 or place.is_lazy
         """Whether it has not begun, for no step was there to be recorded."""
@@ -151,6 +152,7 @@ class Recording:
         """Run one engine step in a range of its own."""
         if self._is_over:
             return inner(*args, **kwargs)
+        self.has_run = True
         if not self._is_open:
             if self._skip > 0:
                 self._skip -= 1

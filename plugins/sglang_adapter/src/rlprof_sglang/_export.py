@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
+from rlprof_engine.recording import IDLE
 from rlprof_engine.requests import FILE as REQUESTS
 from rlprof_engine.requests import trace_of
 from rlprof_engine.traces import Looked, Whose, artifact_of
@@ -28,7 +29,6 @@ _RANKS = re.compile(r"-(TP|DP|PP|EP)-(\d+)")
 _STAGE = re.compile(r"-(EXTEND|DECODE)\.trace\.json")
 _STAGES = {"EXTEND": "prefill", "DECODE": "decode"}
 _STEP = re.compile(rb'"cat": "user_annotation",\s*"name": "step\[')
-IDLE = "the engine had no step in the window"
 
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
@@ -93,8 +93,9 @@ def _summary(
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
     told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
-    note = "; ".join([*told, *missing, *idle])
-    return Artifact(name, "files", "json", "partial" if missing else "whole", note)
+    whys = notes.get("whys") or []
+    note = "; ".join([*told, *missing, *idle, *whys])
+    return Artifact(name, "files", "json", "partial" if missing or whys else "whole", note)
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
@@ -112,9 +113,14 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
             [line for one, line in zip(told, lines, strict=True) if one in idle],
         )
     expected = facts.get("workers") or 1
-    there = len({one["worker"] for one in found})
+    seen = {one["worker"] for one in found}
+    steps: dict[str, int] = notes.get("steps") or {}
+    rest = [int(number) for number, count in steps.items() if not count]
+    idle = [f"worker {number}: {IDLE}" for number in rest if number not in seen]
+    block = 1 if facts.get("has_dp_attention") else facts.get("tp", 1) * facts.get("pp", 1)
+    there = len(seen) + block * len(idle)
     if there >= expected:
-        return [], []
+        return [], idle
     what = f"{expected - there} of {expected} schedulers left no trace in {notes.get('folder')}"
     if facts.get("nodes", 1) > 1:
         return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []

@@ -24,6 +24,8 @@ last_why = ""
 """What went wrong last, and was caught here."""
 is_ours = False
 """Whether a window of ours is open in the engine, in this scheduler or in another one of it."""
+steps = 0
+"""Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
 
 
 @attrs.frozen
@@ -74,11 +76,13 @@ def is_armed(part: Any) -> bool:
 
 def answered(original: Any, part: Any, request: Any) -> Any:
     """Have SGLang answer a request to profile, unless it would not survive it; always answer."""
+    global last_why, steps
     is_start = _kind(request) == "START_PROFILE"
     if is_start and (why := _harm(part, request)):
         return reply(f"rlprof: {why}")
     try:
         if is_start:
+            steps, last_why = 0, ""
             _see_to_folder(request)
         else:
             _see_to_stop(part)
@@ -94,6 +98,8 @@ def answered(original: Any, part: Any, request: Any) -> Any:
 
 def stepped(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
     """Let SGLang's profiler look at a forward step; whatever it raises ends the session alone."""
+    global steps  # noqa: PLW0603 -- as above
+    steps += 1
     try:
         found = original(part, *args, **kwargs)
     except Exception as exc:
@@ -174,7 +180,7 @@ def _try_folder(folder: Path) -> None:
 def _see_to_stop(part: Any) -> None:
     """Have a folder there to write into: somebody may have tidied up."""
     folder = _read(part, "torch_profiler_output_dir")
-    if folder is None:
+    if folder is None or not _read(part, "profile_in_progress"):
         return
     try:
         _try_folder(Path(folder))

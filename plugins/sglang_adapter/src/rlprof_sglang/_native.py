@@ -20,7 +20,7 @@ import attrs
 from rlprof import CaptureError, safe_name
 from rlprof_engine.cuts import Cuts
 from rlprof_sglang._facts import EXACT
-from rlprof_sglang._words import MARK
+from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +66,10 @@ class Native:
         self._cuts = Cuts(getattr(handle, "tokenizer_manager", handle), _CUTS)
         self._folder: Path | None = None
         self.state: State = "idle"
+        self.steps: dict[str, int] = {}
+        """By the number of the first scheduler of each replica: its steps in the window, if known."""
+        self.whys: list[str] = []
+        """What went wrong in schedulers, and was caught there by our part."""
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 
@@ -167,6 +171,10 @@ class Native:
             asked = tuple(word for word in ("CPU", "GPU") if word in named) or ("CPU", "GPU")
             if "memory" in self._contents:
                 asked = (*asked, "MEM")
+        if facts.device == "cpu" and "GPU" in asked:  # torch would warn at best
+            if "cuda" in self._contents or options.activities is not None:
+                self.unsupported["activities: GPU"] = "the engine runs on a CPU, which is recorded"
+            asked = tuple(dict.fromkeys(word.replace("GPU", "CPU") for word in asked))
         needs_cuda = [word for word in ("MEM", "CUDA_PROFILER") if word in asked]
         if facts.device != "cuda":
             where = f"on {facts.device}" if facts.device else "of an engine whose device is unknown"
@@ -226,10 +234,21 @@ class Native:
             if state != "unknown":
                 self.state = "idle"
                 await self._all_are_there()
+                await self._ask_of_it()
         except Exception as exc:
             raise CaptureError(f"sglang: stop_profile: {type(exc).__name__}: {exc}"[:500]) from exc
         finally:
             self._fetch(folder / FILES)
+
+    async def _ask_of_it(self) -> None:
+        """Ask how many steps there were, for a scheduler without any may leave no trace; and more.
+
+        What our part has caught there is told.
+        """
+        if self._engine.facts.is_inside:
+            said = [state.get(STATE) or {} for state in await self._engine.states()]
+            self.steps = {str(one["number"]): one["steps"] for one in said if "steps" in one}
+            self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
 
     async def _all_are_there(self) -> None:
         """Wait for the files of ranks that write after the stop is answered."""

@@ -52,8 +52,8 @@ class Sglang:
     _native: Native | None = None
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
-    _is_lost: bool = False
-    """Whether a session of ours was not answered: the engine's profiler is left alone from then."""
+    _lost: str = ""
+    """Why nobody knows what became of a session of ours: its profiler is left alone from then."""
 
     @property
     def runs_on(self) -> str:
@@ -108,10 +108,10 @@ class Sglang:
             raise CaptureError("sglang: was not configured")
         if self._native is not None or self._answers:
             raise CaptureError("sglang: a window is open already")
-        if self._is_lost:
+        if self._lost:
             raise CaptureError(
-                "sglang: an earlier session was not answered, and nobody knows what its schedulers "
-                "do; they are left alone"
+                f"sglang: nobody knows what became of an earlier session ({self._lost}), so its "
+                "schedulers are left alone; attach the engine again once it is well"
             )
         if not self._way:
             await self._arrive(workers)
@@ -169,8 +169,12 @@ class Sglang:
                 await native.stop(folder)
             elif self._answers:
                 self._answers["ended"] = await self._tell(workers.end(window), workers)
+            if native is not None and native.state == "unknown":
+                self._lost = "its start was not answered"
+        except CaptureError as exc:
+            self._lost = str(exc) if native is not None and native.state == "unknown" else ""
+            raise
         finally:
-            self._is_lost = self._is_lost or (native is not None and native.state == "unknown")
             if native is not None or self._answers or requests is not None:
                 self._leave_notes(folder, requests, native)
             self._answers = {}
@@ -184,6 +188,8 @@ class Sglang:
             "answers": self._answers,
             "cut": "" if native is None else native.cut,
             "folder": "" if native is None else str(native.folder or ""),
+            "steps": {} if native is None else native.steps,
+            "whys": [] if native is None else native.whys,
             "merged": self.options.is_merged,
             "by_stage": self.options.is_by_stage,
         }

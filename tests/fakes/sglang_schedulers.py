@@ -1,0 +1,293 @@
+"""Schedulers that profile as SGLang's do: what they believe, what they write, and what ends them.
+
+There is no model: a forward step is a name in the trace. What raises here would end SGLang's
+scheduler, and the engine with it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+
+RUNS = "Profiling is already in progress. Call /stop_profile first."
+RESTS = "Profiling is not in progress. Call /start_profile first."
+
+
+class Mode(Enum):
+    """What a batch does, by SGLang's names."""
+
+    EXTEND = auto()
+    DECODE = auto()
+
+
+@attrs.frozen
+class Place:
+    """Where a scheduler stands in its engine's layout, and how large that is."""
+
+    tp: int = 0
+    pp: int = 0
+    dp: int = 0
+    sizes: Mapping[str, int] = attrs.field(factory=lambda: {"tp": 1, "pp": 1, "dp": 1})
+
+    @property
+    def suffix(self) -> str:
+        """How its files are called after their id: a rank is named where there are several."""
+        ranks = {"tp": self.tp, "dp": self.dp, "pp": self.pp}
+        return "".join(
+            f"-{name.upper()}-{rank}"
+            for name, rank in ranks.items()
+            if name == "tp" or self.sizes[name] > 1
+        )
+
+
+@attrs.frozen
+class Habits:
+    """In what the profilers of releases differ."""
+
+    is_exact: bool = True
+    """Since 0.5.16; before, N steps without a first one were N - 1."""
+    has_spans: bool = True
+    """Since 0.5.11 each step has a span."""
+    has_part: bool = True
+    """Since 0.5.13 the profiler is a part that a scheduler holds."""
+    is_told: bool = True
+    """Since 0.5.14 what torch refuses is answered."""
+    kind: str = "req_type"
+    """How a request says what it wants: `type` before 0.5.15."""
+    has_cuda: bool = False
+
+
+class Trace:
+    """Stands for torch's profiler: keeps the names of the steps it sees."""
+
+    def __init__(self, spans: bool, rank: int) -> None:
+        self.steps: list[tuple[int, str]] = []
+        self.fails: dict[str, Exception] = {}
+        """Method → what it raises."""
+        self._pid, self._rank = 5000 + rank, rank
+        self._category = "user_annotation" if spans else "cpu_op"
+
+    def stop(self) -> None:
+        """End."""
+        self._fail("stop")
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write it down."""
+        self._fail("export_chrome_trace")
+        zero = self.steps[0][0] if self.steps else time.time_ns()
+        events = [
+            {"ph": "X", "cat": self._category, "name": name, "pid": self._pid, "tid": self._pid,
+             "ts": (at - zero) / 1000, "dur": 1.0}
+            for at, name in self.steps
+        ]  # fmt: skip
+        trace = {"schemaVersion": 1, "baseTimeNanoseconds": zero, "displayTimeUnit": "ms",
+                 "distributedInfo": {"backend": "gloo", "rank": self._rank},
+                 "traceEvents": events}  # fmt: skip
+        Path(path).write_bytes(gzip.compress(json.dumps(trace, indent=0).encode()))
+
+    def _fail(self, method: str) -> None:
+        if method in self.fails:
+            raise self.fails[method]
+
+
+class Profiler:
+    """A scheduler's profiler, with SGLang's own names for what it remembers."""
+
+    torch_profiler: Trace | None = None
+    torch_profiler_output_dir: Path | None = None
+    profiler_activities: list[str] | None = None
+    profile_id = ""
+    profiler_start_forward_ct: int | None = None
+    profiler_target_forward_ct: int | None = None
+    profiler_prefill_ct: int | None = None
+    profiler_decode_ct: int | None = None
+    profiler_target_prefill_ct: int | None = None
+    profiler_target_decode_ct: int | None = None
+    profile_by_stage = False
+    profile_in_progress = False
+    merge_profiles = False
+
+    def __init__(self, place: Place, habits: Habits, forward_ct: Callable[[], int]) -> None:
+        self.place, self.habits, self._counted = place, habits, forward_ct
+        self.fails: dict[str, Exception] = {}
+        """Method of torch's profiler → what it raises."""
+        self.refusal: Exception | None = None
+        """What torch's profiler raises when it is started."""
+        self.late: Callable[[Callable[[], None]], None] = lambda write: write()
+        """Has a trace written; a later pipeline stage does it when the stop is answered."""
+        self.profile_in_progress = False  # as SGLang makes its state: on the object
+
+    def _profile(self, request: Any) -> Any:
+        """Answer a request to profile."""
+        kind = getattr(request, self.habits.kind)
+        if kind.name == "STOP_PROFILE":
+            return self._stop_profile()
+        init = self._init_profile(request)
+        if request.profile_by_stage or getattr(request, "start_step", None):
+            return init
+        return self._start_profile()  # whatever became of the first
+
+    def _init_profile(self, request: Any) -> Any:
+        if self.profile_in_progress:
+            return answer(RUNS)
+        self.profile_by_stage = request.profile_by_stage
+        self.merge_profiles = getattr(request, "merge_profiles", False)
+        self.torch_profiler_output_dir = Path(request.output_dir or "/tmp")
+        activities = request.activities
+        self.profiler_activities = ["CPU", "GPU"] if activities is None else activities
+        self.profile_id = request.profile_id or str(time.time())
+        start, count = getattr(request, "start_step", None), request.num_steps
+        if start:
+            self.profiler_start_forward_ct = max(start, self._counted() + 1)
+        self.profiler_target_forward_ct = None
+        if count and self.profile_by_stage:
+            self.profiler_prefill_ct = self.profiler_decode_ct = 0
+            self.profiler_target_prefill_ct = self.profiler_target_decode_ct = count
+        elif count and start:
+            self.profiler_target_forward_ct = (self.profiler_start_forward_ct or 0) + count
+        elif count:
+            self.profiler_target_forward_ct = self._counted() + count + self.habits.is_exact
+        return answer()
+
+    def _start_profile(self, stage: Mode | None = None) -> Any:
+        activities = self.profiler_activities or []
+        if {"CPU", "GPU"} & set(activities):
+            self.torch_profiler = Trace(self.habits.has_spans, self.place.tp)
+            self.torch_profiler.fails = self.fails
+            if self.refusal is not None:
+                if not self.habits.is_told:
+                    raise self.refusal
+                self.torch_profiler = None
+                return answer(str(self.refusal))
+            self.profile_in_progress = True
+        if {"MEM", "CUDA_PROFILER"} & set(activities):
+            if not self.habits.has_cuda:
+                raise AssertionError("Torch not compiled with CUDA enabled")
+            self.profile_in_progress = True
+        return answer()
+
+    def _stop_profile(self, stage: Mode | None = None) -> Any:
+        if not self.profile_in_progress:
+            return answer(RESTS)
+        folder, trace = self.torch_profiler_output_dir, self.torch_profiler
+        assert folder is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        if trace is not None:
+            trace.stop()
+            suffix = self.place.suffix + (f"-{stage.name}" if stage else "")
+            file = folder / f"{self.profile_id}{suffix}.trace.json.gz"
+            self.late(lambda: trace.export_chrome_trace(str(file)))
+            if self.merge_profiles and not (self.place.tp or self.place.pp or self.place.dp):
+                (folder / f"merged-{self.profile_id}.trace.json.gz").write_bytes(b"merged")
+        self.torch_profiler, self.profile_in_progress = None, False
+        self.profiler_start_forward_ct = None
+        return answer()
+
+    def _profile_batch_predicate(self, batch: Any) -> None:
+        """Look at a batch before it runs."""
+        if self.profile_by_stage:
+            self._look_at_stage(batch.forward_mode)
+            return
+        target, start = self.profiler_target_forward_ct, self.profiler_start_forward_ct
+        if target and target <= self._counted():
+            self._stop_profile()
+        if start and start == self._counted():
+            self._start_profile()
+
+    def _look_at_stage(self, mode: Mode) -> None:
+        if mode is Mode.EXTEND:
+            if self.profiler_prefill_ct == 0:
+                self._start_profile(mode)
+            self.profiler_prefill_ct += 1  # type: ignore[operator] -- the death by no num_steps
+            if self.profiler_prefill_ct > self.profiler_target_prefill_ct:  # type: ignore[operator]
+                self._stop_profile(mode)
+            return
+        if self.profiler_decode_ct == 0:
+            if self.profile_in_progress:
+                self._stop_profile(Mode.EXTEND)
+            self._start_profile(mode)
+        self.profiler_decode_ct += 1  # type: ignore[operator]
+        if self.profiler_decode_ct > self.profiler_target_decode_ct:  # type: ignore[operator]
+            self._stop_profile(mode)
+
+
+def answer(why: str = "") -> Any:
+    """Answer as a scheduler does; *why* it refuses."""
+    return SimpleNamespace(success=not why, message=why or "Succeeded")
+
+
+class Scheduler:
+    """Runs batches, counts them, and tells its profiler of each."""
+
+    def __init__(self, place: Place, habits: Habits, arguments: Any = None) -> None:
+        self.forward_ct, self.device = 0, "cpu"
+        self.server_args = arguments
+        self.ps = SimpleNamespace(
+            **{
+                f"{name}_rank": rank
+                for name, rank in attrs.asdict(place).items()
+                if name != "sizes"
+            },
+            **{f"{name}_size": size for name, size in place.sizes.items()},
+            enable_dp_attention=False,
+        )
+        self.profiler_manager = Profiler(place, habits, lambda: self.forward_ct)
+        self.profiler_manager.get_forward_ct = lambda: self.forward_ct  # type: ignore[attr-defined]
+        self.part: Profiler = self.profiler_manager
+        """Whichever holds the profiler's state."""
+        self.around: dict[str, Callable[..., Any]] = {}
+        """Method → what a plugin has put around it."""
+
+    def run_batch(self, batch: Any) -> str:
+        """Run it."""
+        self.forward_ct += 1
+        self._hooked("_profile_batch_predicate", self.part, batch)
+        trace = self.part.torch_profiler
+        if trace is not None and self.part.profile_in_progress:
+            mode = batch.forward_mode.name
+            trace.steps.append((time.time_ns(), f"step[{mode} bs={len(batch.reqs)}]"))
+        return "tokens"
+
+    def answered(self, request: Any) -> Any:
+        """Answer a request to profile."""
+        return self._hooked("profile", self.part, request)
+
+    def get_internal_state(self, request: Any = None) -> Any:
+        """Say what it is in, for the frontend."""
+        said = SimpleNamespace(internal_state={"last_gen_throughput": 1.0})
+        after = self.around.get("get_internal_state")
+        return said if after is None else after(said, self, request)
+
+    def _request_dispatcher(self, request: Any) -> str:
+        return type(request).__name__
+
+    def _hooked(self, name: str, part: Any, *args: Any) -> Any:
+        own = Profiler._profile if name == "profile" else getattr(Profiler, name)
+        around = self.around.get(name)
+        return own(part, *args) if around is None else around(own, part, *args)
+
+
+class OldScheduler(Scheduler, Profiler):
+    """One of before 0.5.13: its profiler's state is its own, and so are its ranks."""
+
+    def __init__(self, place: Place, habits: Habits, arguments: Any = None) -> None:
+        Scheduler.__init__(self, place, habits, arguments)
+        Profiler.__init__(self, place, habits, lambda: self.forward_ct)
+        vars(self).update(vars(self.ps))
+        del self.profiler_manager, self.ps
+        self.part = self
+
+
+def batch(mode: Mode, requests: int = 1) -> Any:
+    """Make a batch."""
+    return SimpleNamespace(
+        forward_mode=mode, reqs=[None] * requests, extend_num_tokens=4 * requests
+    )

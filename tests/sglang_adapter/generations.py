@@ -1,0 +1,153 @@
+"""Engines with exactly the signatures of one release of SGLang, and the modules they come from."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field, make_dataclass
+from enum import Enum
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from tests.fakes.sglang_engines import Engine, Replica, Stand
+from tests.fakes.sglang_schedulers import Habits, OldScheduler, Place, Scheduler
+from tests.sglang_adapter.history import SAID, number
+
+ProfileReqType = Enum("ProfileReqType", {"START_PROFILE": 1, "STOP_PROFILE": 2})
+PARTS = "sglang.srt.managers.scheduler_components.profiler_manager"
+PROFILERS = (f"{PARTS}.SchedulerProfilerManager._profile",
+             "sglang.srt.managers.scheduler_profiler_mixin.SchedulerProfilerMixin.profile")  # fmt: skip
+"""Where a scheduler answers a request to profile: since 0.5.13, and before."""
+
+
+def manager(
+    release: str, *, tp: int = 1, pp: int = 1, dp: int = 1, late_s: float = 0.0,
+    has_cuda: bool = False, **launched: Any,
+) -> Any:  # fmt: skip
+    """Make a TokenizerManager of *release*, launched so, with schedulers behind it."""
+    arguments = server_args(release, {"tp_size": tp, "pp_size": pp, "dp_size": dp} | launched)
+    sizes = {"tp": tp, "pp": pp, "dp": dp}
+    places = [
+        Place(one_tp, one_pp, one_dp, sizes)
+        for one_dp in range(dp)
+        for one_pp in range(pp)
+        for one_tp in range(tp)
+    ]
+    kind = Scheduler if number(release) >= (0, 5, 13) else OldScheduler
+    schedulers = [kind(place, habits(release, has_cuda), arguments) for place in places]
+    for scheduler in schedulers:
+        put_hooks(scheduler)
+    replica = Replica(schedulers, late_s)
+    return manager_class(release)(replica, arguments, SAID[release]["meta_info"])
+
+
+def engine(release: str, **how: Any) -> Engine:
+    """Make an Engine of *release*."""
+    return Engine(manager(release, **how))
+
+
+def habits(release: str, has_cuda: bool = False) -> Habits:
+    """Say what its profilers do."""
+    part = SAID[release]["scheduler part"]
+    plain = [one for one in part["targets"] if "start" not in one]
+    return Habits(
+        is_exact=plain[0].endswith("+ 1"),
+        has_spans=number(release) >= (0, 5, 11),
+        has_part=PARTS.rpartition(".")[2] in part["home"],
+        is_told=part["refuses what torch does"],
+        kind=part["kind"][0],
+        has_cuda=has_cuda,
+    )
+
+
+def manager_class(release: str) -> type[Stand]:
+    """Make a TokenizerManager with the methods of that release."""
+    methods: dict[str, Any] = {}
+    for name, signature in SAID[release]["TokenizerManager"].items():
+        if signature is not None and signature.startswith("async"):
+            exec(f"{signature}:\n    return await self._later({name!r}, locals())", methods)  # noqa: S102
+    del methods["__builtins__"]
+    return type("TokenizerManager", (Stand,), methods)
+
+
+def server_args(release: str, launched: Mapping[str, Any]) -> Any:
+    """Make what SGLang was launched with, with the fields and defaults of that release."""
+    fields = SAID[release]["ServerArgs"]
+    known = {name: ast.literal_eval(said) for name, said in fields.items() if said is not None}
+    if set(launched) - set(known):
+        raise TypeError(f"{release}: ServerArgs has no {sorted(set(launched) - set(known))}")
+    decided = {**known, "device": "cpu", **launched}
+    made = SimpleNamespace(**decided)
+    if SAID[release]["ServerArgs.resolved_dict"]:
+        made.resolved_dict = lambda: dict(decided)
+        made.device = launched.get("device")  # the record itself holds what was asked
+    return made
+
+
+@contextmanager
+def installed(release: str) -> Iterator[None]:
+    """Have the modules of that release imported, as far as rlprof knows any."""
+    with patch.dict(sys.modules, modules(release)):
+        yield
+
+
+def modules(release: str) -> dict[str, ModuleType]:
+    """Make them."""
+    structs = io_struct(release)
+    made = {"sglang": {"__version__": release.partition("==")[2]}, "sglang.srt": {},
+            "sglang.srt.managers": {}, "sglang.srt.managers.io_struct": structs}  # fmt: skip
+    home = SAID[release]["scheduler part"]["home"].split()[0].removesuffix(".py").replace("/", ".")
+    made |= {home.rpartition(".")[0]: {}, home: {}}
+    if SAID[release]["plugins"] is not None:
+        hook_type = Enum("HookType", {name: ast.literal_eval(said) for name, said
+                                      in SAID[release]["plugins"]["HookType"].items()})  # fmt: skip
+        registry = type("HookRegistry", (), {"hooks": {}, "register": classmethod(_register)})
+        made |= {"sglang.srt.plugins": {}, "sglang.srt.plugins.hook_registry":
+                 {"HookRegistry": registry, "HookType": hook_type}}  # fmt: skip
+    return {name: _module(name, content) for name, content in made.items()}
+
+
+def _register(cls: Any, target: str, hook: Any, hook_type: Any, *, source: Any = None) -> None:
+    cls.hooks[target] = (hook, hook_type.name)
+
+
+def _module(name: str, content: Mapping[str, Any]) -> ModuleType:
+    made = ModuleType(name)
+    made.__spec__ = ModuleSpec(name, None, is_package=True)
+    made.__path__ = []
+    vars(made).update(content)
+    return made
+
+
+def io_struct(release: str) -> dict[str, Any]:
+    """Make the requests to profile of that release, and their answer."""
+    said = SAID[release]["requests"]
+    kind = SAID[release]["scheduler part"]["kind"][0]
+    names = {"ProfileReqType": ProfileReqType}
+    request = _struct("ProfileReq", said["ProfileReq"], names)
+    output = _struct("ProfileReqOutput", said["ProfileReqOutput"], names)
+
+    def made(what: str, words: Mapping[str, Any]) -> Any:
+        """Make a request as the frontend does."""
+        return request(**{kind: ProfileReqType[what], **words})
+
+    return {**names, "ProfileReq": request, "ProfileReqOutput": output, "made": made}
+
+
+def _struct(name: str, fields: Mapping[str, str], names: Mapping[str, Any]) -> type:
+    """Make a class of those fields, with those defaults."""
+    made = [(one, Any, field(default=eval(said, dict(names)))) if said else (one, Any)  # noqa: S307
+            for one, said in fields.items()]  # fmt: skip
+    return make_dataclass(name, made)
+
+
+def put_hooks(scheduler: Scheduler) -> None:
+    """Put what a plugin has registered around its methods, as SGLang does."""
+    registry = sys.modules.get("sglang.srt.plugins.hook_registry")
+    for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
+        name = "profile" if target in PROFILERS else target.rpartition(".")[2]
+        scheduler.around[name] = hook

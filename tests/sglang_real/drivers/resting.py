@@ -1,0 +1,30 @@
+"""An Engine that is asked by plain calls: its loop rests in between."""
+
+from __future__ import annotations
+
+import rlprof
+from tests.sglang_real.drive import config, engine, run, told
+from tests.sglang_real.itself import itself
+from tests.sglang_real.sessions import session
+
+
+def main():
+    import sglang
+
+    told(version=sglang.__version__)
+    launch = rlprof.launch(config(), role="rollout", ranks=[0])
+    with engine(launch) as one:
+        one.loop.run_until_complete(itself(one.tokenizer_manager))
+        for way in ("worker", "native"):
+            with session(way, one, way=way, iterations={"skip": 1, "count": 2}) as prof:
+                for step in prof.steps((1, 2)):
+                    with prof.phase("rollout"):
+                        found = one.generate(
+                            input_ids=[1, 5, 6],
+                            sampling_params={"max_new_tokens": 9, "ignore_eos": True},
+                        )
+                    told(session=way, step=step, tokens=len(found["output_ids"]))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,234 @@
+"""One real engine of one scheduler: its windows by both ways, and what can go wrong with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sglang_real.conftest import captures, opened, requests, steps, traces
+from tests.sglang_real.drivers.alone import DEADLY, SEED
+from tests.sglang_real.sessions import SIX
+
+pytestmark = pytest.mark.slow
+TOOL = {"worker": "torch", "native": "sglang"}
+WAYS = list(TOOL)
+
+
+@pytest.fixture(scope="module", name="driven")
+def _driven(drive):
+    return drive("alone")
+
+
+def ran(driven, session, step):
+    """Return what the framework's own counter saw of a window."""
+    return next(one["ran"] for one in driven.of(session) if one.get("step") == step)
+
+
+@pytest.mark.parametrize("step", SIX)
+@pytest.mark.parametrize("way", WAYS)
+def test_six_windows_have_exactly_the_steps_asked_for(driven, way, step):
+    """`skip: 3, count: 5` is counted from each window's begin, on an engine that was used."""
+    run = driven.run(f"{way} six")
+
+    (file,) = traces(run, TOOL[way], f"{step}/rollout")
+    (capture,) = captures(run, TOOL[way], f"{step}/rollout")
+
+    assert ran(driven, f"{way} six", step) > 3 + 5
+    assert len(steps(file)) == 5
+    assert all(name.startswith("step[DECODE") for name in steps(file))
+    assert capture.state == "whole"
+    assert f"step_{step:06d}/rollout/rollout_replica_0/{TOOL[way]}" in str(file)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_six_windows_leave_nothing_with_the_engine(driven, way):
+    """All files are in the run folder, one trace to a window, and nothing is missing there."""
+    run = driven.run(f"{way} six")
+
+    assert len(list(run.path.rglob("*.pt.trace.json.gz"))) == 6
+    assert list(driven.home.glob("rlprof-sglang-*/*/*")) == []
+    assert run.problems == ()
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_window_has_all_forward_steps_of_its_own(driven, way, step):
+    """As many as the framework's own counter saw, but for one that overlaps the window's end."""
+    run = driven.run(f"{way} whole")
+
+    (file,) = traces(run, TOOL[way], f"{step}/rollout")
+
+    assert ran(driven, f"{way} whole", step) - len(steps(file)) in (0, 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_trace_lies_in_its_window_on_the_wall_clock(driven, way):
+    """Its first and last forward step fall between the beginning and the end of the phase."""
+    run = driven.run(f"{way} whole")
+    phases = {one.step: one for one in run.spans() if one.kind == "phase" and one.name == "rollout"}
+
+    for step in (1, 2):
+        (file,) = traces(run, TOOL[way], f"{step}/rollout")
+        found = opened(file)
+        epoch_ns = found["rlprof"]["epoch_ns"]
+        times = sorted(
+            epoch_ns + int(one["ts"] * 1000)
+            for one in found["traceEvents"]
+            if one.get("ph") == "X" and one["name"].startswith("step[")
+        )
+        assert phases[step].start_ns < times[0] <= times[-1] < phases[step].end_ns
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_traces_say_whose_they_are(driven, way):
+    """Replica, place in the layout and step stand in the header, the process in the name."""
+    run = driven.run(f"{way} whole")
+
+    (file,) = traces(run, TOOL[way], "2/rollout")
+    header = opened(file)["rlprof"]
+
+    assert (header["target"]["role"], header["target"]["replica"]) == ("rollout", 0)
+    assert header["target"]["coordinates"]["tp"] == 0
+    assert header["window"]["start_step"] == 2
+    pids = {one["pid"] for one in driven.framework if one["title"] == "sglang::scheduler"}
+    assert any(f"pid{pid}" in file.name for pid in pids)
+
+
+def test_stages_are_apart(driven):
+    """Two files a window: the prefill, and so many steps of decode as were asked."""
+    run = driven.run("stages")
+
+    for step in (1, 2):
+        decode, prefill = traces(run, "sglang", f"{step}/rollout")
+        assert ("_decode_" in decode.name, "_prefill_" in prefill.name) == (True, True)
+        assert [name[:11] for name in steps(decode)] == ["step[DECODE"] * 2
+        assert {name[:11] for name in steps(prefill)} == {"step[EXTEND"}
+
+
+@pytest.mark.parametrize("row", SEED)
+def test_each_row_of_the_seeds_table_is_recorded(driven, row):
+    """The options of verl's users, its defaults and `contents: []` included."""
+    run = driven.run(f"seed {row}")
+    (capture,) = run.captures
+    files = traces(run, "sglang", "1/rollout")
+    names = [name for file in files for name in steps(file)]
+    events = [one for file in files for one in opened(file)["traceEvents"]]
+
+    assert capture.state == "whole"
+    assert ("activities: GPU" in capture.unsupported) == (row in ("cuda", "both"))
+    assert len(files) == (2 if row == "by stage" else 1)
+    if row in ("both steps", "end step"):
+        assert len(names) == 1
+    elif row == "stack":
+        assert len(names) == 10
+    else:
+        assert len(names) > 10
+    assert any(one.get("cat") == "python_function" for one in events) == (row == "stack")
+    assert any("Input Dims" in one.get("args", {}) for one in events) == (row == "shapes")
+    merged = [one.path for one in capture.artifacts if "merged-" in one.path]
+    assert len(merged) == (row == "merged")
+
+
+def test_any_tool_records_inside_the_scheduler(driven):
+    """A stranger's does; one that cannot work there fails alone, and tokens come."""
+    run = driven.run("any tool")
+
+    found = {one.tool: one for one in run.captures}
+
+    assert (found["stacks"].state, found["stacks"].target.worker) == ("whole", 0)
+    assert found["torch_memory"].state == "failed"
+    assert any("CUDA" in note for note in found["torch_memory"].notes)
+    assert driven.of("any tool")[1]["tokens"] == [14, 5]
+
+
+@pytest.mark.parametrize(
+    ("what", "why"), [("below a file", "Not a directory"), ("memory", "need CUDA")]
+)
+def test_what_would_end_the_engine_is_not_asked(driven, what, why):
+    """The capture failed for that reason, nothing was sent, and tokens come."""
+    (capture,) = driven.run(f"refused {what}").captures
+
+    assert capture.state == "failed"
+    assert any(why in note for note in capture.notes)
+    assert driven.of(f"refused {what}")[1]["tokens"] == [4]
+
+
+@pytest.mark.parametrize("name", DEADLY)
+def test_what_ends_an_engine_does_not_with_our_part_in_its_schedulers(driven, name):
+    """Somebody sends it by SGLang's own means: they are told, and tokens come."""
+    (told,) = [one for one in driven.of("deadly") if one["name"] == name and "said" in one]
+
+    assert told["tokens"] == [4, 3]
+    assert told["said"].startswith("started" if "folder" in name else "rlprof: ")
+
+
+def test_the_engine_records_after_all_of_them(driven):
+    """A window of two steps is whole."""
+    run = driven.run("after all")
+
+    (file,) = traces(run, "sglang", "1/rollout")
+
+    assert len(steps(file)) == 2
+
+
+def test_somebody_elses_session_is_left_alone(driven):
+    """Ours is not started, and theirs has its file."""
+    (capture,) = driven.run("busy").captures
+
+    assert capture.state == "failed"
+    assert any("somebody else is profiling" in note for note in capture.notes)
+    assert len(driven.of("busy")[-1]["theirs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("way", "why"), [("worker", "update weight from disk"), ("native", "update weights from disk")]
+)
+def test_a_window_ends_where_weights_come(driven, way, why):
+    """What is recorded is one generation phase: the steps before, and the reason is said."""
+    run = driven.run(f"{way} weights")
+
+    (capture,) = captures(run, TOOL[way], "1/rollout")
+    (file,) = traces(run, TOOL[way], "1/rollout")
+
+    assert driven.of(f"{way} weights")[-1]["tokens"] == [6, 9]
+    assert len(steps(file)) in (6, 7)
+    assert any(f"closed early: the engine was asked to {why}" in note for note in capture.notes)
+
+
+def test_windows_end_while_requests_go_on(driven):
+    """They get all their tokens; which of them were over by then is told, and how they ended."""
+    whole, _ = requests(driven.run("in flight"), "1/rollout")
+
+    assert driven.of("in flight")[-1]["tokens"] == [150, 150]
+    assert {name: one["args"].get("finish") for name, one in whole.items()} == {
+        "request short-0": "length",
+        "request lost": "abort",
+        "request long-0": None,
+        "request long-1": None,
+    }
+    assert {name for name, one in whole.items() if "unfinished" in one["args"]} == {
+        "request long-0",
+        "request long-1",
+    }
+
+
+def test_a_request_has_its_life_in_slices(driven):
+    """Queued, prefill, decode, one after another within it, with its tokens."""
+    whole, slices = requests(driven.run("worker whole"), "1/rollout")
+
+    first = whole["request worker whole-1-0"]
+    parts = [one for one in slices if one["tid"] == first["tid"] and one is not first][:3]
+    assert (first["args"]["prompt_tokens"], first["args"]["tokens"]) == (3, 14)
+    assert first["args"]["retractions"] == 0
+    assert [one["name"] for one in parts] == ["queued", "prefill", "decode"]
+    ends = [one["ts"] + one["dur"] for one in parts]
+    assert [one["ts"] for one in parts[1:]] == pytest.approx(ends[:-1], abs=0.01)
+    assert first["dur"] == pytest.approx(sum(one["dur"] for one in parts), abs=0.01)
+
+
+def test_all_processes_have_ended_their_files(driven):
+    """The driver's and the scheduler's: an engine that is shut down loses nothing."""
+    states = {
+        one.state for name in ("worker six", "any tool") for one in driven.run(name).processes
+    }
+
+    assert states == {"ended"}

@@ -1,0 +1,76 @@
+"""The real HTTP server, and an Engine whose loop rests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sglang_real.conftest import captures, steps, traces
+
+pytestmark = pytest.mark.slow
+TOOL = {"worker": "torch", "native": "sglang"}
+
+
+@pytest.fixture(scope="module", name="driven")
+def _driven(drive):
+    return drive("server")
+
+
+@pytest.fixture(scope="module", name="resting")
+def _resting(drive):
+    return drive("resting")
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("way", TOOL)
+def test_a_servers_schedulers_are_recorded(driven, way, step):
+    """Either way, exactly the steps asked for, counted from each window's begin."""
+    run = driven.run(way)
+
+    (file,) = traces(run, TOOL[way], f"{step}/rollout")
+
+    assert len(steps(file)) == 3
+    assert [one["tokens"] for one in driven.of(way) if "tokens" in one] == [9, 9]
+
+
+def test_a_server_is_launched_with_what_rlprof_says(driven):
+    """As its command line has it; what it does not see of requests is said."""
+    (flags,) = [one["flags"] for one in driven.told if "flags" in one]
+    (capture,) = captures(driven.run("worker"), "sglang", "1/rollout")
+
+    assert flags == ["--enable-metrics"]
+    assert "another process" in capture.unsupported["requests"]
+
+
+def test_what_would_end_a_server_is_not_asked(driven):
+    """The capture failed for that reason, and tokens came."""
+    run = driven.run("refused")
+
+    assert [one.state for one in run.captures] == ["failed", "failed"]
+    assert [one["tokens"] for one in driven.of("refused") if "tokens" in one] == [9, 9]
+
+
+def test_a_server_that_dies_in_a_window_ends_no_step(driven):
+    """Both steps are gone through; the manifest says what is not there."""
+    run = driven.run("dies")
+
+    found = {one.window.start_step: one for one in run.captures}
+
+    assert (driven.home / "killed").exists()
+    assert [one["done"] for one in driven.of("dies") if "done" in one] == [1, 2]
+    assert found[1].state in ("failed", "partial")
+    assert found[2].state == "failed"
+    assert any("does not answer" in note for note in found[2].notes)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("way", TOOL)
+def test_an_engine_that_is_asked_by_plain_calls_is_recorded(resting, way, step):
+    """Its loop runs only while it is asked; rlprof asks on the thread that enters the phase."""
+    run = resting.run(way)
+
+    (file,) = traces(run, TOOL[way], f"{step}/rollout")
+    (capture,) = captures(run, "sglang", f"{step}/rollout")
+
+    assert len(steps(file)) == 2
+    assert capture.state == "whole"
+    assert [one["tokens"] for one in resting.of(way) if "tokens" in one] == [9, 9]

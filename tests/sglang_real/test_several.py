@@ -1,0 +1,78 @@
+"""Real engines of two schedulers: ranks of tensor parallelism, replicas of data parallelism."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sglang_real.conftest import captures, steps, traces
+
+pytestmark = pytest.mark.slow
+SIZES = {"tp 2": {"tp_size": 2}, "dp 2": {"dp_size": 2}}
+PLACES = {"tp 2": ["tp0_pp0_dp0", "tp1_pp0_dp0"], "dp 2": ["tp0_pp0_dp0", "tp0_pp0_dp1"]}
+
+
+@pytest.fixture(scope="module", name="driven", params=SIZES)
+def _driven(request, drive):
+    return drive("several", sizes=SIZES[request.param])
+
+
+@pytest.fixture(name="layout")
+def _layout(request):
+    return request.node.callspec.params["driven"]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_each_scheduler_has_a_trace_of_exactly_the_steps_asked_for(driven, layout, step):
+    """By rlprof's tools in the schedulers: the place in the layout stands in the name."""
+    files = traces(driven.run("worker"), "torch", f"{step}/rollout")
+
+    assert [place in file.name for place, file in zip(PLACES[layout], files, strict=True)] == [
+        True,
+        True,
+    ]
+    assert [len(steps(file)) for file in files] == [2, 2]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_sglangs_own_profiler_leaves_a_trace_for_each(driven, step):
+    """With the number of its scheduler, and exactly the steps asked for in each window."""
+    run = driven.run("native")
+
+    (capture,) = captures(run, "sglang", f"{step}/rollout")
+    files = traces(run, "sglang", f"{step}/rollout")
+
+    assert capture.state == "whole"
+    assert ["_worker0_" in files[0].name, "_worker1_" in files[1].name] == [True, True]
+    assert [len(steps(file)) for file in files] == [2, 2]
+
+
+def test_one_rank_is_recorded_alone(driven):
+    """The config chooses it; the other scheduler records nothing."""
+    run = driven.run("one rank")
+
+    for step in (1, 2):
+        (file,) = traces(run, "torch", f"{step}/rollout")
+        assert "rank1-of-2" in file.name
+
+
+@pytest.mark.parametrize(("way", "tool"), [("worker", "torch"), ("native", "sglang")])
+def test_a_replica_without_work_is_told(drive, way, tool):
+    """It never counts its steps to the end; its session ends with the window all the same."""
+    run = drive("several", sizes=SIZES["dp 2"]).run(f"idle {way}")
+
+    for step in (1, 2):
+        (capture,) = captures(run, "sglang", f"{step}/rollout")
+        counts = [len(steps(file)) for file in traces(run, tool, f"{step}/rollout")]
+        assert [count for count in counts if count] == [2]
+        assert capture.state == "whole"
+        assert any("the engine had no step in the window" in note for note in capture.notes)
+
+
+def test_sglangs_own_merge_is_kept_beside_the_traces(drive):
+    """One file of both ranks, and a trace of each."""
+    run = drive("several", sizes=SIZES["tp 2"]).run("merged")
+
+    (capture,) = captures(run, "sglang", "1/rollout")
+
+    assert sum("merged-" in one.path for one in capture.artifacts) == 1
+    assert len(traces(run, "sglang", "1/rollout")) == 2
