@@ -23,10 +23,11 @@ test: test-core test-vllm test-sglang ## every suite, each in the environment it
 
 test-core: env-test
 	-@$(ENV_VLLM)
+	-@$(ENV_SGLANG)
 	$(PY) -m pytest
 
 # Two cores do two suites at once; those that start clusters or engines follow one another.
-CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py
+CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py tests/test_both_engines.py
 
 test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
 	-@$(ENV_VLLM)

@@ -22,10 +22,10 @@ _log = logging.getLogger("rlprof.sglang")
 
 last_why = ""
 """What went wrong last, and was caught here."""
-is_ours = False
-"""Whether a window of ours is open in the engine, in this scheduler or in another one of it."""
 steps = 0
 """Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
+is_ours = False
+"""Whether a window of ours is open in the engine, in this scheduler or in another one of it."""
 
 
 @attrs.frozen

@@ -67,7 +67,7 @@ class Native:
         self._folder: Path | None = None
         self.state: State = "idle"
         self.steps: dict[str, int] = {}
-        """By the number of the first scheduler of each replica: its steps in the window, if known."""
+        """By the number of the first scheduler of a replica: its steps in the window, if known."""
         self.whys: list[str] = []
         """What went wrong in schedulers, and was caught there by our part."""
         self.applied: dict[str, Any] = {}
