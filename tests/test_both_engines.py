@@ -9,7 +9,6 @@ import gzip
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ import rlprof
 from rlprof_sglang import server_args as sglang_args
 from rlprof_vllm import server_args as vllm_args
 from tests.perfetto_engine import query_all
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -141,9 +141,7 @@ class Server:
 @contextmanager
 def server(home, python, argv, env):
     """Start a server; what it has started ends with it."""
-    with socket.socket() as mine:
-        mine.bind(("127.0.0.1", 0))
-        port = str(mine.getsockname()[1])
+    port = str(free_port())
     log = home / f"{python.parts[-3]}.log"
     given = os.environ | ON_CPU | {"TMPDIR": str(home)} | env
     with log.open("wb") as out:

@@ -11,7 +11,8 @@ from enum import Enum
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+
+import pytest
 
 from tests.fakes.sglang_engines import Engine, Replica, Stand
 from tests.fakes.sglang_schedulers import Habits, OldScheduler, Place, Scheduler
@@ -91,7 +92,9 @@ def server_args(release: str, launched: Mapping[str, Any]) -> Any:
 @contextmanager
 def installed(release: str) -> Iterator[None]:
     """Have the modules of that release imported, as far as rlprof knows any."""
-    with patch.dict(sys.modules, modules(release)):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in modules(release).items():
+            patch.setitem(sys.modules, name, module)
         yield
 
 

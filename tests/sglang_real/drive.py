@@ -16,6 +16,7 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.sglang_real.tiny import SMALL
 
 ARGUMENTS = json.loads(os.environ.get("DRIVE", "{}"))
@@ -75,7 +76,7 @@ def server(launch=None, **more):
     """Start SGLang's HTTP server by its command line; give its address, and its process."""
     import psutil
 
-    url = f"http://127.0.0.1:{_free_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     given = _arguments(launch, more) | {"host": "127.0.0.1", "port": url.rpartition(":")[2]}
     argv = [sys.executable, "-m", "sglang.launch_server"]
     for name, value in given.items():
@@ -180,14 +181,6 @@ def _version():
     from importlib.metadata import version
 
     return tuple(map(int, version("sglang").split(".")[:3]))
-
-
-def _free_port():
-    import socket
-
-    with socket.socket() as mine:
-        mine.bind(("127.0.0.1", 0))
-        return mine.getsockname()[1]
 
 
 def _wait(url, process):

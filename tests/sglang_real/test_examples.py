@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from contextlib import suppress
 import pytest
 
 import rlprof
+from tests.ports import free_port
 from tests.sglang_real.conftest import BOUND_S, ROOT, STAND_INS
 from tests.sglang_real.tiny import QUIET, SMALL
 
@@ -29,15 +29,9 @@ FLAGS = [
 ARGUMENTS = {
     "engine.py": lambda: [json.dumps(SMALL)],
     "as_verl.py": lambda: [json.dumps(SMALL)],
-    "server.py": lambda: [free_port(), *FLAGS],
-    "as_slime.py": lambda: [json.dumps(SMALL), free_port()],
+    "server.py": lambda: [str(free_port()), *FLAGS],
+    "as_slime.py": lambda: [json.dumps(SMALL), str(free_port())],
 }
-
-
-def free_port():
-    with socket.socket() as mine:
-        mine.bind(("127.0.0.1", 0))
-        return str(mine.getsockname()[1])
 
 
 @pytest.fixture(name="runs", scope="module")

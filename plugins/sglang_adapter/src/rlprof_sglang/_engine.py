@@ -103,9 +103,9 @@ class _Object:
 
     @property
     def _own_loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop it belongs to, for ever: the one that asks it first."""
+        """The loop it belongs to, for ever: the one that asks it first, an Engine's own."""
         first = getattr(self._manager, "event_loop", None)
-        mine = first, self._attached_on, getattr(self._handle, "loop", None)
+        mine = first, getattr(self._handle, "loop", None), self._attached_on
         return next((one for one in mine if isinstance(one, asyncio.AbstractEventLoop)), None)
 
     @property
@@ -125,14 +125,14 @@ class _Object:
         if loop is None or loop.is_closed():
             hook.close()
             raise CaptureError("sglang: the engine's event loop is closed")
-        try:
-            task = loop.create_task(hook)
-            done, _ = loop.run_until_complete(asyncio.wait({task}, timeout=_HERE_S))
-        except RuntimeError as exc:  # a loop runs on this thread, and waits for us
+        if _is_on_a_loop():
             hook.close()
             raise CaptureError(
-                f"sglang: {exc}; enter the phase with `async with` on the engine's own loop"
-            ) from None
+                "sglang: another event loop runs on this thread, and waits for us; enter the phase "
+                "with `async with` on the engine's own loop"
+            )
+        task = loop.create_task(hook)
+        done, _ = loop.run_until_complete(asyncio.wait({task}, timeout=_HERE_S))
         if not done:
             task.add_done_callback(lambda late: late.cancelled() or late.exception())
             raise CaptureError(f"sglang: the engine did not answer within {_HERE_S} s")
@@ -246,6 +246,15 @@ class _Server:
         if code == 500:
             return _UnsaidError(f"sglang: {where} refused; the server's log says why")
         return CaptureError(f"sglang: {where} answered {code}: {said}")
+
+
+def _is_on_a_loop() -> bool:
+    """Whether an event loop runs on this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class _UnsaidError(CaptureError):

@@ -41,8 +41,8 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     if (folder / REQUESTS).exists():
         made.append(trace_of(capture, folder / REQUESTS, out))
     found: list[dict[str, Any]] = []
-    whose = partial(_whose, capture, notes.get("facts") or {})
     raws = sorted((folder / FILES).glob("*"))
+    whose = partial(_whose, capture, notes.get("facts") or {}, {raw.name for raw in raws})
     merged = [raw for raw in raws if raw.name.startswith("merged-")]
     made += [
         artifact_of(capture, raw, out, step=_STEP, whose=whose, found=found)
@@ -61,9 +61,13 @@ def _as_it_is(capture: Capture, raw: Path, out: Path) -> Artifact:
     return Artifact(name, "files", "chrome-trace", note="merged by SGLang")
 
 
-def _whose(capture: Capture, facts: dict[str, Any], name: str, looked: Looked) -> Whose:
+def _whose(
+    capture: Capture, facts: dict[str, Any], names: set[str], name: str, looked: Looked
+) -> Whose:
     ranks = {word.lower(): int(number) for word, number in _RANKS.findall(name)}
     stage = _STAGES.get(stage[1]) if (stage := _STAGE.search(name)) else None
+    if stage is None and name.replace(".trace.json", "-EXTEND.trace.json") in names:
+        stage = "decode"  # our stop ended it, of which SGLang says no stage; the other one was over
     worker = _number(ranks, facts)
     own = {word: number for word, number in ranks.items() if word != "ep"}
     target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})

@@ -65,6 +65,8 @@ class Native:
         self._contents = options.contents_of(torch)
         self._cuts = Cuts(getattr(handle, "tokenizer_manager", handle), _CUTS)
         self._folder: Path | None = None
+        self._is_given_up = False
+        """Whether our stop has come and gone while the start was not answered."""
         self.state: State = "idle"
         self.steps: dict[str, int] = {}
         """By the number of the first scheduler of a replica: its steps in the window, if known."""
@@ -97,11 +99,23 @@ class Native:
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
             is_theirs = "already in progress" in str(exc)
             self.state = "idle" if is_theirs else "running"
+            if self._is_given_up and not is_theirs:
+                await self._undo()
             why = "somebody else is profiling this engine" if is_theirs else f"start_profile: {exc}"
             raise CaptureError(f"sglang: {why}"[:500]) from exc
+        if self._is_given_up:
+            await self._undo()
+            return
         self.state = "armed" if self._options.is_by_stage else "running"
         if self._engine.facts.kind != "http":
             self._cuts.watch()
+
+    async def _undo(self) -> None:
+        """End a session nobody waits for any more: it would fill the memory of the schedulers."""
+        await self._engine.stop()
+        self.state = "idle"
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _check_version_2(self) -> None:
         """Refuse where a start or a stop would end the schedulers, which have our environment."""
@@ -228,6 +242,7 @@ class Native:
         """Stop it, whatever became of it, and fetch what it wrote."""
         await self._cuts.unwatch()
         state, self.state = self.state, "unknown"
+        self._is_given_up = state == "unknown"
         try:
             if state in ("armed", "running") and not self.cut:
                 await self._engine.stop()
@@ -265,7 +280,10 @@ class Native:
         """Move the files; the engine's folder of this window goes with the last of them."""
         if self._folder is None:
             return
-        into.mkdir(parents=True, exist_ok=True)
+        if not into.parent.exists():  # answered long after the window was over
+            shutil.rmtree(self._folder, ignore_errors=True)
+            return
+        into.mkdir(exist_ok=True)
         with suppress(OSError):
             for path in sorted(self._folder.iterdir()):
                 with suppress(FileNotFoundError):  # somebody tidies up

@@ -126,6 +126,9 @@ class Sglang:
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             native = Native(engine, handle, options, torch)
             await self._begin_native(native, window, target, run_id)
+            if native.state == "idle":  # answered after our stop, and ended again
+                self._lost = ""
+                return said
             said.applied |= native.applied
             said.unsupported |= native.unsupported | _beyond_native(workers)
         if options.requests:
@@ -166,20 +169,24 @@ class Sglang:
             return
         try:
             if native is not None:
+                self._lost = "its stop was not answered"  # it may be after we were given up
+                self._leave_notes(folder, native)
                 await native.stop(folder)
+                self._lost = "its start was not answered" if native.state == "unknown" else ""
             elif self._answers:
                 self._answers["ended"] = await self._tell(workers.end(window), workers)
-            if native is not None and native.state == "unknown":
-                self._lost = "its start was not answered"
         except CaptureError as exc:
-            self._lost = str(exc) if native is not None and native.state == "unknown" else ""
+            if native is not None:
+                self._lost = str(exc) if native.state == "unknown" else ""
             raise
         finally:
             if native is not None or self._answers or requests is not None:
-                self._leave_notes(folder, requests, native)
+                self._leave_notes(folder, native)
             self._answers = {}
+            if requests is not None:
+                _leave_requests(folder, requests)
 
-    def _leave_notes(self, folder: Path, requests: Requests | None, native: Native | None) -> None:
+    def _leave_notes(self, folder: Path, native: Native | None) -> None:
         known = None if self._engine is None else self._engine.facts
         facts = {} if known is None else {**attrs.asdict(known), "workers": known.workers}
         notes = {
@@ -195,11 +202,6 @@ class Sglang:
         }
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
-        if requests is not None:
-            try:
-                requests.stop(folder)
-            except OSError as exc:
-                raise CaptureError(f"sglang: requests cannot be written: {exc}") from exc
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
@@ -274,6 +276,13 @@ def _beyond_native(workers: Workers) -> dict[str, str]:
     if workers.ranks and len(workers.chosen) < len(workers.ranks):
         found["ranks"] = "SGLang's own profiler records all schedulers of an engine"
     return found
+
+
+def _leave_requests(folder: Path, requests: Requests) -> None:
+    try:
+        requests.stop(folder)
+    except OSError as exc:
+        raise CaptureError(f"sglang: requests cannot be written: {exc}") from exc
 
 
 def _raise_if_none(answers: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:

@@ -1,0 +1,50 @@
+"""A trainer, and the modules of the release it meets."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from rlprof_sglang import _guard, inside
+from tests.sglang_adapter.generations import installed
+from tests.sglang_adapter.lab import NEW, Lab
+
+
+@pytest.fixture(name="lab")
+def _lab(tmp_path):
+    return Lab(tmp_path)
+
+
+@pytest.fixture(name="release")
+def _release():
+    """The release that is installed; parametrize it for another."""
+    return NEW
+
+
+@pytest.fixture(name="modules")
+def _modules(release, monkeypatch):
+    """Import that release, and take away what this machine's own SGLang is told."""
+    for name in [name for name in os.environ if name.startswith(("SGLANG_", "RLPROF_"))]:
+        monkeypatch.delenv(name)
+    with installed(release):
+        yield
+
+
+@pytest.fixture(name="inside")
+def _inside(modules, monkeypatch, tmp_path):
+    """Have SGLang load rlprof's plugin in its schedulers, on a machine without CUDA."""
+    torch = ModuleType("torch")
+    torch.cuda = SimpleNamespace(is_available=lambda: False)
+    torch.autograd = SimpleNamespace(_profiler_enabled=lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.autograd", torch.autograd)
+    monkeypatch.setenv("RLPROF_SGLANG", "1")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("_scheduler", "_answer"):
+        monkeypatch.setattr(inside, name, getattr(inside, name))
+    monkeypatch.setattr(_guard, "last_why", "")
+    inside.install()

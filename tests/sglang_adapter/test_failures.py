@@ -1,0 +1,489 @@
+"""Whole sessions on engines that go wrong: what the manifest says, and that generation goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
+
+from tests.fakes.sglang_engines import SchedulerDiedError
+from tests.fakes.sglang_schedulers import Mode
+from tests.sglang_adapter.generations import engine, manager
+from tests.sglang_adapter.history import RELEASES, number
+from tests.sglang_adapter.lab import (
+    ANSWER,
+    NEW,
+    OLD,
+    living,
+    notes,
+    opened,
+    states,
+    steps_in,
+    traces_of,
+    wait_for,
+)
+
+pytestmark = pytest.mark.usefixtures("modules")
+
+FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
+"""The forward steps of one answer."""
+OTHERS = [pytest.param(one, marks=pytest.mark.slow) for one in RELEASES
+          if one not in (OLD, NEW) and number(one) >= (0, 5, 9)]  # fmt: skip
+SILENT = "an earlier session was not answered, and nobody knows what its schedulers do"
+
+
+def lived(handle):
+    """Whether no scheduler has met what would have ended it, of all that was sent."""
+    return getattr(handle, "tokenizer_manager", handle).replica.killed_by == ""
+
+
+@pytest.mark.parametrize("release", [OLD, NEW, *OTHERS])
+def test_a_healthy_engine_of_every_generation(lab, release):
+    """Three windows, each with its own steps; nothing is left where the engine wrote."""
+    handle = engine(release)
+
+    run = lab.train(handle)
+
+    assert states(run) == ["whole"] * 3
+    assert lab.answers == [ANSWER] * 3
+    for index in range(3):
+        (trace,) = traces_of(run, index)
+        assert (trace.status, trace.events) == ("whole", 4)
+        assert run.captures[index].applied["way"] == "native"
+    assert list(lab.traces.iterdir()) == []
+    assert run.problems == ()
+    assert [name for name, _ in handle.tokenizer_manager.calls] == (
+        ["get_internal_state"] + ["start_profile", "stop_profile"] * 3
+    )
+    assert lived(handle)
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [({"tp": 2}, [{"tp": 0}, {"tp": 1}]),
+     ({"tp": 2, "pp": 2}, [{"tp": 0, "pp": 0}, {"tp": 0, "pp": 1},
+                           {"tp": 1, "pp": 0}, {"tp": 1, "pp": 1}]),
+     ({"dp": 2}, [{"tp": 0, "dp": 0}, {"tp": 0, "dp": 1}])],
+    ids=["tensor", "pipeline", "data"],
+)  # fmt: skip
+def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab, layout, expected):
+    """By tensor, pipeline and data parallelism: a trace of each, with its coordinates."""
+    run = lab.train(engine(NEW, **layout), steps=(1,))
+
+    assert states(run) == ["whole"]
+    found = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
+    assert (
+        sorted(found, key=lambda one: (one["tp"], one.get("pp", 0), one.get("dp", 0))) == expected
+    )
+
+
+def test_a_replica_of_data_parallelism_that_had_nothing_to_do_is_told(lab):
+    """Its trace is there, has no step, and says so; the other's has its steps."""
+    run = lab.train(engine(NEW, dp=2), steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert steps_in(run, 0) == [FOUR, []]
+    assert "idle: the engine had no step in the window" in traces_of(run, 0)[1].note
+
+
+def test_a_stage_that_writes_after_the_stop_is_waited_for(lab):
+    """A later pipeline stage is not done when the stop is answered."""
+    handle = engine(NEW, pp=2, late_s=0.4)
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert steps_in(run, 0) == [FOUR, FOUR]
+    assert list(lab.traces.iterdir()) == []
+
+
+def test_a_stage_that_never_writes_is_missed(lab, monkeypatch):
+    """What is there is kept, and how many are not is said; what comes later is left to itself."""
+    monkeypatch.setattr("rlprof_sglang._native._LATE_S", 0.2)
+    handle = engine(NEW, pp=2, late_s=5)
+
+    run = lab.train(handle, steps=(1,))
+    for thread in handle.tokenizer_manager.replica._late:
+        thread.cancel()
+
+    assert states(run) == ["partial"]
+    assert len(traces_of(run, 0)) == 1
+    assert "1 of 2 schedulers left no trace" in notes(run, 0)
+
+
+def test_of_several_nodes_the_others_keep_theirs(lab):
+    """Each writes its own disk: how many hosts have traces is said, and nothing is waited for."""
+    handle = engine(NEW, tp=2, nnodes=2)
+    handle.tokenizer_manager.replica.schedulers = handle.tokenizer_manager.replica.schedulers[:1]
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["partial"]
+    assert "1 of 2 schedulers left no trace" in notes(run, 0)
+    assert "of this host; the other 1 have theirs" in notes(run, 0)
+
+
+def test_a_node_without_a_frontend_is_told(lab):
+    """Of an engine on several nodes the first has it; attaching another is not an accident."""
+    handle = engine(NEW, nnodes=2)
+    handle.tokenizer_manager = None
+    handle.generate = lambda _: ANSWER
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "this node has no tokenizer manager; the node of rank 0 records all" in notes(run, 0)
+    assert lab.answers == [ANSWER]
+
+
+def test_what_is_no_engine_is_told(lab):
+    """It is said what to attach."""
+    run = lab.train(object(), steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "object is no engine: it has no start_profile; attach an Engine" in notes(run, 0)
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+@pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
+def test_an_engine_that_raises_spoils_its_own_window(lab, hook, release):
+    """The capture says what it raised; a session that may have begun is stopped."""
+    handle = engine(release)
+    asked = handle.tokenizer_manager
+
+    def before(step):
+        asked.raises = {hook: RuntimeError("no such device")} if step == 1 else {}
+
+    run = lab.train(handle, before=before, steps=(1, 2))
+
+    assert f"{hook}: " in notes(run, 0)
+    assert "no such device" in notes(run, 0)
+    assert lab.answers == [ANSWER] * 2
+    if hook == "start_profile":
+        assert states(run) == ["failed", "whole"]
+        assert len(asked.called("stop_profile")) == 2  # it may have begun in some schedulers
+    else:  # it goes on, and a second start would be believed
+        assert states(run) == ["partial", "failed"]
+        assert SILENT in notes(run, 1)
+        assert len(asked.called("start_profile")) == 1
+
+
+def test_an_engine_that_does_not_know_a_word_is_not_asked_to_stop(lab):
+    """The frontend refused it: nothing of ours has begun. What is imported is not what it is of."""
+    handle = engine(OLD)
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "got an unexpected keyword argument 'profile_id'" in notes(run, 0)
+    assert handle.tokenizer_manager.called("stop_profile") == []
+
+
+def test_what_torch_refuses_is_told(lab):
+    """Since 0.5.14 a scheduler answers what torch's profiler would not do, and lives."""
+    handle = engine(NEW)
+    (scheduler,) = handle.tokenizer_manager.replica.schedulers
+    scheduler.part.refusal = RuntimeError("Kineto is already active")
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "Kineto is already active" in notes(run, 0)
+    assert lab.answers == [ANSWER]
+    assert lived(handle)
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+def test_a_session_that_ended_by_itself_is_stopped_all_the_same(lab, release):
+    """After so many steps SGLang says that nothing is in progress, which is success."""
+    handle = engine(release)
+
+    run = lab.train(handle, iterations={"count": 2}, inside=lambda _: None)
+
+    assert states(run) == ["whole"] * 3
+    assert [steps_in(run, index) for index in range(3)] == [[FOUR[:2]]] * 3
+    assert len(handle.tokenizer_manager.called("stop_profile")) == 3
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+def test_a_session_whose_requests_end_first_is_stopped(lab, release):
+    """SGLang looks only at the next step, which may never come; what was recorded is there."""
+    run = lab.train(engine(release), iterations={"count": 50}, steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert steps_in(run, 0) == [FOUR]
+
+
+def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
+    """It may still take effect; nothing may go on recording after it."""
+    with living(manager(NEW)) as handle:
+        gate = handle.gates["start_profile"] = threading.Event()
+
+        run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
+        gate.set()
+        wait_for(lambda: handle.called("stop_profile"))
+        (scheduler,) = handle.replica.schedulers
+        wait_for(lambda: not scheduler.part.profile_in_progress)
+
+    assert states(run) == ["failed", "failed"]
+    assert "start was not answered within start_timeout_s 0.2" in notes(run, 0)
+    assert len(handle.called("start_profile")) == 1
+    assert not scheduler.part.profile_in_progress
+    assert lab.answers == [ANSWER] * 2
+
+
+def test_a_stop_that_hangs_is_not_waited_for(lab):
+    """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
+    with living(manager(NEW)) as handle:
+        gate = handle.gates["stop_profile"] = threading.Event()
+
+        def before(step):
+            if step == 3:
+                gate.set()
+                wait_for(lambda: list(lab.run_dir.rglob("*.pt.trace.json.gz")))
+
+        run = lab.train(handle, before=before, limits={"stop_timeout_s": 0.2})
+
+    assert states(run) == ["partial", "failed", "failed"]
+    assert len(traces_of(run, 0)) == 1
+    assert "stop was not answered within stop_timeout_s 0.2" in notes(run, 0)
+    assert len(handle.called("start_profile")) == len(handle.called("stop_profile")) == 1
+    assert lab.answers == [ANSWER] * 3
+
+
+@pytest.fixture(name="impatient")
+def _impatient(monkeypatch):
+    """Wait less for an engine whose loop runs only while it is asked."""
+    monkeypatch.setattr("rlprof_sglang._engine._HERE_S", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
+def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
+    """Asked on this thread, it is given up; nothing more is sent, for that would queue behind."""
+    handle = engine(NEW)
+    handle.tokenizer_manager.gates[hook] = threading.Event()
+
+    run = lab.train(handle)
+    _end(handle)
+
+    assert "the engine did not answer within 0.2 s" in notes(run, 0)
+    assert states(run)[1:] == ["failed"] * 2
+    assert SILENT in notes(run, 1)
+    assert SILENT in notes(run, 2)
+    sent = [name for name, _ in handle.tokenizer_manager.calls]
+    assert sent == ["get_internal_state", "start_profile", "stop_profile"][: 2 + ("stop" in hook)]
+    assert lab.answers == [ANSWER] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
+def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
+    """A session of nobody's is ended; once all is answered, windows are whole again."""
+    handle = engine(NEW)
+    gate = handle.tokenizer_manager.gates[hook] = threading.Event()
+
+    def before(step):
+        if step == 2:
+            gate.set()
+            handle.loop.run_until_complete(asyncio.sleep(0.2))  # it works, and hears the answer
+
+    run = lab.train(handle, before=before)
+    (scheduler,) = handle.tokenizer_manager.replica.schedulers
+
+    assert states(run)[0] in ("failed", "partial")
+    assert states(run)[1:] == ["whole", "whole"]
+    assert steps_in(run, 1) == [FOUR]
+    assert not scheduler.part.profile_in_progress
+    assert list(lab.traces.iterdir()) == []
+    assert lab.answers == [ANSWER] * 3
+
+
+def _end(handle):
+    """Cancel what still waits for an answer."""
+
+    async def there():
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.wait(others)
+
+    handle.loop.run_until_complete(there())
+    handle.loop.close()
+
+
+def test_an_engine_on_a_loop_that_waits_for_us_is_told(lab):
+    """A phase entered without `async with` holds up the very loop that would answer."""
+    handle = engine(NEW)
+    handle.generate = lambda _: ANSWER
+
+    async def main():
+        return lab.train(handle, steps=(1,))
+
+    run = asyncio.run(main())
+
+    assert states(run) == ["failed"]
+    assert "another event loop runs on this thread, and waits for us" in notes(run, 0)
+    assert handle.tokenizer_manager.calls == []
+
+
+def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):
+    """Whoever asks a TokenizerManager first gives it its loop for ever; ours ends."""
+    handle = manager(NEW)
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "lives on no event loop yet" in notes(run, 0)
+    assert handle.calls == []
+
+
+def test_an_engine_that_dies_in_its_window(lab):
+    """What it was asked and what is not there is said; the windows after it are refused."""
+    with living(manager(NEW)) as handle:
+
+        def inside(step):
+            handle.replica.killed_by = "signal 9" if step == 2 else handle.replica.killed_by
+
+        run = lab.train(handle, inside=inside)
+
+    assert states(run) == ["whole", "partial", "failed"]
+    assert "the engine died before it answered stop_profile" in notes(run, 1)
+    assert "1 of 1 schedulers left no trace" in notes(run, 1)
+    assert SILENT in notes(run, 2)
+    assert lab.answers == [ANSWER] * 3 + ["SchedulerDiedError"] * 3
+
+
+def test_an_engine_that_is_dead_before_its_window(lab):
+    """Nobody answers any more: it is seen in a second, and nothing else is sent."""
+    with living(manager(NEW)) as handle:
+        handle.replica.killed_by = "signal 9"
+
+        run = lab.train(handle, steps=(1, 2))
+
+    assert states(run) == ["failed", "failed"]
+    assert "the engine died before it answered get_internal_state" in notes(run, 0)
+    assert handle.called("start_profile") == []
+
+
+def test_a_window_ends_where_weights_come(lab):
+    """Its own calls stop the profiler first; what is generated later is not in the trace."""
+    handle = engine(NEW)
+    asked = handle.tokenizer_manager
+
+    def inside(_):
+        handle.loop.run_until_complete(asked.update_weights_from_disk(None))
+
+    run = lab.train(handle, inside=inside, steps=(1,))
+
+    assert states(run) == ["whole"]
+    assert [name for name, _ in asked.calls[1:]] == [
+        "start_profile", "stop_profile", "update_weights_from_disk",
+    ]  # fmt: skip
+    assert "closed early: the engine was asked to update weights from disk" in notes(run, 0)
+    assert steps_in(run, 0) == [FOUR]
+    assert "update_weights_from_disk" not in vars(asked)
+
+
+def test_somebody_elses_session_is_not_seen_without_our_part(lab):
+    """SGLang answers a second start with success: their folder and id stay, ours is empty.
+
+    It is why rlprof's code in the schedulers refuses one; `test_guard` holds that.
+    """
+    handle = engine(NEW)
+    theirs = lab.traces.parent / "theirs"
+    handle.start_profile(output_dir=str(theirs), profile_id="theirs")
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["partial"]
+    assert "1 of 1 schedulers left no trace" in notes(run, 0)
+    assert [file.name for file in theirs.iterdir()] == ["theirs-TP-0.trace.json.gz"]
+    assert lived(handle)
+
+
+def test_a_folder_that_cannot_be_made_is_not_asked_for(lab):
+    """SGLang makes it at the stop, and its scheduler dies where it cannot."""
+    lab.traces.touch()
+    handle = engine(NEW)
+
+    run = lab.train(handle)
+
+    assert states(run) == ["failed"] * 3
+    assert "SGLang would not survive that, so nothing was asked" in notes(run, 0)
+    assert handle.tokenizer_manager.called("start_profile") == []
+    assert lab.answers == [ANSWER] * 3
+
+
+@pytest.mark.parametrize("word", ["MEM", "CUDA_PROFILER"])
+def test_what_needs_cuda_is_not_asked_of_another_device(lab, word):
+    """Beside CPU it is left out and said; alone, the window is refused."""
+    handle = engine(NEW)
+
+    run = lab.train(handle, steps=(1,), activities=["CPU", word])
+    alone = lab.train(handle, steps=(1,), activities=[word])
+
+    assert states(run) == ["whole"]
+    told = "on cpu SGLang's scheduler dies of it"
+    assert run.captures[0].unsupported[f"activities: {word}"] == told
+    assert [one["activities"] for one in handle.tokenizer_manager.asked()] == [["CPU"]]
+    assert states(alone) == ["failed"]
+    assert f"{word} need CUDA, and nothing else is asked" in notes(alone, 0)
+    assert lived(handle)
+
+
+def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
+    """SGLANG_PROFILE_V2 ends the schedulers when it is stopped: nothing is sent."""
+    monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
+    handle = engine(NEW)
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers" in notes(run, 0)
+    assert handle.tokenizer_manager.called("start_profile") == []
+
+
+def test_stages_are_never_asked_for_without_a_number_of_steps(lab):
+    """By verl's words, ten are taken; the two traces are of a stage each."""
+    handle = engine(NEW)
+
+    run = lab.train(handle, steps=(1,), contents=["profile-by-stage"])
+
+    assert states(run) == ["whole"]
+    assert [one["num_steps"] for one in handle.tokenizer_manager.asked()] == [10]
+    names = sorted(one.path.rpartition("worker")[2].partition("_engine")[0]
+                   for one in traces_of(run, 0))  # fmt: skip
+    assert names == ["0_decode", "0_prefill"]
+    assert lived(handle)
+
+
+MISTAKES = {
+    "stages without steps": {"profile_by_stage": True},
+    "no folder": {"output_dir": "file/below"},
+    "memory without CUDA": {"activities": ["MEM"]},
+    "CUDA's own without CUDA": {"activities": ["CUDA_PROFILER"]},
+}
+
+
+@pytest.mark.parametrize("mistake", ["none", *MISTAKES])
+def test_the_engines_here_die_of_what_sglang_dies_of(tmp_path, monkeypatch, mistake):
+    """And of nothing else: else it would say nothing that all above have lived."""
+    from sglang.srt.managers.io_struct import made
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    replica = manager(NEW).replica
+    asked = {"output_dir": str(tmp_path / "traces")} | MISTAKES.get(mistake, {})
+
+    with suppress(SchedulerDiedError):
+        replica.ask(made("START_PROFILE", asked))
+        replica.step(Mode.EXTEND)
+        replica.step(Mode.DECODE)
+        replica.ask(made("STOP_PROFILE", {}))
+
+    assert replica.is_dead == (mistake != "none")
+    assert "AttributeError" not in replica.killed_by
+    assert len(list(tmp_path.glob("traces/*"))) == (mistake == "none")

@@ -1,0 +1,243 @@
+"""A scheduler's profiler with the guard around it: what would end the scheduler does not."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from rlprof_sglang import _guard, inside
+from tests.fakes.sglang_schedulers import RESTS, Mode, batch
+from tests.sglang_adapter.generations import manager
+from tests.sglang_adapter.lab import NEW, OLD
+
+pytestmark = [
+    pytest.mark.usefixtures("modules", "inside"),
+    pytest.mark.parametrize("release", [OLD, NEW]),
+]
+
+
+@pytest.fixture(name="scheduler")
+def _scheduler(release):
+    """Return a scheduler of that release with the guard around its profiler."""
+    (scheduler,) = manager(release).replica.schedulers
+    assert set(scheduler.around) == {"profile", "_profile_batch_predicate", "get_internal_state"}
+    return scheduler
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path):
+    return tmp_path / "traces"
+
+
+def start(scheduler, folder, **words):
+    """Ask it to start."""
+    from sglang.srt.managers.io_struct import made
+
+    return scheduler.answered(made("START_PROFILE", {"output_dir": str(folder), **words}))
+
+
+def stop(scheduler):
+    """Ask it to stop."""
+    from sglang.srt.managers.io_struct import made
+
+    return scheduler.answered(made("STOP_PROFILE", {}))
+
+
+def run(scheduler, *modes):
+    """Run a batch of each."""
+    return [scheduler.run_batch(batch(mode)) for mode in modes]
+
+
+REFUSED = {
+    "stages without steps": ({"profile_by_stage": True}, "profile_by_stage needs num_steps"),
+    "no steps": ({"num_steps": 0}, "num_steps is 0; at least one is needed"),
+    "steps below none": ({"num_steps": -3}, "num_steps is -3; at least one is needed"),
+    "no activity": ({"activities": []}, "activities is empty; nothing would be recorded"),
+    "memory": ({"activities": ["CPU", "MEM"]}, "activities: MEM need CUDA"),
+    "CUDA's own": ({"activities": ["CUDA_PROFILER"]}, "activities: CUDA_PROFILER need CUDA"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_it_would_not_survive_is_refused(scheduler, folder, what):
+    """With an answer, for nobody may wait for one; the next session is recorded."""
+    words, why = REFUSED[what]
+
+    refused = start(scheduler, folder, **words)
+    run(scheduler, Mode.EXTEND, Mode.DECODE)
+    begun = start(scheduler, folder, num_steps=1)
+
+    assert (refused.success, refused.message) == (False, f"rlprof: {why}")
+    assert begun.success
+
+
+def test_a_second_start_is_refused(scheduler, folder):
+    """SGLang would say that it succeeded, and throw the first one's recording away."""
+    start(scheduler, folder / "first")
+    run(scheduler, Mode.EXTEND)
+
+    second = start(scheduler, folder / "second")
+    run(scheduler, Mode.DECODE)
+    stopped = stop(scheduler)
+
+    assert not second.success
+    assert "already in progress" in second.message
+    assert stopped.success
+    assert len(list((folder / "first").iterdir())) == 1
+    assert not (folder / "second").exists()
+
+
+@pytest.mark.parametrize("words", [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}])
+def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, folder, words):
+    """Of itself SGLang would begin it on somebody's later request."""
+    start(scheduler, folder, **words)
+    second = start(scheduler, folder)
+
+    stopped = stop(scheduler)
+    run(scheduler, *[Mode.EXTEND, Mode.DECODE] * 60)
+    again = start(scheduler, folder)
+
+    assert not second.success
+    assert (stopped.success, stopped.message) == (False, RESTS)
+    assert not list(folder.glob("*"))
+    assert again.success
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_so_many_steps_are_recorded_as_were_asked(scheduler, folder, count):
+    """Exactly, in each release, and after so many are passed over; its counter goes on."""
+    run(scheduler, *[Mode.DECODE] * 7)
+    seen = []
+    for skip in (0, 2, 0):
+        text = f'{{"native": "{folder}", "skip": {skip}, "count": {count}}}'
+        start(scheduler, f"rlprof:{text}")
+        traces = []
+        for _ in range(skip + count + 2):
+            run(scheduler, Mode.DECODE)
+            traces.append(len(scheduler.part.torch_profiler.steps)
+                          if scheduler.part.torch_profiler else 0)  # fmt: skip
+        seen.append(traces)
+        stop(scheduler)
+
+    steps = [*range(1, count + 1), 0, 0]
+    assert seen == [steps, [0, 0, *steps], steps]
+
+
+def test_a_folder_that_cannot_be_made_is_another(scheduler, folder, caplog):
+    """The same answer on each rank, for another host's may be able to; the log says where."""
+    folder.touch()
+
+    begun = start(scheduler, folder / "below")
+    run(scheduler, Mode.EXTEND)
+    stopped = stop(scheduler)
+
+    assert (begun.success, stopped.success) == (True, True)
+    assert "this rank writes into" in caplog.text
+    assert "this rank writes into" in _guard.last_why
+    written = list(scheduler.part.torch_profiler_output_dir.iterdir())
+    assert [file.name.endswith("-TP-0.trace.json.gz") for file in written] == [True]
+
+
+def test_a_folder_that_is_no_more_is_another_at_the_stop(scheduler, folder):
+    """Somebody has put a file in its place."""
+    start(scheduler, folder)
+    run(scheduler, Mode.EXTEND)
+    folder.rmdir()
+    folder.touch()
+
+    assert stop(scheduler).success
+    assert scheduler.part.torch_profiler_output_dir != folder
+
+
+@pytest.mark.parametrize("method", ["stop", "export_chrome_trace"])
+def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, method):
+    """They wait for each other after it: none may be missing. The next session is recorded."""
+    scheduler.part.fails[method] = OSError("No space left on device")
+    start(scheduler, folder)
+    run(scheduler, Mode.EXTEND)
+
+    stopped = stop(scheduler)
+    scheduler.part.fails.clear()
+    again = start(scheduler, folder)
+    run(scheduler, Mode.EXTEND)
+    stop(scheduler)
+
+    assert (stopped.success, again.success) == (True, True)
+    assert f"{method}: OSError: No space left on device" in _guard.last_why
+    assert len(list(folder.iterdir())) == (2 if method == "stop" else 1)
+
+
+def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
+    """After the steps passed over nobody answers any more; what it raises goes nowhere."""
+    scheduler.part.fails["export_chrome_trace"] = OSError("No space left on device")
+    start(scheduler, f'rlprof:{{"native": "{folder}", "skip": 1, "count": 1}}')
+
+    answers = run(scheduler, *[Mode.DECODE] * 4)
+
+    assert answers == ["tokens"] * 4
+    assert "No space left on device" in _guard.last_why
+    assert not scheduler.part.profile_in_progress
+
+
+def test_a_start_that_raises_is_answered(scheduler, folder, release):
+    """Before 0.5.14 SGLang let it through; what it left behind is put back."""
+    scheduler.part.refusal = RuntimeError("Kineto is already active")
+
+    refused = start(scheduler, folder)
+    scheduler.part.refusal = None
+    again = start(scheduler, folder)
+
+    assert not refused.success
+    assert "Kineto is already active" in refused.message
+    assert again.success
+
+
+def test_a_step_that_raises_ends_the_session_alone(scheduler, folder):
+    """The forward step runs, and the next session is recorded."""
+    start(scheduler, folder, profile_by_stage=True, num_steps=2)
+    scheduler.part.profiler_prefill_ct = None
+
+    answers = run(scheduler, Mode.EXTEND, Mode.DECODE)
+
+    assert answers == ["tokens", "tokens"]
+    assert "TypeError" in _guard.last_why
+    assert start(scheduler, folder).success
+
+
+def test_a_stop_of_nothing_is_answered_as_sglang_does(scheduler):
+    """Its own words: who asks reads them."""
+    stopped = stop(scheduler)
+
+    assert (stopped.success, stopped.message) == (False, RESTS)
+
+
+def test_sglangs_second_profiler_records_by_stage_alone(release, folder):
+    """Started plainly, it ends the scheduler; its state has no names that we know."""
+    from sglang.srt.managers.io_struct import made
+
+    part, asked = SimpleNamespace(), []
+
+    def original(_, request):
+        asked.append(request)
+        return _guard.reply("")
+
+    plain = inside.asked(original, part, made("START_PROFILE", {"output_dir": str(folder)}))
+    words = {"output_dir": str(folder), "profile_by_stage": True, "num_steps": 2}
+    by_stage = inside.asked(original, part, made("START_PROFILE", words))
+
+    assert not plain.success
+    assert "SGLANG_PROFILE_V2" in plain.message
+    assert by_stage.success
+    assert len(asked) == 1
+
+
+def test_what_needs_cuda_is_let_through_where_it_is(release, folder, monkeypatch):
+    """On a GPU the memory of a scheduler is recorded."""
+    torch = ModuleType("torch")
+    torch.cuda = SimpleNamespace(is_available=lambda: True)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    (scheduler,) = manager(release, has_cuda=True).replica.schedulers
+
+    assert start(scheduler, folder, activities=["MEM"]).success

@@ -1,0 +1,252 @@
+"""rlprof's part in the schedulers: what it says, what it obeys, and that it does nothing unasked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from rlprof_engine import recording
+from rlprof_sglang import inside
+from tests.fakes.sglang_schedulers import Mode, Place, batch
+from tests.sglang_adapter.generations import PROFILERS, engine, manager
+from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
+
+both = pytest.mark.parametrize("release", [OLD, NEW])
+
+
+@both
+@pytest.mark.usefixtures("modules")
+@pytest.mark.parametrize("switch", [None, "0", ""])
+def test_it_does_nothing_where_it_is_not_switched_on(release, switch, monkeypatch):
+    """Every installed plugin is loaded by every SGLang: ours has to be asked for."""
+    if switch is not None:
+        monkeypatch.setenv("RLPROF_SGLANG", switch)
+
+    inside.install()
+
+    assert sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks == {}
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_it_hooks_what_a_release_has(release):
+    """Its profiler, where that is in this release, each step, and the state of a scheduler."""
+    hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
+
+    handler = PROFILERS[0 if release == NEW else 1]
+    assert {target: kind for target, (_, kind) in hooks.items()} == {
+        "sglang.srt.managers.scheduler.Scheduler.get_internal_state": "AFTER",
+        handler: "AROUND",
+        f"{handler.rpartition('.')[0]}._profile_batch_predicate": "AROUND",
+    }
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_a_scheduler_says_what_we_know_of_it(release, tmp_path):
+    """Its place, its process, what it was last told, and whether a session runs; the rest stays."""
+    from sglang.srt.managers.io_struct import made
+
+    (scheduler,) = manager(release).replica.schedulers
+    idle = scheduler.get_internal_state().internal_state
+    scheduler.answered(made("START_PROFILE", {"output_dir": str(tmp_path)}))
+    busy = scheduler.get_internal_state().internal_state
+
+    assert idle["last_gen_throughput"] == 1.0
+    said = idle["rlprof"]
+    assert {name: said[name] for name in ("number", "tp", "pp", "dp", "device", "answer", "why")} == {
+        "number": 0, "tp": 0, "pp": 0, "dp": 0, "device": "cpu", "answer": "", "why": "",
+    }  # fmt: skip
+    assert (said["profiling"], busy["rlprof"]["profiling"]) == (False, True)
+
+
+@pytest.mark.usefixtures("inside")
+def test_a_scheduler_we_do_not_know_says_so():
+    """What a server says of itself must not fail for us."""
+    answer = SimpleNamespace(internal_state={"their": "own"})
+
+    told = inside.describe(answer, SimpleNamespace(ps=SimpleNamespace()))
+
+    assert told.internal_state["their"] == "own"
+    assert "AttributeError" in told.internal_state["rlprof"]["error"]
+
+
+SIZES = {"tp": 2, "pp": 2, "dp": 2}
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_schedulers_are_numbered_by_their_place(release):
+    """Replica of data parallelism by replica, stage by stage, rank by rank: each its own."""
+    schedulers = manager(release, **SIZES).replica.schedulers
+
+    numbers = [one.get_internal_state().internal_state["rlprof"]["number"] for one in schedulers]
+
+    assert numbers == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize("where", ["ps", "server_args"])
+def test_with_dp_attention_replicas_are_made_of_the_same_ranks(where):
+    """The ranks of tensor parallelism number them; each is in one replica."""
+    has_it = SimpleNamespace(enable_dp_attention=True)
+    found = []
+    for tp in range(4):
+        ranks = {"tp_rank": tp, "tp_size": 4, "pp_rank": 0, "pp_size": 1, "dp_rank": tp // 2,
+                 "dp_size": 2}  # fmt: skip
+        if where == "ps":
+            scheduler = SimpleNamespace(ps=SimpleNamespace(**ranks, enable_dp_attention=True))
+        else:
+            scheduler = SimpleNamespace(**ranks, server_args=has_it)
+        found.append(inside._numbered(scheduler))
+
+    assert [number for number, _ in found] == [0, 1, 2, 3]
+    assert [place["dp"] for _, place in found] == [0, 0, 1, 1]
+
+
+@pytest.mark.usefixtures("inside")
+def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
+    """Since 0.5.21 on nothing of the scheduler's; a rank that was never set is the first."""
+
+    class Parallel:
+        tp_rank, tp_size, pp_rank, pp_size, dp_size = 1, 2, 0, 1, 1
+
+        @property
+        def dp_rank(self):
+            raise RuntimeError("dp_rank is not set")
+
+    context = ModuleType("sglang.srt.runtime_context")
+    context.get_parallel = Parallel
+    monkeypatch.setitem(sys.modules, "sglang.srt.runtime_context", context)
+
+    assert inside._numbered(SimpleNamespace()) == (1, {"tp": 1, "pp": 0, "dp": 0})
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_an_order_is_obeyed_and_answered_in_the_state(release, monkeypatch):
+    """It comes as a request to profile whose folder is none; SGLang's profiler never sees it."""
+    from sglang.srt.managers.io_struct import made
+
+    told = []
+
+    def obeyed(text, place):
+        told.append((json.loads(text), place().number, place().owner))
+        return json.dumps({"state": "recording"})
+
+    monkeypatch.setattr(recording, "obeyed", obeyed)
+    (scheduler,) = manager(release).replica.schedulers
+    scheduler.get_internal_state()
+
+    answer = scheduler.answered(made("START_PROFILE", {"output_dir": 'rlprof:{"order": "x"}'}))
+
+    assert answer.success
+    assert told == [({"order": "x"}, 0, scheduler)]
+    assert not scheduler.part.profile_in_progress
+    said = scheduler.get_internal_state().internal_state["rlprof"]["answer"]
+    assert json.loads(said) == {"state": "recording"}
+
+
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize("text", ["{", '{"order": "x"}', '{"order": {}, "iterations": {}}'])
+def test_an_order_that_cannot_be_obeyed_is_answered(text):
+    """A scheduler that raises ends the engine: the answer says what was wrong."""
+    from sglang.srt.managers.io_struct import made
+
+    (scheduler,) = manager(NEW).replica.schedulers
+    scheduler.get_internal_state()
+
+    answer = scheduler.answered(made("START_PROFILE", {"output_dir": f"rlprof:{text}"}))
+
+    said = json.loads(scheduler.get_internal_state().internal_state["rlprof"]["answer"])
+    assert answer.success
+    assert said["state"] == "failed"
+    assert said["why"]
+
+
+@pytest.mark.usefixtures("inside")
+def test_a_scheduler_that_has_said_nothing_cannot_be_told(monkeypatch):
+    """It is asked for its state first, which is how we know it."""
+    monkeypatch.setattr(inside, "_scheduler", None)
+
+    with pytest.raises(LookupError, match="has not said anything of itself yet"):
+        inside.place()
+
+
+REQUESTS = {
+    "UpdateWeightFromDiskReqInput": "update weight from disk",
+    "UpdateWeightsFromTensorReqInput": "update weights from tensor",
+    "BeginWeightUpdateReq": "begin weight update",
+    "ReleaseMemoryOccupationReqInput": "release memory occupation",
+    "TokenizedGenerateReqInput": "",
+    "ProfileReq": "",
+    "EndWeightUpdateReq": "",
+    "ResumeMemoryOccupationReqInput": "",
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_window_ends_where_a_scheduler_is_given_weights(name):
+    """By the name of what it is asked: such a request ends it, any other does not."""
+    request = type(name, (), {})()
+
+    assert inside._ended_by(request) == REQUESTS[name]
+
+
+@pytest.mark.usefixtures("inside")
+def test_a_step_is_named_as_sglang_does(monkeypatch):
+    """Its stage, its requests, the tokens of a prefill; otherwise where SGLang's own is there."""
+    prefill, decode = batch(Mode.EXTEND, 3), batch(Mode.DECODE, 2)
+
+    names = [inside.range_name(one) for one in (prefill, decode, None)]
+    monkeypatch.setattr(sys.modules["torch.autograd"], "_profiler_enabled", lambda: True)
+
+    assert names == ["step[EXTEND bs=3 toks=12]", "step[DECODE bs=2]", "step[? bs=0]"]
+    assert inside.range_name(decode) == "run_batch[DECODE bs=2]"
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_six_windows_on_a_used_engine_have_just_the_steps_they_asked_for(lab, release):
+    """SGLang's counter is of all time: ours passes over three and records five, each time anew."""
+    handle = engine(release)
+    for _ in range(5):
+        handle.generate("warm", 7)
+
+    run = lab.train(
+        handle, steps=range(1, 7), iterations={"skip": 3, "count": 5}, way="native",
+        inside=lambda _: handle.generate("more", 5),
+    )  # fmt: skip
+
+    assert states(run) == ["whole"] * 6
+    window = [*["step[DECODE bs=1]"] * 1, "step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
+    assert [steps_in(run, index) for index in range(6)] == [[window]] * 6
+    assert run.captures[0].applied["iterations"] == {"count": 5, "skip": 3}
+    assert list(lab.traces.iterdir()) == []
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_somebody_elses_session_is_seen_and_left_to_them(lab, release, tmp_path):
+    """Our part in the schedulers says that one runs: nothing is sent, and theirs goes on."""
+    handle = engine(release)
+    handle.start_profile(output_dir=str(tmp_path / "theirs"))
+    before = len(handle.tokenizer_manager.calls)
+
+    run = lab.train(handle, steps=(1,), way="native")
+    handle.stop_profile()
+
+    assert states(run) == ["failed"]
+    assert "somebody else is profiling this engine" in notes(run, 0)
+    sent = [name for name, _ in handle.tokenizer_manager.calls[before:]]
+    assert set(sent[:-1]) == {"get_internal_state"}
+    assert len(list((tmp_path / "theirs").iterdir())) == 1
+
+
+def test_a_place_of_the_fakes_is_named_as_sglang_names_files():
+    """A rank is named where there are several; what reads the names rests on it."""
+    assert Place(1, 0, 0, {"tp": 2, "pp": 1, "dp": 1}).suffix == "-TP-1"
+    assert Place(1, 1, 1, SIZES).suffix == "-TP-1-DP-1-PP-1"

@@ -1,0 +1,99 @@
+"""What the engine `sglang` can be asked, and what is said of the rest, before a run begins."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+
+STACKS = ("contents: stack needs iterations: {count: N}: a scheduler with nothing to do writes up "
+          "to two million events a second")  # fmt: skip
+WORDS = "cuda, cpu, memory, shapes, stack, profile-by-stage, merge-profiles"
+WRONG = {
+    "an activity nobody knows": (
+        {"activities": ["CPU", "gpu"]},
+        "'gpu' is none of CPU, GPU, XPU, MEM, CUDA_PROFILER, RPD",
+    ),
+    "no activity": (
+        {"activities": []},
+        "is empty, and SGLang would record nothing; leave it out for CPU and GPU",
+    ),
+    "a word verl does not know": ({"contents": ["by-stage"]}, f"'by-stage' is none of {WORDS}"),
+    "stages without steps": (
+        {"by_stage": True},
+        "by_stage needs iterations: {count: N}, so many steps of each stage; without it SGLang's "
+        "scheduler dies at its next prefill",
+    ),
+    "stages that only skip": (
+        {"by_stage": True, "iterations": {"skip": 2}},
+        "by_stage needs iterations: {count: N}",
+    ),
+    "steps in both words": (
+        {"step_start": 1, "iterations": {"count": 2}},
+        "step_start and step_end are iterations by verl's names; name one",
+    ),
+    "an end before the start": (
+        {"step_start": 5, "step_end": 5},
+        "step_end: 5 is not after step_start: 5; the first step is 1",
+    ),
+    "less than the first step": ({"step_start": -1}, "expected at least 0, got -1"),
+    "an end at nothing": ({"step_end": 0}, "expected at least 1, got 0"),
+    "no step": ({"iterations": {"count": 0}}, "expected at least 1, got 0"),
+    "less than none passed over": ({"iterations": {"skip": -1}}, "expected at least 0, got -1"),
+    "a way nobody knows": ({"way": "http"}, "one of 'auto', 'native', 'worker'"),
+    "an option nobody knows": ({"num_steps": 3}, "engines.sglang.num_steps: unknown key"),
+    "its own profiler, inside": (
+        {"way": "worker", "by_stage": True, "iterations": {"count": 2}},
+        "by_stage: SGLang's own profiler does that; leave out way: worker",
+    ),
+}
+
+
+def faults_of(options, tool="torch", **more):
+    """Return all that is said of a config with these options."""
+    roles = {"rollout": {"engine": "sglang", "tool": tool}}
+    config = {"steps": [1], "roles": roles, "engines": {"sglang": options}}
+    config |= more
+    with pytest.raises(rlprof.ConfigError) as raised:
+        rlprof.launch(config, role="rollout")
+    return raised.value.faults
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_is_refused_before_the_run(wrong):
+    """With one sentence that says what to write instead."""
+    options, why = WRONG[wrong]
+
+    (fault,) = faults_of(options)
+
+    assert why in fault
+    assert "engines.sglang" in fault
+
+
+def test_stacks_without_a_number_of_steps_are_refused():
+    """By the options of the tool; in verl's words ten steps are taken, which `test_seed` holds."""
+    (fault,) = faults_of({}, tools={"torch": {"contents": ["stack"]}})
+
+    assert fault == f"config: engines.sglang: {STACKS}"
+
+
+@pytest.mark.parametrize(
+    ("options", "tool", "why"),
+    [({"way": "worker"}, [], "way: worker records with the run's tools, and there is none; name "
+      "one: tool: torch"),
+     ({"way": "native"}, ["torch_memory"], "way: native: SGLang's own profiler is torch's; "
+      "torch_memory needs way: worker"),
+     ({"native_merge": True}, ["torch", "torch_memory"], "native_merge: SGLang's own profiler is "
+      "torch's; torch_memory needs way: worker")],
+    ids=["no tool", "another tool", "another beside it"],
+)  # fmt: skip
+def test_a_way_that_the_tools_cannot_go_is_refused(options, tool, why):
+    """SGLang's own profiler stands for the tool torch alone, and a way inside needs a tool."""
+    assert faults_of(options, tool) == (f"config: engines.sglang: {why}",)
+
+
+def test_the_key_of_a_server_is_not_shown():
+    """What is logged or raised holds options, and no secrets."""
+    from rlprof_sglang import SglangOptions
+
+    assert "hunter2" not in repr(SglangOptions(admin_api_key="hunter2"))
