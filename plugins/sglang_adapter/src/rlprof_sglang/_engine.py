@@ -248,12 +248,13 @@ class _Server:
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         where = self._http.address + path
         if code in (401, 403):
-            return CaptureError(f"sglang: {where} asks for the server's key; name admin_api_key")
+            return RefusedError(f"sglang: {where} asks for the server's key; name admin_api_key")
         if code == 404:
-            return CaptureError(f"sglang: {where} is not there; is it an SGLang server?")
+            return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
         if code == 500:
             return UnsaidError(f"sglang: {where} refused; the server's log says why")
-        return CaptureError(f"sglang: {where} answered {code}: {said}")
+        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: nobody knows
+        return kind(f"sglang: {where} answered {code}: {said}")
 
 
 def _is_on_a_loop() -> bool:
@@ -265,8 +266,12 @@ def _is_on_a_loop() -> bool:
     return True
 
 
+class RefusedError(CaptureError):
+    """A refusal of the frontend: no scheduler was asked."""
+
+
 class UnsaidError(CaptureError):
-    """A refusal without a reason."""
+    """A refusal without a reason: a scheduler's, and another may have begun."""
 
 
 def _is_here(address: str) -> bool:
