@@ -128,10 +128,10 @@ class _Object:
         if loop is None or loop.is_closed():
             hook.close()
             raise CaptureError("sglang: the engine's event loop is closed")
-        me = threading.current_thread()
-        if self._asked_by not in (None, me) and self._asked_by.is_alive():
+        me, main = threading.current_thread(), threading.main_thread()
+        if self._asked_by is main is not me:
             hook.close()  # a call for tokens that comes meanwhile would fail, and training with it
-            raise CaptureError("sglang: the engine's event loop is another thread's")
+            raise CaptureError("sglang: the engine's event loop is the main thread's")
         self._asked_by = me
         if _is_on_a_loop():
             hook.close()
