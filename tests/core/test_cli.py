@@ -461,10 +461,11 @@ def test_plugins_lists_what_is_installed(rlprof):
     rows = out.splitlines()
     assert rows[0] == f"rlprof {CORE}"
     assert rows[2].split() == ["KIND", "NAME", "FROM", "FITS", "WHAT"]
-    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:7]}
+    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:8]}
     assert listed == {
         ("tool", "torch", "rlprof-torch"): "yes",
         ("tool", "torch_memory", "rlprof-torch"): "yes",
+        ("engine", "sglang", "rlprof-sglang"): "yes",
         ("engine", "vllm", "rlprof-vllm"): "yes",
         ("exporter", "timeline", "rlprof-timeline"): "yes",
     }

@@ -89,3 +89,20 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(part):
     assert answer["why"].startswith("somebody's session of SGLang's profiler is to begin by itself")
     part.profiler_start_forward_ct = None
     assert started(part).success
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"order": 3}', '{"order": "{}"}'])
+def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):
+    """Anybody may name a folder so; it is answered."""
+    assert inside.asked(None, part, SimpleNamespace(output_dir=f"rlprof:{text}")).success
+    assert json.loads(inside._answer)["state"] == "failed"
+    assert started(part).success
+
+
+@pytest.mark.parametrize("text", ['{"native"', '{"native": "x"}'])
+def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
+    """What cannot be read of it is refused."""
+    asked = inside.asked(None, part, SimpleNamespace(output_dir=f"rlprof:{text}"))
+
+    assert not asked.success
+    assert started(part).success

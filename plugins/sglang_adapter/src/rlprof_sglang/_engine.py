@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -93,6 +94,8 @@ class _Object:
         self._handle = handle
         self._manager = manager
         self._attached_on = loop
+        self._asked_by: Any = None
+        """The thread that opened a window, and so asks for tokens, of an engine that rests."""
         self.facts = seen(handle)
 
     @property
@@ -125,6 +128,11 @@ class _Object:
         if loop is None or loop.is_closed():
             hook.close()
             raise CaptureError("sglang: the engine's event loop is closed")
+        me, main = threading.current_thread(), threading.main_thread()
+        if self._asked_by is main is not me:
+            hook.close()  # a call for tokens that comes meanwhile would fail, and training with it
+            raise CaptureError("sglang: the engine's event loop is the main thread's")
+        self._asked_by = me
         if _is_on_a_loop():
             hook.close()
             raise CaptureError(

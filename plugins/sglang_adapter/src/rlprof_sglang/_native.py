@@ -100,9 +100,10 @@ class Native:
         except RefusedError:
             self.state = "idle"
             raise
-        except UnsaidError:
-            self.state = "running"
-            raise
+        except UnsaidError as exc:  # our part refuses alike in all schedulers, and knows why
+            self.state = "idle" if self._engine.facts.is_inside else "running"
+            await self._ask_of_it()
+            raise CaptureError("; ".join([str(exc), *self.whys])[:500]) from exc
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
             is_theirs = "already in progress" in str(exc)
             self.state = "idle" if is_theirs else "running"
@@ -267,7 +268,9 @@ class Native:
 
         What our part has caught there is told.
         """
-        if self._engine.facts.is_inside:
+        if not self._engine.facts.is_inside:
+            return
+        with suppress(Exception):  # the engine has gone
             said = [state.get(STATE) or {} for state in await self._engine.states()]
             self.steps = {str(one["number"]): one["steps"] for one in said if "steps" in one}
             self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]

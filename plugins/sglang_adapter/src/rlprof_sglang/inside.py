@@ -66,7 +66,10 @@ def asked(original: Any, part: Any, request: Any) -> Any:
         text = text.removeprefix(MARK)
         if '"native"' not in text[:12]:
             return _obeyed(text)
-        _guard.make_relative(part, request, text)
+        try:
+            _guard.make_relative(part, request, text)
+        except (ValueError, KeyError, TypeError) as exc:  # anybody may name a folder so
+            return _guard.reply(f"rlprof: {type(exc).__name__}: {exc}")
     return _guard.answered(original, part, request)
 
 
@@ -76,10 +79,7 @@ def _obeyed(text: str) -> Any:
     from rlprof_engine.recording import obeyed
     from rlprof_sglang import _guard
 
-    try:
-        verb = json.loads(json.loads(text)["order"])["verb"]
-    except (ValueError, TypeError, KeyError):  # which is answered, as all is that cannot be obeyed
-        verb = ""
+    verb = _verb(text)
     if verb == "begin" and _scheduler is not None and _guard.is_armed(_guard.part_of(_scheduler)):
         why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
         _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
@@ -88,6 +88,14 @@ def _obeyed(text: str) -> Any:
         _guard.is_ours = verb == "begin"
     _answer = obeyed(text, place)
     return _guard.reply("")
+
+
+def _verb(text: str) -> str:
+    """Read what is to be done; empty: it cannot be read, which is for who obeys to say."""
+    try:
+        return str(json.loads(json.loads(text)["order"])["verb"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def place() -> Place:
