@@ -23,6 +23,12 @@ def _loops_are_closed():
         loops.pop().close()
 
 
+@pytest.fixture(autouse=True)
+def _death_is_seen_soon(monkeypatch):
+    """Look every now and then whether an engine is alive, and not twice a second."""
+    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
+
+
 @pytest.fixture(name="lab")
 def _lab(tmp_path):
     return Lab(tmp_path)
