@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -93,6 +94,8 @@ class _Object:
         self._handle = handle
         self._manager = manager
         self._attached_on = loop
+        self._asked_by: Any = None
+        """The thread that opened a window, and so asks for tokens, of an engine that rests."""
         self.facts = seen(handle)
 
     @property
@@ -125,6 +128,11 @@ class _Object:
         if loop is None or loop.is_closed():
             hook.close()
             raise CaptureError("sglang: the engine's event loop is closed")
+        me = threading.current_thread()
+        if self._asked_by not in (None, me) and self._asked_by.is_alive():
+            hook.close()  # a call for tokens that comes meanwhile would fail, and training with it
+            raise CaptureError("sglang: the engine's event loop is another thread's")
+        self._asked_by = me
         if _is_on_a_loop():
             hook.close()
             raise CaptureError(
@@ -230,7 +238,7 @@ class _Server:
         """Post it; a server says of no refusal why, and the usual one is that nothing runs."""
         try:
             await self._http.ask("POST", "/stop_profile")
-        except _UnsaidError:
+        except UnsaidError:
             self.facts = attrs.evolve(self.facts, is_profiling=False)
 
     async def run(self, function: Callable[[], object]) -> None:
@@ -244,7 +252,7 @@ class _Server:
         if code == 404:
             return CaptureError(f"sglang: {where} is not there; is it an SGLang server?")
         if code == 500:
-            return _UnsaidError(f"sglang: {where} refused; the server's log says why")
+            return UnsaidError(f"sglang: {where} refused; the server's log says why")
         return CaptureError(f"sglang: {where} answered {code}: {said}")
 
 
@@ -257,7 +265,7 @@ def _is_on_a_loop() -> bool:
     return True
 
 
-class _UnsaidError(CaptureError):
+class UnsaidError(CaptureError):
     """A refusal without a reason."""
 
 

@@ -76,9 +76,10 @@ def is_armed(part: Any) -> bool:
 
 def answered(original: Any, part: Any, request: Any) -> Any:
     """Have SGLang answer a request to profile, unless it would not survive it; always answer."""
-    global last_why, steps
+    global last_why, steps  # noqa: PLW0603 -- one profiler to a process
     is_start = _kind(request) == "START_PROFILE"
     if is_start and (why := _harm(part, request)):
+        last_why = why  # a server tells nobody
         return reply(f"rlprof: {why}")
     try:
         if is_start:

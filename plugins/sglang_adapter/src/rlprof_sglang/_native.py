@@ -19,6 +19,7 @@ import attrs
 
 from rlprof import CaptureError, safe_name
 from rlprof_engine.cuts import Cuts
+from rlprof_sglang._engine import UnsaidError
 from rlprof_sglang._facts import EXACT
 from rlprof_sglang._words import MARK, STATE
 
@@ -96,6 +97,10 @@ class Native:
         except TypeError as exc:  # by the frontend, before it asks
             self.state = "idle"
             raise CaptureError(f"sglang: start_profile: {exc}"[:500]) from exc
+        except UnsaidError as exc:  # by a server, which keeps the reason to itself
+            self.state = "idle"
+            await self._ask_of_it()
+            raise CaptureError("; ".join([str(exc), *self.whys])[:500]) from exc
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
             is_theirs = "already in progress" in str(exc)
             self.state = "idle" if is_theirs else "running"
@@ -260,7 +265,9 @@ class Native:
 
         What our part has caught there is told.
         """
-        if self._engine.facts.is_inside:
+        if not self._engine.facts.is_inside:
+            return
+        with suppress(Exception):  # the engine has gone
             said = [state.get(STATE) or {} for state in await self._engine.states()]
             self.steps = {str(one["number"]): one["steps"] for one in said if "steps" in one}
             self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
