@@ -52,8 +52,8 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
     native: str | tuple[str, str] = "torch; by stage; its own merge"
     if os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y"):
-        native = ("warn", "SGLANG_PROFILE_V2 is set: by stage alone, and only in an engine that is "
-                  "launched by rlprof.launch; unset it")  # fmt: skip
+        why = "by stage alone, and only in an engine that is launched by rlprof.launch; unset it"
+        native = ("warn", f"SGLANG_PROFILE_V2 is set: {why}")
     exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
     return {
         "sglang": version(),
