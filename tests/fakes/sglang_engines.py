@@ -203,12 +203,17 @@ MEANT: dict[str, Callable[[Any], Any]] = {
 """What is said of a request, and how it is made."""
 
 
+loops: list[asyncio.AbstractEventLoop] = []
+"""Those of all Engines made, for a test to close."""
+
+
 class Engine:
     """SGLang's Engine: its loop runs only while it is asked something."""
 
     def __init__(self, manager: Any) -> None:
         self.tokenizer_manager = manager
         self.loop = asyncio.new_event_loop()
+        loops.append(self.loop)
 
     def start_profile(self, **fields: Any) -> None:
         """Start, as its users do."""

@@ -14,6 +14,7 @@ ROOT = HERE.parents[1]
 
 FLEET = ROOT / "tests/ray_fleet"
 VLLM = ROOT / "tests/vllm_adapter"
+SGLANG = ROOT / "tests/sglang_adapter"
 FILES = {
     "The table": [file for file in HERE.glob("test_*.py") if file != Path(__file__)],
     "The fleet": [
@@ -24,6 +25,9 @@ FILES = {
         )
     ],
     "Engines on vLLM": [VLLM / "test_failures.py", VLLM / "test_server_refusals.py"],
+    "Engines on SGLang": [
+        SGLANG / name for name in ("test_failures.py", "test_server.py", "test_guard.py")
+    ],
     "Traces on the timeline": [
         ROOT / "tests/timeline" / name for name in ("test_damaged.py", "test_hostile.py")
     ],

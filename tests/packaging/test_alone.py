@@ -25,10 +25,12 @@ LONG = "not hundreds_of_windows and not bit_equal and not exit_codes"
 """Minutes of windows and programs, which the suite runs anyway; packaging changes nothing there."""
 ENOUGH = {
     "ray_fleet": ("test_fleet.py", "test_replicas.py"),
+    "sglang_adapter": ("test_guard.py", "test_inside.py", "test_launch.py", "test_options.py",
+                       "test_requests.py", "test_seed.py"),
     "timeline": ("test_archive.py", "test_loose.py", "test_timeline.py", "test_view.py"),
     "torch_profiler": ("test_conformance.py", "test_kineto.py", "test_memory.py", "test_repair.py"),
     "vllm_adapter": ("test_inside.py", "test_launch.py", "test_requests.py"),
-}
+}  # fmt: skip
 """Of the tests that take minutes altogether: all modules of the plugin are imported by these."""
 WHERE = """
 from pathlib import Path

@@ -10,8 +10,17 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_sglang import _guard, inside
+from tests.fakes.sglang_engines import loops
 from tests.sglang_adapter.generations import installed
 from tests.sglang_adapter.lab import NEW, Lab
+
+
+@pytest.fixture(autouse=True)
+def _loops_are_closed():
+    """Leave no event loop behind."""
+    yield
+    while loops:
+        loops.pop().close()
 
 
 @pytest.fixture(name="lab")

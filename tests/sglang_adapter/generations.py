@@ -20,8 +20,10 @@ from tests.sglang_adapter.history import SAID, number
 
 ProfileReqType = Enum("ProfileReqType", {"START_PROFILE": 1, "STOP_PROFILE": 2})
 PARTS = "sglang.srt.managers.scheduler_components.profiler_manager"
-PROFILERS = (f"{PARTS}.SchedulerProfilerManager._profile",
-             "sglang.srt.managers.scheduler_profiler_mixin.SchedulerProfilerMixin.profile")  # fmt: skip
+PROFILERS = (
+    f"{PARTS}.SchedulerProfilerManager._profile",
+    "sglang.srt.managers.scheduler_profiler_mixin.SchedulerProfilerMixin.profile",
+)
 """Where a scheduler answers a request to profile: since 0.5.13, and before."""
 
 

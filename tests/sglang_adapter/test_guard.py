@@ -159,13 +159,14 @@ def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, m
     run(scheduler, Mode.EXTEND)
 
     stopped = stop(scheduler)
+    why = _guard.last_why
     scheduler.part.fails.clear()
     again = start(scheduler, folder)
     run(scheduler, Mode.EXTEND)
     stop(scheduler)
 
     assert (stopped.success, again.success) == (True, True)
-    assert f"{method}: OSError: No space left on device" in _guard.last_why
+    assert f"{method}: OSError: No space left on device" in why
     assert len(list(folder.iterdir())) == (2 if method == "stop" else 1)
 
 

@@ -21,8 +21,10 @@ WRONG = {
     "a word verl does not know": ({"contents": ["by-stage"]}, f"'by-stage' is none of {WORDS}"),
     "stages without steps": (
         {"by_stage": True},
-        "by_stage needs iterations: {count: N}, so many steps of each stage; without it SGLang's "
-        "scheduler dies at its next prefill",
+        (
+            "by_stage needs iterations: {count: N}, so many steps of each stage; without it "
+            "SGLang's scheduler dies at its next prefill"
+        ),
     ),
     "stages that only skip": (
         {"by_stage": True, "iterations": {"skip": 2}},
@@ -79,12 +81,12 @@ def test_stacks_without_a_number_of_steps_are_refused():
 
 @pytest.mark.parametrize(
     ("options", "tool", "why"),
-    [({"way": "worker"}, [], "way: worker records with the run's tools, and there is none; name "
-      "one: tool: torch"),
-     ({"way": "native"}, ["torch_memory"], "way: native: SGLang's own profiler is torch's; "
-      "torch_memory needs way: worker"),
-     ({"native_merge": True}, ["torch", "torch_memory"], "native_merge: SGLang's own profiler is "
-      "torch's; torch_memory needs way: worker")],
+    [({"way": "worker"}, [], ("way: worker records with the run's tools, and there is none; name "
+      "one: tool: torch")),
+     ({"way": "native"}, ["torch_memory"], ("way: native: SGLang's own profiler is torch's; "
+      "torch_memory needs way: worker")),
+     ({"native_merge": True}, ["torch", "torch_memory"], ("native_merge: SGLang's own profiler is "
+      "torch's; torch_memory needs way: worker"))],
     ids=["no tool", "another tool", "another beside it"],
 )  # fmt: skip
 def test_a_way_that_the_tools_cannot_go_is_refused(options, tool, why):

@@ -167,8 +167,9 @@ class Recording:
             self._guarded(self._follower.pop)
             self.done += 1
             if self.done == self._count:
-                self.why = f"iterations.count {self._count} was reached"
-                self._guarded(lambda: self.end(self.why))
+                reason = f"iterations.count {self._count} was reached"
+                self.why = self.why or reason
+                self._guarded(lambda: self.end(reason))
 
     def _cutting(self, cut: Cut) -> Callable[..., Any]:
         def call(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

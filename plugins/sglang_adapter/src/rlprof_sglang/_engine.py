@@ -128,10 +128,10 @@ class _Object:
         if loop is None or loop.is_closed():
             hook.close()
             raise CaptureError("sglang: the engine's event loop is closed")
-        me = threading.current_thread()
-        if self._asked_by not in (None, me) and self._asked_by.is_alive():
+        me, main = threading.current_thread(), threading.main_thread()
+        if self._asked_by is main is not me:
             hook.close()  # a call for tokens that comes meanwhile would fail, and training with it
-            raise CaptureError("sglang: the engine's event loop is another thread's")
+            raise CaptureError("sglang: the engine's event loop is the main thread's")
         self._asked_by = me
         if _is_on_a_loop():
             hook.close()
@@ -248,12 +248,13 @@ class _Server:
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         where = self._http.address + path
         if code in (401, 403):
-            return CaptureError(f"sglang: {where} asks for the server's key; name admin_api_key")
+            return RefusedError(f"sglang: {where} asks for the server's key; name admin_api_key")
         if code == 404:
-            return CaptureError(f"sglang: {where} is not there; is it an SGLang server?")
+            return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
         if code == 500:
             return UnsaidError(f"sglang: {where} refused; the server's log says why")
-        return CaptureError(f"sglang: {where} answered {code}: {said}")
+        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: nobody knows
+        return kind(f"sglang: {where} answered {code}: {said}")
 
 
 def _is_on_a_loop() -> bool:
@@ -265,8 +266,12 @@ def _is_on_a_loop() -> bool:
     return True
 
 
+class RefusedError(CaptureError):
+    """A refusal of the frontend: no scheduler was asked."""
+
+
 class UnsaidError(CaptureError):
-    """A refusal without a reason."""
+    """A refusal without a reason: a scheduler's, and another may have begun."""
 
 
 def _is_here(address: str) -> bool:

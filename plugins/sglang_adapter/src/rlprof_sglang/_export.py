@@ -128,11 +128,7 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
     what = f"{expected - there} of {expected} schedulers left no trace in {notes.get('folder')}"
     if facts.get("nodes", 1) > 1:
         return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []
-    why = (
-        "a stage that never came, or requests that ended before it"
-        if notes.get("by_stage")
-        else (
-            "a scheduler with nothing to do leaves none before SGLang 0.5.11, or its log says why"
-        )
-    )
+    why = "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
+    if notes.get("by_stage"):
+        why = "a stage that never came, or requests that ended before it"
     return [f"{what}: {why}"], []

@@ -19,7 +19,7 @@ import attrs
 
 from rlprof import CaptureError, safe_name
 from rlprof_engine.cuts import Cuts
-from rlprof_sglang._engine import UnsaidError
+from rlprof_sglang._engine import RefusedError, UnsaidError
 from rlprof_sglang._facts import EXACT
 from rlprof_sglang._words import MARK, STATE
 
@@ -97,8 +97,11 @@ class Native:
         except TypeError as exc:  # by the frontend, before it asks
             self.state = "idle"
             raise CaptureError(f"sglang: start_profile: {exc}"[:500]) from exc
-        except UnsaidError as exc:  # by a server, which keeps the reason to itself
+        except RefusedError:
             self.state = "idle"
+            raise
+        except UnsaidError as exc:  # our part refuses alike in all schedulers, and knows why
+            self.state = "idle" if self._engine.facts.is_inside else "running"
             await self._ask_of_it()
             raise CaptureError("; ".join([str(exc), *self.whys])[:500]) from exc
         except RuntimeError as exc:  # refused by a scheduler; another may have begun

@@ -1,0 +1,130 @@
+"""Iterations as they are asked, calls that are not cut short, methods that are given back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from rlprof import CaptureError
+from rlprof_engine.calls import called, run_on
+from rlprof_engine.iterations import Iterations
+from rlprof_engine.wrapped import Wrapped
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({}, (None, 0)), ({"skip": 3}, (None, 3)), ({"count": 2}, (2, 0)),
+     ({"skip": 0, "count": 1}, (1, 0))],
+    ids=["all", "all after some", "some", "one"],
+)  # fmt: skip
+def test_iterations_are_all_that_come_unless_some_are_asked(asked, expected):
+    """No count: without an end."""
+    made = Iterations(**asked)
+
+    assert (made.count, made.skip) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [({"count": 0}, "expected at least 1, got 0"), ({"skip": -1}, "expected at least 0, got -1")],
+)
+def test_iterations_that_cannot_be_are_refused(asked, why):
+    """None of nothing, and nothing before the first."""
+    with pytest.raises(ValueError, match=why):
+        Iterations(**asked)
+
+
+async def later(value):
+    await asyncio.sleep(0.01)
+    return value
+
+
+def test_a_call_is_answered_here_or_on_the_engines_own_loop():
+    """Whichever it lives on; what it returns is what is answered."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    seen = []
+    try:
+        here = asyncio.run(called(later(1), None, lambda: False, "motor: start"))
+        there = asyncio.run(called(later(2), loop, lambda: False, "motor: start"))
+        asyncio.run(run_on(loop, lambda: seen.append(threading.current_thread())))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    assert (here, there) == (1, 2)
+    assert seen == [thread]
+
+
+def test_a_call_of_an_engine_that_dies_is_not_waited_for(monkeypatch):
+    """It is said what it was asked; an answer that comes just then still counts."""
+    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
+
+    async def never():
+        return await called(asyncio.Event().wait(), None, lambda: True, "motor: start")
+
+    with pytest.raises(CaptureError, match=r"^motor: the engine died before it answered start$"):
+        asyncio.run(never())
+    assert asyncio.run(called(later(3), None, lambda: True, "motor: start")) == 3
+
+
+def test_a_call_that_is_given_up_goes_on():
+    """One that is cancelled may block all later ones."""
+    done = []
+
+    async def call():
+        await asyncio.sleep(0.05)
+        done.append("answered")
+
+    async def main():
+        waiting = asyncio.ensure_future(called(call(), None, lambda: False, "motor: start"))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        before = list(done)
+        await asyncio.sleep(0.1)
+        return waiting.cancelled(), before
+
+    assert asyncio.run(main()) == (True, [])
+    assert done == ["answered"]
+
+
+class Motor:
+    """Has a method, and counts nothing."""
+
+    def run(self, speed):
+        return speed
+
+
+def test_methods_are_given_back_as_they_were():
+    """One of the class is the class's again, one of the object its own, and another's stays."""
+    plain, own, other = Motor(), Motor(), Motor()
+    own.run = lambda speed: -speed
+    wrapped = Wrapped()
+    for motor in (plain, own, other):
+        wrapped.put(motor, "run", lambda inner, speed: inner(speed) * 10)
+    during = [motor.run(2) for motor in (plain, own, other)]
+    inner = other.run
+    other.run = lambda speed: inner(speed) + 1
+
+    wrapped.take_back()
+
+    assert during == [20, -20, 20]
+    assert (plain.run(2), own.run(2), other.run(2)) == (2, -2, 21)
+    assert vars(plain) == {}
+
+
+@pytest.mark.parametrize("owner", [Motor(), 3], ids=["no such method", "no object of that kind"])
+def test_what_has_no_such_method_is_left_alone(owner):
+    """A release without it, or an object nothing can be put on."""
+    wrapped = Wrapped()
+
+    wrapped.put(owner, "stop" if isinstance(owner, Motor) else "bit_length", lambda inner: inner())
+    wrapped.take_back()
+
+    assert not hasattr(owner, "stop")
+    assert getattr(owner, "__dict__", {}) == {}

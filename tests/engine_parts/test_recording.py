@@ -1,0 +1,199 @@
+"""One window in one of an engine's processes: when it begins, and what ends it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rlprof import Window
+from rlprof_engine.recording import Cut, Place, Recording, obeyed
+
+
+class Worker:
+    """Runs steps, and is asked things."""
+
+    def run(self, batch):
+        return f"ran {batch}"
+
+    def asked(self, request):
+        return f"did {request}"
+
+
+class Order:
+    """One that is obeyed, or refused with a reason."""
+
+    window = Window(1, 2)
+
+    def __init__(self, why=""):
+        self._why = why
+        self.begun = 0
+
+    def begin(self, _):
+        self.begun += 1
+        return self._why
+
+
+class Follower:
+    """Notes what is recorded; it may fail at that."""
+
+    def __init__(self, fails=""):
+        self.seen, self._fails = [], fails
+
+    def push(self, name):
+        self._note("push", name)
+
+    def pop(self):
+        self._note("pop", "")
+
+    def end(self, _, reason):
+        self._note("end", reason)
+
+    def _note(self, what, said):
+        self.seen.append(said or what)
+        if what == self._fails:
+            raise RuntimeError(f"no {what}")
+
+
+def recording_of(worker, order, follower, *, word=None, is_lazy=False, **chosen):
+    """Make a recording of *worker*, which a request may end."""
+    cuts = [Cut(worker, "asked", word)]
+    place = Place(0, {}, worker, "run", lambda batch: f"step {batch}", cuts, is_lazy=is_lazy)
+    return Recording(place, order, follower, **chosen)
+
+
+def test_it_begins_at_once_or_with_the_first_step():
+    """A lazy one lets idle time pass: nothing is begun before a step comes."""
+    eager, lazy = Order(), Order()
+
+    recording_of(Worker(), eager, Follower()).begin()
+    worker, follower = Worker(), Follower()
+    recording_of(worker, lazy, follower, is_lazy=True).begin()
+    before = lazy.begun
+    answer = worker.run("one")
+
+    assert (eager.begun, before, lazy.begun) == (1, 0, 1)
+    assert answer == "ran one"
+    assert follower.seen == ["step one", "pop"]
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_without_a_count_all_steps_are_recorded(is_lazy):
+    """Until it is told to end; then the method is the engine's own again."""
+    worker, follower = Worker(), Follower()
+    recording = recording_of(worker, Order(), follower, is_lazy=is_lazy)
+    recording.begin()
+
+    for number in range(20):
+        worker.run(number)
+    recording.end("over")
+    worker.run("later")
+
+    assert (recording.done, recording.why) == (20, "")
+    assert follower.seen[-2:] == ["pop", "over"]
+    assert "step later" not in follower.seen
+    assert vars(worker) == {}
+
+
+@pytest.mark.parametrize(
+    ("word", "request_", "why"),
+    [(None, "weights", "the engine was asked to asked"),
+     (lambda request: request if request == "load weights" else "", "load weights",
+      "the engine was asked to load weights"),
+     (lambda _: "", "tokens", "")],
+    ids=["by its name", "by what is asked", "by nothing"],
+)  # fmt: skip
+def test_a_call_ends_a_window_by_the_word_for_it(word, request_, why):
+    """No word: it goes on. The call itself comes to what it always does."""
+    worker, follower = Worker(), Follower()
+    recording = recording_of(worker, Order(), follower, word=word)
+    recording.begin()
+
+    answer = worker.asked(request_)
+    worker.run("one")
+
+    assert answer == f"did {request_}"
+    assert recording.why == why
+    assert follower.seen == ([why] if why else ["step one", "pop"])
+
+
+@pytest.mark.parametrize("fails", ["push", "pop", "end"])
+def test_what_is_wrong_with_recording_stays_out_of_the_step(fails):
+    """The engine's step runs, and the first reason is kept."""
+    worker = Worker()
+    recording = recording_of(worker, Order(), Follower(fails), count=2)
+    recording.begin()
+
+    answers = [worker.run(number) for number in range(4)]
+
+    assert answers == ["ran 0", "ran 1", "ran 2", "ran 3"]
+    assert recording.why == (
+        f"RuntimeError: no {fails}" if fails != "end" else "iterations.count 2 was reached"
+    )
+
+
+def test_a_word_that_cannot_be_found_ends_nothing():
+    """What asks the engine is not spoilt by who listens."""
+
+    def word(_):
+        raise ValueError("no such request")
+
+    worker, follower = Worker(), Follower()
+    recording = recording_of(worker, Order(), follower, word=word)
+    recording.begin()
+
+    assert worker.asked("anything") == "did anything"
+    assert recording.why == "ValueError: no such request"
+    assert follower.seen == []
+
+
+def test_an_engine_step_that_raises_is_recorded_and_raises():
+    """It is the engine's own error, and its range is closed."""
+    worker, follower = Worker(), Follower()
+    worker.run = _broken
+    recording = recording_of(worker, Order(), follower)
+    recording.begin()
+
+    with pytest.raises(ZeroDivisionError):
+        worker.run("one")
+
+    assert follower.seen == ["step one", "pop"]
+    assert recording.done == 1
+
+
+def _broken(_):
+    raise ZeroDivisionError
+
+
+def test_a_lazy_one_that_is_refused_says_so_and_lets_steps_run():
+    """It is asked once, and the engine has its own method again."""
+    worker, order = Worker(), Order("no disk")
+    recording = recording_of(worker, order, Follower(), is_lazy=True)
+
+    begun = recording.begin()
+    answers = [worker.run(number) for number in range(3)]
+
+    assert (begun, recording.why, order.begun) == ("", "no disk", 1)
+    assert answers == ["ran 0", "ran 1", "ran 2"]
+    assert vars(worker) == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"order": 1}'])
+def test_an_order_that_cannot_be_read_is_answered(text):
+    """An engine may not survive what is raised in it."""
+    said = json.loads(obeyed(text, lambda: Place(0, {}, Worker(), "run", str)))
+
+    assert said["state"] == "failed"
+    assert said["why"]
+    assert said["pid"] > 0
+
+
+def test_a_process_that_does_not_know_itself_is_answered():
+    """Whatever is wrong there is said, and nothing is begun."""
+
+    def place():
+        raise LookupError("has said nothing yet")
+
+    said = json.loads(obeyed("{}", place))
+
+    assert (said["state"], said["why"]) == ("failed", "LookupError: has said nothing yet")

@@ -1,0 +1,81 @@
+"""What the installed SGLang can do, read from its sources."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import SimpleNamespace
+
+import pytest
+
+import rlprof
+from rlprof_sglang import Sglang, _installed
+
+
+@pytest.fixture(name="installed")
+def _installed_fixture(tmp_path, monkeypatch):
+    """Return a function that lays out the folders of an SGLang of that version."""
+    monkeypatch.delenv("SGLANG_PLUGINS", raising=False)
+
+    def installed(version, *, plugins=True):
+        root = tmp_path / "sglang"
+        (root / "srt" / "plugins").mkdir(parents=True) if plugins else (root / "srt").mkdir(
+            parents=True
+        )
+        found = SimpleNamespace(submodule_search_locations=[str(root)])
+        monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
+        monkeypatch.setattr(_installed, "version_of", lambda _: version)
+
+    return installed
+
+
+def test_the_newest_can_do_all_of_it(installed):
+    """Any tool inside, exact counts, steps that are read back."""
+    installed("0.5.21")
+
+    said = Sglang.capabilities()
+
+    assert said["sglang"] == "0.5.21"
+    assert said["way worker"] == "any tool, any rank, exact iterations; launched by rlprof.launch"
+    assert said["native iterations"].startswith("count exact; skip only with rlprof")
+    assert said["native steps"] == "read back from the trace"
+
+
+def test_an_old_one_is_said_to_do_less(installed):
+    """Before 0.5.11 it loads no plugins and names no steps; one more of them is asked for."""
+    installed("0.5.10", plugins=False)
+
+    said = Sglang.capabilities()
+
+    why = "none before SGLang 0.5.11: it loads no plugins in its schedulers"
+    assert said["way worker"] == ("warn", why)
+    assert said["native iterations"].startswith("count exact, one more being asked for")
+    assert said["native steps"] == "not known"
+
+
+@pytest.mark.parametrize(("allowed", "is_told"), [("lora", True), ("lora,rlprof", False)])
+def test_an_environment_that_keeps_our_plugin_out_is_named(
+    installed, monkeypatch, allowed, is_told
+):
+    """A warning: SGLANG_PLUGINS names those SGLang may load, and ours is not among them."""
+    installed("0.5.21")
+    monkeypatch.setenv("SGLANG_PLUGINS", allowed)
+
+    why = "SGLANG_PLUGINS is 'lora', without rlprof; the launch's environment adds it"
+    said = Sglang.capabilities()["way worker"]
+    assert (said == ("warn", f"not admitted: {why}")) is is_told
+
+
+def test_without_sglang_it_is_said_where_to_install(monkeypatch):
+    """The trainer's environment has none, and need not."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+
+    with pytest.raises(rlprof.CaptureError, match="where the engine runs"):
+        Sglang.capabilities()
+
+
+def test_a_folder_of_its_name_is_not_taken_for_it(monkeypatch, tmp_path):
+    """Whatever lies beside the script is found by that name, too."""
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
+
+    assert _installed.sources_here() is None

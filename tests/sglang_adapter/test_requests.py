@@ -1,0 +1,165 @@
+"""The life of requests, from a frontend that keeps and drops them as SGLang's does."""
+
+from __future__ import annotations
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from rlprof_engine.requests import FILE, trace_events
+from rlprof_sglang._requests import Answers, Requests, Watched
+
+
+@pytest.fixture(name="frontend")
+def _frontend():
+    """Return a TokenizerManager without requests."""
+    return SimpleNamespace(rid_to_state={})
+
+
+def begin(frontend, name, *, has_stats=True):
+    """Have *frontend* take a request: since 0.5.10 its times are beside its state."""
+    now = time.monotonic()
+    state = SimpleNamespace(out_list=[], created_time=time.time())
+    if has_stats:
+        times = {"created_time": now, "first_token_time": now, "last_time": now}
+        state.time_stats = SimpleNamespace(**times)
+    frontend.rid_to_state[name] = state
+    return state
+
+
+def end(frontend, name, *, reason="stop", early=False, **meta):
+    """Have it end: SGLang drops the state, and answers then; an abort is answered first."""
+    state = frontend.rid_to_state[name]
+    said = {"id": name, "finish_reason": {"type": reason}, **meta}
+    answer = {"text": "secret", "output_ids": [1], "meta_info": said}
+    if early:
+        state.out_list.append(answer)
+        del frontend.rid_to_state[name]
+    else:
+        del frontend.rid_to_state[name]
+        state.out_list.append(answer)
+
+
+def lines_of(folder):
+    return [json.loads(line) for line in (folder / FILE).read_text().splitlines()[1:]]
+
+
+def slices_of(folder):
+    return [one for one in trace_events(folder / FILE, 1) if one.get("cat") == "request"]
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
+    """By its end, by its length, by being aborted, or not at all; whenever it is answered."""
+    for name in ("ended", "full", "aborted", "going on"):
+        begin(frontend, name)
+    requests = Requests(frontend, has_metrics=True)
+
+    requests.start()
+    end(frontend, "ended", early=early, completion_tokens=3, prompt_tokens=7, cached_tokens=5)
+    end(frontend, "full", reason="length", early=early, num_retractions=2, dp_rank=1)
+    end(frontend, "aborted", reason="abort", early=early)
+    requests.stop(tmp_path)
+
+    lines = {line["id"]: line for line in lines_of(tmp_path)}
+    assert {name: line.get("finish") for name, line in lines.items()} == {
+        "ended": "stop", "full": "length", "aborted": "abort", "going on": None,
+    }  # fmt: skip
+    counts = {name: lines["ended"][name] for name in ("tokens", "prompt_tokens", "cached_tokens")}
+    assert counts == {"tokens": 3, "prompt_tokens": 7, "cached_tokens": 5}
+    assert (lines["full"]["retractions"], lines["full"]["dp"]) == (2, 1)
+    whole = {one["args"]["id"]: one["args"] for one in slices_of(tmp_path) if "id" in one["args"]}
+    assert [name for name, args in whole.items() if "unfinished" in args] == ["going on"]
+    assert "secret" not in (tmp_path / FILE).read_text()
+
+
+@pytest.mark.parametrize("first", ["prefill_finished_time", "prefill_finished_ts"])
+def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path, first):
+    """Queued, prefill and decode lie one after the other; the words are of 0.5.10, and before."""
+    requests = Requests(frontend, has_metrics=True)
+    requests.start()
+    begin(frontend, "one")
+    now = time.time()
+    scheduled = {"queue_time": 0.25, "forward_entry_time": now - 0.5, first: now - 0.125}
+    end(frontend, "one", **scheduled)
+    requests.stop(tmp_path)
+
+    parts = {one["name"]: one for one in slices_of(tmp_path)}
+
+    assert [*parts] == ["request one", "queued", "prefill", "decode"]
+    assert parts["queued"]["dur"] == pytest.approx(250_000, abs=2000)
+    assert parts["prefill"]["dur"] == pytest.approx(375_000, abs=2000)
+    assert parts["queued"]["ts"] == parts["request one"]["ts"]
+
+
+@pytest.mark.parametrize("has_stats", [True, False])
+def test_without_metrics_what_the_frontend_saw_is_told(frontend, tmp_path, has_stats):
+    """When it came, and its tokens if this release keeps that; that the rest is not is said."""
+    requests = Requests(frontend, has_metrics=False)
+    requests.start()
+    begin(frontend, "one", has_stats=has_stats)
+    end(frontend, "one")
+    requests.stop(tmp_path)
+
+    (line,) = lines_of(tmp_path)
+    assert line["queued_ts"] == pytest.approx(time.monotonic(), abs=5)
+    assert ("first_token_ts" in line) == has_stats
+    assert "scheduled_ts" not in line
+    assert "requests: queued, prefill" in requests.unsupported
+
+
+def test_a_request_of_before_the_window_is_told_and_one_of_after_is_not(frontend, tmp_path):
+    """Those there at its begin are watched, too; between windows nothing is kept."""
+    begin(frontend, "before")
+    requests = Requests(frontend, has_metrics=True)
+    requests.start()
+    end(frontend, "before")
+    requests.stop(tmp_path)
+    begin(frontend, "between")
+    end(frontend, "between")
+    watched = frontend.rid_to_state
+    kept = watched.gone
+
+    again = Requests(frontend, has_metrics=True)
+    again.start()
+    begin(frontend, "after")
+    end(frontend, "after")
+    (tmp_path / "second").mkdir()
+    again.stop(tmp_path / "second")
+
+    assert kept is None
+    assert frontend.rid_to_state is watched
+    assert [line["id"] for line in lines_of(tmp_path)] == ["before"]
+    assert [line["id"] for line in lines_of(tmp_path / "second")] == ["after"]
+
+
+def test_a_frontend_elsewhere_keeps_no_requests_here(tmp_path):
+    """A server's or an actor's; nothing is written, and it is said."""
+    requests = Requests("http://127.0.0.1:30000", has_metrics=True)
+    requests.start()
+    requests.stop(tmp_path)
+
+    assert requests.unsupported == {"requests": "this engine's frontend is in another process"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_frontend_finds_its_requests_as_they_were():
+    """It is a dictionary to whoever uses it, whose missing keys raise."""
+    watched = Watched(one=SimpleNamespace(out_list=[]))
+
+    with pytest.raises(KeyError):
+        del watched["nobody"]
+    del watched["one"]
+    assert watched == {}
+
+
+def test_an_answer_that_is_none_of_ours_is_passed_on():
+    """Whatever is put there is what is read there."""
+    answers = Answers()
+    for one in ("text", {"meta_info": None}, {"text": "x"}):
+        answers.append(one)
+
+    assert answers == ["text", {"meta_info": None}, {"text": "x"}]
+    assert answers.meta is None

@@ -1,0 +1,177 @@
+"""A server of SGLang's: what it is asked, and what becomes of its refusals, which say nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import rlprof
+from rlprof_sglang._engine import _is_here, reach
+from tests.fakes.sglang_server import serving
+from tests.sglang_adapter.generations import SAID, manager
+from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
+
+pytestmark = pytest.mark.usefixtures("modules")
+
+FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
+OLDEST = "sglang==0.5.5"
+"""The last one without `/server_info`, by the older name alone."""
+
+
+@pytest.fixture(name="server")
+def _server(release, request):
+    """Return a server of that release; parametrize it indirectly for a key."""
+    with serving(manager(release), release, SAID[release]["HTTP"],
+                 admin_key=getattr(request, "param", "")) as server:  # fmt: skip
+        yield server
+
+
+def train(lab, server, **options):
+    """Train with it, a request in each window."""
+    options = {"steps": (1, 2)} | options
+    lab.answers.clear()
+    handle = server.address
+    return lab.train(handle, inside=lambda _: server.generate("jest"), **options)
+
+
+@pytest.mark.parametrize("release", [pytest.param(OLDEST, marks=pytest.mark.slow), OLD, NEW])
+def test_a_server_of_every_generation(lab, server, release):
+    """It is asked the same of each: a word it does not know it passes over."""
+    run = train(lab, server)
+
+    assert states(run) == ["whole", "whole"]
+    spans = FOUR if release != OLDEST else []
+    assert [steps_in(run, index)[0][: len(spans)] for index in range(2)] == [spans] * 2
+    assert [path for path, _ in server.posted] == ["/start_profile", "/stop_profile"] * 2
+    sent = [{**body, "output_dir": ""} for path, body in server.posted if body]
+    plain = {"output_dir": "", "activities": ["CPU"], "with_stack": False,
+             "record_shapes": False}  # fmt: skip
+    ids = [{"profile_id": f"gs{step}-r0"} if release == NEW else {} for step in (1, 2)]
+    assert sent == [plain | one for one in ids]
+    assert run.captures[0].unsupported["requests"] == (
+        "this engine's frontend is in another process"
+    )
+
+
+@pytest.mark.parametrize("server", ["hunter2"], indirect=True)
+@pytest.mark.parametrize("given", ["hunter2", "hunter3", None])
+def test_a_server_with_a_key_is_given_it(lab, server, given, caplog):
+    """Without, or with another, the window is refused, and says what to name; not the key."""
+    run = train(lab, server, steps=(1,), admin_api_key=given)
+
+    if given == "hunter2":
+        assert states(run) == ["whole"]
+    else:
+        assert states(run) == ["failed"]
+        assert "asks for the server's key; name admin_api_key" in notes(run, 0)
+        assert [path for path, _ in server.posted] == ["/start_profile"]
+    assert "hunter" not in notes(run, 0) + caplog.text
+
+
+REFUSALS = {
+    403: "asks for the server's key; name admin_api_key",
+    404: "is not there; is it an SGLang server?",
+    422: "answered 422: not so",
+    500: "refused; the server's log says why",
+}
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_server_that_refuses_spoils_its_own_window(lab, server, code):
+    """After a 500 a session may have begun in some schedulers, and is stopped."""
+    server.codes["/start_profile"] = code
+
+    def before(step):
+        if step == 2:
+            server.codes.clear()
+
+    run = train(lab, server, before=before)
+
+    assert states(run) == ["failed", "whole"]
+    assert REFUSALS[code] in notes(run, 0)
+    stops = [path for path, _ in server.posted].count("/stop_profile")
+    assert stops == (2 if code == 500 else 1)
+    assert server.manager.replica.killed_by == ""
+
+
+def test_a_server_that_says_of_a_stop_no_reason_has_stopped(lab, server):
+    """A session of so many steps is over by itself: the server answers 500, and has its trace."""
+    run = train(lab, server, iterations={"count": 2})
+
+    assert states(run) == ["whole", "whole"]
+    assert [steps_in(run, index) for index in range(2)] == [[FOUR[:2]]] * 2
+    assert [path for path, _ in server.posted].count("/start_profile") == 2
+
+
+def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monkeypatch):
+    """What it would write there cannot be tried from here, nor fetched: nothing is asked."""
+    monkeypatch.setattr("rlprof_sglang._engine._is_here", lambda _: False)
+
+    nowhere = train(lab, server, steps=(1,), profiler_dir=None)
+    asked = len(server.posted)
+    shared = train(lab, server, steps=(1,))
+
+    assert states(nowhere) == ["failed"]
+    assert "name a folder that both can see: profiler_dir" in notes(nowhere, 0)
+    assert asked == 0
+    assert states(shared) == ["whole"]
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here"),
+    [("localhost", True), ("127.0.0.1", True), ("[::1]", True), ("0.0.0.0", True),  # noqa: S104 -- compared, not bound
+     ("192.0.2.7", False), ("nowhere.invalid", False)],
+)  # fmt: skip
+def test_a_host_is_known_to_be_this_one(host, is_here):
+    """By its name, or because its address can be bound here."""
+    assert _is_here(f"http://{host}:30000") is is_here
+
+
+def test_a_server_whose_scheduler_dies_is_told(lab, server):
+    """It closes the connection; the windows after it are refused."""
+
+    def kill(step):
+        if step == 2:
+            server.manager.replica.killed_by = "signal 9"
+
+    run = lab.train(server.address, before=kill, steps=(1, 2, 3))
+
+    assert states(run)[1:] == ["failed", "failed"]
+    assert f"{server.address} does not answer" in notes(run, 1)
+
+
+def test_an_address_without_a_scheme_is_refused():
+    """It is said how it is written."""
+    with pytest.raises(rlprof.CaptureError, match="no address; write http://localhost:30000"):
+        reach("localhost:30000")
+
+
+def test_somebody_who_is_no_sglang_is_told(lab, server):
+    """A server without any of its paths."""
+    server.routes, server.codes = [], {"/start_profile": 404, "/stop_profile": 404}
+
+    run = lab.train(server.address, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "/start_profile is not there; is it an SGLang server?" in notes(run, 0)
+
+
+SILENT = """
+import socket, sys, rlprof
+silent = socket.create_server(("127.0.0.1", 0))
+limits = {"configure_timeout_s": 1, "start_timeout_s": 1, "stop_timeout_s": 1}
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1], "steps": [1], "limits": limits,
+          "roles": {"rollout": {"engine": "sglang", "phases": ["rollout"], "tool": []}}}
+with rlprof.open(config, role="trainer") as prof:
+    prof.attach(f"http://127.0.0.1:{silent.getsockname()[1]}", role="rollout")
+"""
+
+
+@pytest.mark.slow
+def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
+    """The process ends while a question to the server is still open."""
+    done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)
+
+    assert done.returncode == 0
