@@ -140,6 +140,10 @@ class Sglang:
         self._answers = {"began": await self._tell(workers.begin(window), workers)}
         recording = answers_in(self._answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
+        if self.options.contents is not None:
+            said.unsupported["contents"] = (
+                "is for SGLang's own profiler (way: native); inside, the tools' own options say it"
+            )
         chosen = self.options.chosen(workers.tools.get("torch", {}))
         if chosen is not None:
             said.applied["iterations"] = attrs.asdict(chosen)
