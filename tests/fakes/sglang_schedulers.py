@@ -121,6 +121,8 @@ class Profiler:
         """Method of torch's profiler → what it raises."""
         self.refusal: Exception | None = None
         """What torch's profiler raises when it is started."""
+        self.met = 0
+        """How often it came to where the ranks wait for each other, after each has written."""
         self.late: Callable[[Callable[[], None]], None] = lambda write: write()
         """Has a trace written; a later pipeline stage does it when the stop is answered."""
         self.profile_in_progress = False  # as SGLang makes its state: on the object
@@ -185,6 +187,7 @@ class Profiler:
             suffix = self.place.suffix + (f"-{stage.name}" if stage else "")
             file = folder / f"{self.profile_id}{suffix}.trace.json.gz"
             self.late(lambda: trace.export_chrome_trace(str(file)))
+            self.met += 1
             if self.merge_profiles and not (self.place.tp or self.place.pp or self.place.dp):
                 (folder / f"merged-{self.profile_id}.trace.json.gz").write_bytes(b"merged")
         self.torch_profiler, self.profile_in_progress = None, False

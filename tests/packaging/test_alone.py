@@ -63,10 +63,15 @@ def dist_of(folder: str, built):
 
 
 def needed(dist, built):
-    """Return *dist*'s wheel and those of ours that it asks for."""
-    text = (dist.folder / "pyproject.toml").read_text()
-    (asked,) = re.findall(r"^dependencies = (.*)$", text, re.MULTILINE)
-    names = dict.fromkeys(["rlprof", *re.findall(r'"(rlprof[\w-]*)', asked), dist.name])
+    """Return *dist*'s wheel and those of ours that it asks for, and that these ask for."""
+    names = {"rlprof": None}
+    waiting = [dist.name]
+    while waiting:
+        name = waiting.pop()
+        text = (built[name].folder / "pyproject.toml").read_text()
+        (asked,) = re.findall(r"^dependencies = (\[.*?\])$", text, re.MULTILINE | re.DOTALL)
+        names[name] = None
+        waiting += [one for one in re.findall(r'"(rlprof[\w-]*)', asked) if one not in names]
     return {name: built[name].wheel for name in names}
 
 

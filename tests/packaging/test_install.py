@@ -34,16 +34,21 @@ def plugins(bin_dir):
     return [line.split()[1] for line in lines if line.startswith(("tool", "engine", "exporter"))]
 
 
-def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path):
-    """Pip install ".[torch]" brings core and that plugin, and no torch."""
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("torch", ["torch", "torch_memory"]), ("sglang", ["torch", "torch_memory", "sglang"])],
+)
+def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path, asked, expected):
+    """Pip install ".[torch]" brings core and that plugin, with what it needs of ours; no torch."""
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
     python = tmp_path / "env/bin/python"
 
-    run(str(python), "-m", "pip", "install", "-q", f"{checkout}[torch]")
+    run(str(python), "-m", "pip", "install", "-q", f"{checkout}[{asked}]")
 
-    assert plugins(python.parent) == ["torch", "torch_memory"]
+    assert plugins(python.parent) == expected
     listed = run(str(python), "-m", "pip", "list", "--format=freeze")
-    assert not [line for line in listed.splitlines() if line.startswith("torch==")]
+    driven = ("torch==", "sglang==")
+    assert not [line for line in listed.splitlines() if line.startswith(driven)]
 
 
 def test_uv_syncs_the_workspace(checkout, tmp_path):

@@ -151,21 +151,22 @@ def test_a_folder_that_is_no_more_is_another_at_the_stop(scheduler, folder):
     assert scheduler.part.torch_profiler_output_dir != folder
 
 
+@pytest.mark.parametrize("steps", [0, 1])
 @pytest.mark.parametrize("method", ["stop", "export_chrome_trace"])
-def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, method):
+def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, method, steps):
     """They wait for each other after it: none may be missing. The next session is recorded."""
     scheduler.part.fails[method] = OSError("No space left on device")
     start(scheduler, folder)
-    run(scheduler, Mode.EXTEND)
+    run(scheduler, *[Mode.EXTEND] * steps)
 
     stopped = stop(scheduler)
-    why = _guard.last_why
+    why, met = _guard.last_why, scheduler.part.met
     scheduler.part.fails.clear()
     again = start(scheduler, folder)
     run(scheduler, Mode.EXTEND)
     stop(scheduler)
 
-    assert (stopped.success, again.success) == (True, True)
+    assert (stopped.success, again.success, met) == (True, True, 1)
     assert f"{method}: OSError: No space left on device" in why
     assert len(list(folder.iterdir())) == (2 if method == "stop" else 1)
 
@@ -180,6 +181,7 @@ def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
     assert answers == ["tokens"] * 4
     assert "No space left on device" in _guard.last_why
     assert not scheduler.part.profile_in_progress
+    assert scheduler.part.met == 1
 
 
 def test_a_start_that_raises_is_answered(scheduler, folder, release):
