@@ -69,7 +69,7 @@ class Cost(NamedTuple):
     step: float
     """And while it is recorded."""
     around: float
-    """Of that, what the range around the model takes."""
+    """Of that, what a range takes that was put around the model from outside."""
     events: float
 
 
@@ -96,7 +96,8 @@ async def recorded(engine: Engine, way: Way, name: str) -> Cost:
     warm = asked - (asked - flow.times[0]) * 0.6  # the first of them run on cold caches
     idle, step = (step_cpu(log, *times, engine.steps) for times in ((warm, asked), (began, ends)))
     outer, inner = (step_cpu(log, began, ends, [one]) for one in (engine.steps[0], engine.inner))
-    return Cost(max(gaps), ended - ends, max(stops), idle, step, outer - inner, way.events())
+    around = outer - inner if inner else 0.0  # nothing may be around it
+    return Cost(max(gaps), ended - ends, max(stops), idle, step, around, way.events())
 
 
 def step_cpu(log: Sequence[Call], begin: float, end: float, names: Sequence[str]) -> float:
