@@ -11,7 +11,7 @@ from typing import Any
 
 STEPS = ("execute_model", "sample_tokens")
 """The two calls vLLM makes for each engine step."""
-MODEL = "model"
+INNER = "inner"
 """The first of them inside of what a recording has put around it."""
 STOPS = ("bench_end", "rlprof_obey", "profile")
 """The calls that end a recording: the bare one, rlprof's, vLLM's own."""
@@ -30,7 +30,7 @@ class Extension:
             inner = vars(WorkerWrapperBase).get(name)
             setattr(WorkerWrapperBase, name, _timed(name, inner))
         kind: Any = type(self)
-        kind.execute_model = _timed(MODEL, kind.execute_model)
+        kind.execute_model = _timed(INNER, kind.execute_model)
 
     def bench_log(self) -> list[tuple[str, float, float, float, float]]:
         """Return and forget name, beginning, wall, CPU of the thread and of the process of each."""

@@ -1,4 +1,4 @@
-"""How the benchmark of the vLLM adapter records an engine, and what is in flight meanwhile."""
+"""How the benchmarks of the adapters record an engine, and what is in flight meanwhile."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import rlprof
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from rlprof.rundir import CaptureResult
 
 _LENGTH = 500
@@ -24,23 +26,23 @@ _GOOD = ("recording", "exporting", "whole")
 class Flow:
     """Requests in flight, and when their tokens came."""
 
-    def __init__(self, engine: Any, name: str, requests: int) -> None:
+    def __init__(
+        self, stream: Callable[[str, int], AsyncIterator[int]], name: str, requests: int
+    ) -> None:
         self.times: list[float] = []
         self.tokens = 0
         self._came = asyncio.Event()
-        asked = (self._request(engine, f"{name}-{n}", leads=not n) for n in range(requests))
+        asked = (self._requests(stream, f"{name}-{n}", leads=not n) for n in range(requests))
         self._tasks = [asyncio.create_task(one) for one in asked]
 
-    async def _request(self, engine: Any, name: str, *, leads: bool) -> None:
-        from vllm import SamplingParams
-
-        chosen = SamplingParams(max_tokens=_LENGTH, ignore_eos=True)
-        prompt = {"prompt_token_ids": [1, 5, 6]}
+    async def _requests(
+        self, stream: Callable[[str, int], AsyncIterator[int]], name: str, *, leads: bool
+    ) -> None:
         for before in itertools.count(0, _LENGTH):
-            async for output in engine.generate(prompt, chosen, f"{name} {before}"):
+            async for tokens in stream(f"{name} {before}", _LENGTH):
                 self.times.append(time.perf_counter())
                 if leads:
-                    self.tokens = before + len(output.outputs[0].token_ids)
+                    self.tokens = before + tokens
                     self._came.set()
 
     async def until(self, tokens: int) -> None:
@@ -67,42 +69,6 @@ class Way(Protocol):
 
     def events(self) -> int:
         """Count what it has recorded."""
-
-
-class Bare:
-    """torch.profiler in the worker, stopped and written by Kineto as raw JSON."""
-
-    def __init__(self, engine: Any, home: Path) -> None:
-        self._engine = engine
-        self._file = home / "bare.json"
-
-    async def begin(self) -> None:
-        await self._engine.collective_rpc("bench_begin")
-
-    async def end(self) -> None:
-        await self._engine.collective_rpc("bench_end", args=(str(self._file),))
-
-    def events(self) -> int:
-        return count(self._file)
-
-
-class Theirs:
-    """vLLM's own profiler."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self._folder = Path(engine.vllm_config.profiler_config.torch_profiler_dir)
-
-    async def begin(self) -> None:
-        for file in self._folder.glob("*"):
-            file.unlink()
-        await self._engine.start_profile()
-
-    async def end(self) -> None:
-        await self._engine.stop_profile()
-
-    def events(self) -> int:
-        return max(map(count, self._folder.glob("*.pt.trace.json*")))
 
 
 class Ours:

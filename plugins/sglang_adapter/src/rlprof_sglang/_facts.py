@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_engine.answers import parameters_of
 from rlprof_sglang._words import STATE
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def seen(handle: Any) -> Facts:
         known,
         kind=type(handle).__name__,
         version=_version(),
-        parameters=_parameters(getattr(manager, "start_profile", None)),
+        parameters=parameters_of(getattr(manager, "start_profile", None)),
         has_metrics=bool(getattr(manager, "enable_metrics", known.has_metrics)),
     )
 
@@ -147,13 +147,3 @@ def _version() -> str:
     import sys
 
     return str(getattr(sys.modules.get("sglang"), "__version__", ""))
-
-
-def _parameters(function: Any) -> tuple[str, ...]:
-    """Name what *function* takes; a function of any arguments says nothing."""
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return tuple(one.name for one in found if one.kind not in kinds)

@@ -50,11 +50,15 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
     elif not is_admitted:
         without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
         inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
+    native: str | tuple[str, str] = "torch; by stage; its own merge"
+    if os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y"):
+        why = "by stage alone, and only in an engine that is launched by rlprof.launch; unset it"
+        native = ("warn", f"SGLANG_PROFILE_V2 is set: {why}")
     exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
     return {
         "sglang": version(),
         "way worker": inside,
-        "way native": "torch; by stage; its own merge",
+        "way native": native,
         "native iterations": f"count {exact}; skip only with rlprof in the schedulers",
         "native steps": "read back from the trace" if not here or here >= SPANS else "not known",
         "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "

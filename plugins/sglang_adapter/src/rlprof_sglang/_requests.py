@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof_engine.requests import write
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 _KEPT = ("id", "prompt_tokens", "completion_tokens", "cached_tokens", "num_retractions",
@@ -21,16 +22,30 @@ _KEPT = ("id", "prompt_tokens", "completion_tokens", "cached_tokens", "num_retra
 
 
 class Answers(list[Any]):
-    """What a request is answered, as it is; the last one's account of itself is kept."""
+    """What a request is answered, as it is; what the last one says of it is copied.
 
-    meta: dict[str, Any] | None = None
+    The answers themselves end with whoever takes them: thousands of them, held until the window's
+    end, were text and tokens in memory, and a collector's work that grew with each.
+    """
+
+    def __init__(self, answers: Iterable[Any], said: dict[str, Any]) -> None:
+        super().__init__(answers)
+        self._said = said
+        for answer in self:
+            self._keep(answer)
 
     def append(self, answer: Any) -> None:
         """Take one more."""
-        said = answer.get("meta_info") if isinstance(answer, dict) else None
-        if isinstance(said, dict):
-            self.meta = {name: said[name] for name in _KEPT if said.get(name) is not None}
+        self._keep(answer)
         super().append(answer)
+
+    def _keep(self, answer: Any) -> None:
+        meta = answer.get("meta_info") if isinstance(answer, dict) else None
+        if isinstance(meta, dict):
+            self._said |= {name: meta[name] for name in _KEPT if meta.get(name) is not None}
+            reason = self._said.get("finish_reason")
+            if isinstance(reason, dict):
+                self._said["finish_reason"] = str(reason.get("type", reason))
 
 
 class Watched(dict[str, Any]):
@@ -39,8 +54,9 @@ class Watched(dict[str, Any]):
     It stays in its place when a window ends: another thread may be using it.
     """
 
-    gone: list[tuple[Any, Any, float]] | None = None
-    """States that have left, where their answers come, and when; None: nobody wants to know."""
+    gone: list[tuple[dict[str, float], dict[str, Any], float]] | None = None
+    """Of those that have left: their times, what is or will be said of them, and when they left;
+    None: nobody wants to know."""
 
     def __delitem__(self, key: str) -> None:
         """Let a request go. Its last answer comes next, or has just come."""
@@ -49,13 +65,9 @@ class Watched(dict[str, Any]):
         gone = self.gone
         if gone is None or state is None:
             return
-        answers = Answers(getattr(state, "out_list", ()))
-        for answer in list(answers):
-            if isinstance(answer, dict) and isinstance(answer.get("meta_info"), dict):
-                meta = answer["meta_info"]
-                answers.meta = {name: meta[name] for name in _KEPT if meta.get(name) is not None}
-        state.out_list = answers
-        gone.append((_times(state), answers, time.monotonic()))
+        said: dict[str, Any] = {}
+        state.out_list = Answers(getattr(state, "out_list", ()), said)
+        gone.append((_times(state), said, time.monotonic()))
 
 
 class Requests:
@@ -94,7 +106,7 @@ class Requests:
         there = [(name, _times(state)) for name, state in tuple(watched.items())]
         gone, watched.gone = watched.gone or [], None
         offset = time.time() - time.monotonic()
-        lines = [_line(times, answers.meta or {}, left, offset) for times, answers, left in gone]
+        lines = [_line(times, said, left, offset) for times, said, left in gone]
         known = {line["id"] for line in lines}
         lines += [
             _line(times, {"id": name}, None, offset) for name, times in there if name not in known
@@ -122,9 +134,8 @@ def _line(
              "cached_tokens": "cached_tokens", "num_retractions": "retractions",
              "total_retractions": "retractions", "dp_rank": "dp"}  # fmt: skip
     line |= {word: meta[name] for name, word in words.items() if meta.get(name) is not None}
-    reason = meta.get("finish_reason")
     if left is not None:
-        line["finish"] = str(reason.get("type", reason) if isinstance(reason, dict) else reason)
+        line["finish"] = str(meta.get("finish_reason"))
     scheduled = meta.get("forward_entry_time")
     first = meta.get("prefill_finished_time") or meta.get("prefill_finished_ts")
     if scheduled:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError, hookimpl
+from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_sglang._engine import Engine, reach, told
 from rlprof_sglang._export import NOTES, exported
 from rlprof_sglang._installed import capabilities
@@ -29,12 +30,8 @@ if TYPE_CHECKING:
     from rlprof.types import Place
 
 
-@attrs.define
-class SglangRecording:
-    """What was applied in one window, and what was not."""
-
-    applied: dict[str, Any] = attrs.field(factory=dict)
-    unsupported: dict[str, str] = attrs.field(factory=dict)
+_NOBODY = "sglang: no scheduler records"
+_NATIVE = "SGLang's own profiler"
 
 
 @attrs.define(eq=False)  # identity: plugins are compared
@@ -86,7 +83,7 @@ class Sglang:
         await engine.look()
         self._way = _way(self.options, engine, workers.tools)
         if self._way == "worker":
-            _raise_if_none(await self._tell(workers.prepare(), workers), "ready")
+            answers_in(await self._tell(workers.prepare(), workers), "ready", _NOBODY)
 
     @hookimpl
     def start(
@@ -102,7 +99,7 @@ class Sglang:
 
     async def _start(
         self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
-    ) -> SglangRecording:
+    ) -> EngineRecording:
         engine, options = self._engine, self.options
         if engine is None:
             raise CaptureError("sglang: was not configured")
@@ -115,9 +112,11 @@ class Sglang:
             )
         if not self._way:
             await self._arrive(workers)
-        said = SglangRecording(applied={"way": self._way})
+        said = EngineRecording(applied={"way": self._way})
         torch = workers.tools.get("torch", {})
-        said.unsupported |= options.foreign(torch) | _other_number(engine, workers)
+        said.unsupported |= options.foreign(torch)
+        if engine.facts.has_layout:
+            said.unsupported |= other_number(engine.facts.workers, workers, "schedulers")
         if options.unbounded(torch) == "stack" or "stack" in options.contents_of(torch):
             said.unsupported |= _sleepless(engine)
         if self._way == "worker":
@@ -130,17 +129,21 @@ class Sglang:
                 self._lost = ""
                 return said
             said.applied |= native.applied
-            said.unsupported |= native.unsupported | _beyond_native(workers)
+            said.unsupported |= native.unsupported | beyond_native(workers, "schedulers", _NATIVE)
         if options.requests:
             self._requests = Requests(handle, has_metrics=engine.facts.has_metrics)
             said.unsupported |= self._requests.unsupported
             await engine.run(self._requests.start)
         return said
 
-    async def _begin_inside(self, window: Window, workers: Workers, said: SglangRecording) -> None:
+    async def _begin_inside(self, window: Window, workers: Workers, said: EngineRecording) -> None:
         self._answers = {"began": await self._tell(workers.begin(window), workers)}
-        recording = _raise_if_none(self._answers["began"], "recording")
+        recording = answers_in(self._answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
+        if self.options.contents is not None:
+            said.unsupported["contents"] = (
+                "is for SGLang's own profiler (way: native); inside, the tools' own options say it"
+            )
         chosen = self.options.chosen(workers.tools.get("torch", {}))
         if chosen is not None:
             said.applied["iterations"] = attrs.asdict(chosen)
@@ -247,16 +250,6 @@ def _way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> st
     raise CaptureError(f"sglang: this engine cannot be recorded; {'; '.join(told)}")
 
 
-def _other_number(engine: Engine, workers: Workers) -> dict[str, str]:
-    """Say it where an engine holds other ranks than it was attached with."""
-    there, given = engine.facts.workers, len(workers.ranks)
-    if not engine.facts.has_layout or given in (0, there):
-        return {}
-    return {
-        "attach: ranks": f"the engine has {there} schedulers, and was attached with {given} ranks"
-    }
-
-
 def _sleepless(engine: Engine) -> dict[str, str]:
     if engine.facts.sleeps is not False:
         return {}
@@ -266,32 +259,8 @@ def _sleepless(engine: Engine) -> dict[str, str]:
     }
 
 
-def _beyond_native(workers: Workers) -> dict[str, str]:
-    """Name the tools SGLang's own profiler cannot stand for, and the ranks it cannot leave out."""
-    found = {
-        name: "needs rlprof in the schedulers; SGLang's own profiler is torch's"
-        for name in workers.tools
-        if name != "torch"
-    }
-    if workers.ranks and len(workers.chosen) < len(workers.ranks):
-        found["ranks"] = "SGLang's own profiler records all schedulers of an engine"
-    return found
-
-
 def _leave_requests(folder: Path, requests: Requests) -> None:
     try:
         requests.stop(folder)
     except OSError as exc:
         raise CaptureError(f"sglang: requests cannot be written: {exc}") from exc
-
-
-def _raise_if_none(answers: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
-    """Return the answers in *state*; raise CaptureError with the reasons if all have failed.
-
-    Only the first rank of each replica answers, and the others may be chosen.
-    """
-    found = [answer for answer in answers if answer["state"] == state]
-    if not found and not any(answer["state"] == "not chosen" for answer in answers):
-        whys = {str(one.get("why") or one["state"]) for one in answers} or {"no answer"}
-        raise CaptureError(f"sglang: no scheduler records: {'; '.join(sorted(whys))}")
-    return found

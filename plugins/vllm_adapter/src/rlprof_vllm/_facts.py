@@ -6,11 +6,11 @@ the engine gets the answer of the one before. So what can be seen from outside i
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_engine.answers import parameters_of
 from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
@@ -118,12 +118,12 @@ def seen(handle: Any) -> Facts:
     if hasattr(inner, "is_sleeping") and "is_sleeping" not in known:
         known += ("is_sleeping",)  # an LLM has it inside
     if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
-        return Facts(type(handle).__name__, parameters=_parameters(start), methods=known)
+        return Facts(type(handle).__name__, parameters=parameters_of(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
     return Facts(
         type(handle).__name__,
         version=_version(),
-        parameters=_parameters(start),
+        parameters=parameters_of(start),
         profiler=_old_profiler() if profiler is None else profiler.profiler or "",
         directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
         contents=_old_contents() if profiler is None else _contents(profiler),
@@ -139,16 +139,6 @@ def seen(handle: Any) -> Facts:
         can_tell_workers=_has_our_code() and hasattr(handle, "collective_rpc"),
         methods=known,
     )  # fmt: skip
-
-
-def _parameters(function: Any) -> tuple[str, ...]:
-    """Name what *function* takes; a function of any arguments says nothing."""
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return tuple(one.name for one in found if one.kind not in kinds)
 
 
 def _version() -> str:

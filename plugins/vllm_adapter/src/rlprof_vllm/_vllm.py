@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError, hookimpl
+from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_vllm._engine import Engine, reach
 from rlprof_vllm._export import NOTES, exported
 from rlprof_vllm._installed import capabilities
@@ -31,12 +32,8 @@ if TYPE_CHECKING:
     from rlprof.types import Place
 
 
-@attrs.define
-class VllmRecording:
-    """What was applied in one window, and what was not."""
-
-    applied: dict[str, Any] = attrs.field(factory=dict)
-    unsupported: dict[str, str] = attrs.field(factory=dict)
+_NOBODY = "vllm: no worker records"
+_NATIVE = "vLLM's own profiler"
 
 
 @attrs.define(eq=False)  # identity: plugins are compared
@@ -94,18 +91,18 @@ class Vllm:
         self._way = _way(self.options, self._engine, workers.tools)
         if self._way == "worker" and not is_early:
             answers = await self._tell(workers.prepare())
-            _raise_if_none(answers, "ready")
+            answers_in(answers, "ready", _NOBODY)
 
     @hookimpl
     def start(
         self, window: Window, folder: Path, handle: Any, workers: Workers
-    ) -> Awaitable[VllmRecording]:
+    ) -> Awaitable[EngineRecording]:
         """Begin, by the way that was chosen."""
         return self._start(window, folder, handle, workers, threading.get_ident())
 
     async def _start(
         self, window: Window, folder: Path, handle: Any, workers: Workers, caller: int
-    ) -> VllmRecording:
+    ) -> EngineRecording:
         engine, options = self._engine, self.options
         if engine is None:
             raise CaptureError("vllm: was not configured")
@@ -117,12 +114,13 @@ class Vllm:
                 "nobody has asked it; make it in a coroutine, or attach it with loop="
             )
         await _check_awake(engine)
-        said = VllmRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
-        said.unsupported |= _other_number(engine, workers)
+        said = EngineRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
+        if engine.facts.has_layout:
+            said.unsupported |= other_number(engine.facts.workers, workers, "workers")
         self._answers = {}
         if self._way == "worker":
             self._answers = {"began": await self._tell(workers.begin(window))}
-            recording = _raise_if_none(self._answers["began"], "recording")
+            recording = answers_in(self._answers["began"], "recording", _NOBODY)
             said.applied["workers"] = [one["worker"] for one in recording]
             if options.chosen is not None:
                 said.applied["iterations"] = attrs.asdict(options.chosen)
@@ -133,7 +131,7 @@ class Vllm:
             self._native = native
             await native.start(window, run_id)
             said.applied |= native.applied
-            said.unsupported |= native.unsupported | _beyond_native(workers)
+            said.unsupported |= native.unsupported | beyond_native(workers, "workers", _NATIVE)
         if options.requests:
             self._requests = Requests(handle)
             said.unsupported |= self._requests.unsupported
@@ -261,39 +259,7 @@ def _check_hosting(engine: Engine) -> None:
         )
 
 
-def _other_number(engine: Engine, workers: Workers) -> dict[str, str]:
-    """Say it where an engine holds other ranks than it was attached with."""
-    there, given = engine.facts.workers, len(workers.ranks)
-    if not engine.facts.has_layout or given in (0, there):
-        return {}
-    return {"attach: ranks": f"the engine has {there} workers, and was attached with {given} ranks"}
-
-
 def _contents(workers: Workers) -> Sequence[str]:
     """Return what the config asks the tool torch to record."""
     found: Sequence[str] = workers.tools.get("torch", {}).get("contents", ())
-    return found
-
-
-def _beyond_native(workers: Workers) -> dict[str, str]:
-    """Name the tools vLLM's own profiler cannot stand for, and the ranks it cannot leave out."""
-    found = {
-        name: "needs rlprof in the workers; vLLM's own profiler is torch's"
-        for name in workers.tools
-        if name != "torch"
-    }
-    if workers.ranks and len(workers.chosen) < len(workers.ranks):
-        found["ranks"] = "vLLM's own profiler records all workers of an engine"
-    return found
-
-
-def _raise_if_none(answers: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
-    """Return the answers in *state*; raise CaptureError with the reasons if all have failed.
-
-    With data parallelism only the first engine's workers answer, and the others may be chosen.
-    """
-    found = [answer for answer in answers if answer["state"] == state]
-    if not found and not any(answer["state"] == "not chosen" for answer in answers):
-        whys = {str(one.get("why") or one["state"]) for one in answers} or {"no answer"}
-        raise CaptureError(f"vllm: no worker records: {'; '.join(sorted(whys))}")
     return found

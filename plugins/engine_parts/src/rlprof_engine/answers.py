@@ -1,0 +1,70 @@
+"""What the processes of an engine have answered to an order, and what a window says of it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import CaptureError
+
+if TYPE_CHECKING:
+    from rlprof import Workers
+
+
+@attrs.define
+class EngineRecording:
+    """What was applied in one window, and what was not."""
+
+    applied: dict[str, Any] = attrs.field(factory=dict)
+    unsupported: dict[str, str] = attrs.field(factory=dict)
+
+
+def answers_in(answers: list[dict[str, Any]], state: str, nobody: str) -> list[dict[str, Any]]:
+    """Return the answers in *state*; raise CaptureError with the reasons if all have failed.
+
+    With data parallelism some engines pass on the answers of one replica alone, and others may be
+    chosen. *nobody* begins the error: "vllm: no worker records".
+    """
+    found = [answer for answer in answers if answer["state"] == state]
+    if not found and not any(answer["state"] == "not chosen" for answer in answers):
+        whys = {str(one.get("why") or one["state"]) for one in answers} or {"no answer"}
+        raise CaptureError(f"{nobody}: {'; '.join(sorted(whys))}")
+    return found
+
+
+def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:
+    """Say it where an engine of *there* processes was attached with another number of ranks.
+
+    *word* is what it calls them.
+    """
+    given = len(workers.ranks)
+    if given in (0, there):
+        return {}
+    return {"attach: ranks": f"the engine has {there} {word}, and was attached with {given} ranks"}
+
+
+def beyond_native(workers: Workers, word: str, profiler: str) -> dict[str, str]:
+    """Name the tools that an engine's own torch profiler cannot stand for, and its ranks.
+
+    It cannot leave any out. *word* is what the engine calls its processes.
+    """
+    found = {
+        name: f"needs rlprof in the {word}; {profiler} is torch's"
+        for name in workers.tools
+        if name != "torch"
+    }
+    if workers.ranks and len(workers.chosen) < len(workers.ranks):
+        found["ranks"] = f"{profiler} records all {word} of an engine"
+    return found
+
+
+def parameters_of(function: Any) -> tuple[str, ...]:
+    """Name what *function* takes; a function of any arguments says nothing."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(one.name for one in found if one.kind not in kinds)
