@@ -157,9 +157,10 @@ def test_the_frontend_finds_its_requests_as_they_were():
 
 def test_an_answer_that_is_none_of_ours_is_passed_on():
     """Whatever is put there is what is read there."""
-    answers = Answers()
+    said = {}
+    answers = Answers((), said)
     for one in ("text", {"meta_info": None}, {"text": "x"}):
         answers.append(one)
 
     assert answers == ["text", {"meta_info": None}, {"text": "x"}]
-    assert answers.meta is None
+    assert said == {}

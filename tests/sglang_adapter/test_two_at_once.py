@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import attrs
@@ -43,7 +44,7 @@ def _part(monkeypatch):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, structs.__name__, structs)
     part = Profiler()
-    monkeypatch.setattr(_guard, "is_ours", False)
+    monkeypatch.setattr(_guard, "ours_until", 0.0)
     scheduler = SimpleNamespace(profiler_manager=part, tp_rank=0, pp_rank=0, dp_rank=0)
     monkeypatch.setattr(inside, "_scheduler", scheduler)
     monkeypatch.setattr(inside, "_answer", "")
@@ -106,3 +107,15 @@ def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
 
     assert not asked.success
     assert started(part).success
+
+
+def test_a_window_that_nobody_ended_is_over_after_an_hour(part, monkeypatch):
+    """Whoever opened it has died; the engine lives on, and others may ask."""
+    order("begin")
+    before = started(part).message
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + _guard.LONGEST_S + 1)
+
+    after = started(part).message
+
+    assert [before, after] == [BUSY, "Succeeded"]

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import rlprof
+from rlprof_engine.answers import EngineRecording
 from rlprof_sglang import Sglang, SglangOptions
-from rlprof_sglang._sglang import SglangRecording
 
 
 class Told(Sglang):
@@ -22,7 +22,7 @@ class Told(Sglang):
 def test_contents_inside_are_said_to_be_none(contents):
     """What is recorded there is said by the tools' own options, and the manifest says that."""
     plugin = Told(options=SglangOptions(contents=contents))
-    said = SglangRecording()
+    said = EngineRecording()
     workers = rlprof.Workers(given={"config": {}, "role": "rollout"})
 
     asyncio.run(plugin._begin_inside(rlprof.Window(2, 3, "rollout"), workers, said))

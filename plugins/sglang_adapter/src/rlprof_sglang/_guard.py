@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ last_why = ""
 """What went wrong last, and was caught here."""
 steps = 0
 """Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
-is_ours = False
-"""Whether a window of ours is open in the engine, in this scheduler or in another one of it."""
+ours_until = 0.0
+"""Until when, monotonic, a window of ours may be open, in this scheduler or in another one of the
+engine; whoever opened it may be gone."""
+LONGEST_S = 3600
 
 
 @attrs.frozen
@@ -132,7 +135,7 @@ def reply(why: str) -> Any:
 
 def _harm(part: Any, request: Any) -> str:
     """Say why a scheduler would not survive a request, or what it would silently lose."""
-    if is_ours:  # two torch profilers in a process end it
+    if time.monotonic() < ours_until:  # two torch profilers in a process end it
         return "a window of rlprof is open in this engine; ask again when it is over"
     if is_busy(part):
         return "somebody's session is already in progress; stop it first"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from rlprof_sglang._words import MARK, STATE, SWITCH
@@ -85,7 +86,8 @@ def _obeyed(text: str) -> Any:
         _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
         return _guard.reply("")
     if verb in ("begin", "end"):  # also where this scheduler is not chosen: all refuse alike
-        _guard.is_ours = verb == "begin"
+        longest = time.monotonic() + _guard.LONGEST_S
+        _guard.ours_until = longest if verb == "begin" else 0.0
     _answer = obeyed(text, place)
     return _guard.reply("")
 
