@@ -12,6 +12,6 @@ failed=0
 ../.envs/test/bin/python fleet.py 2> >(grep -v raylet >&2) || failed=1
 ../.envs/vllm/bin/python vllm_requests.py 2> >(grep -v -i warning >&2) || failed=1
 ../.envs/vllm/bin/python vllm_adapter.py 2> >(grep -v -i warning >&2) || failed=1
-../.envs/sglang/bin/python sglang_requests.py 2> >(grep -v -i warn >&2) || failed=1
+../.envs/sglang/bin/python sglang_requests.py 2> >(grep -v -i -e warn -e 'cuda graph' >&2) || failed=1
 ../.envs/sglang/bin/python sglang_adapter.py 2> >(grep -v -i warn >&2) || failed=1
 exit $failed
