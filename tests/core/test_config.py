@@ -806,7 +806,7 @@ def test_only_the_plugins_of_the_roles_asked_for_are_needed():
             "roles.rollout.tool: tool 'missing' is not installed (installed: counter, rival, "
             "sampler, torch, torch_memory)"
         ),
-        "roles.rollout.engine: engine 'absent' is not installed (installed: engine, vllm)",
+        "roles.rollout.engine: engine 'absent' is not installed (installed: engine, sglang, vllm)",
     ]
 
 
