@@ -36,8 +36,7 @@ test-beside: env-test ## the same as `test`, in two lanes beside each other: wha
 
 lane-of-clusters:
 	$(PY) -m pytest $(CLUSTERS)
-	$(MAKE) test-vllm
-	$(MAKE) test-sglang
+	$(MAKE) test-vllm test-sglang
 
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)

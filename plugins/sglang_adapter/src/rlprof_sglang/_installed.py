@@ -32,11 +32,6 @@ def version() -> str:
         return "of unknown version"
 
 
-def is_version_2() -> bool:
-    """Whether SGLang has its second profiler, which can be started by stage and not stopped."""
-    return os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y")
-
-
 def capabilities() -> dict[str, str | tuple[str, str]]:
     """Say what the installed SGLang can do for a recording, and by which way."""
     sources = sources_here()
@@ -46,7 +41,7 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         )
     here = release(version())
     allowed = os.environ.get("SGLANG_PLUGINS")
-    is_admitted = not allowed or PLUGIN in map(str.strip, allowed.split(","))
+    is_admitted = not allowed or PLUGIN in allowed.split(",")
     inside: str | tuple[str, str] = (
         "any tool, any rank, exact iterations; launched by rlprof.launch"
     )
@@ -56,8 +51,9 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
         inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
     native: str | tuple[str, str] = "torch; by stage; its own merge"
-    if is_version_2():
-        native = ("warn", "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers; unset it")
+    if os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y"):
+        why = "by stage alone, and only in an engine that is launched by rlprof.launch; unset it"
+        native = ("warn", f"SGLANG_PROFILE_V2 is set: {why}")
     exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
     return {
         "sglang": version(),

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import secrets
 import shutil
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from rlprof import CaptureError, safe_name
-from rlprof_engine.calls import aside
 from rlprof_engine.cuts import Cuts
 from rlprof_sglang._engine import RefusedError, UnsaidError
 from rlprof_sglang._facts import EXACT
-from rlprof_sglang._installed import is_version_2
 from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ class Native:
         self._is_given_up = False
         """Whether our stop has come and gone while the start was not answered."""
         self.state: State = "idle"
-        self.ran: dict[str, int] = {}
+        self.steps: dict[str, int] = {}
         """By the number of the first scheduler of a replica: its steps in the window, if known."""
         self.whys: list[str] = []
         """What went wrong in schedulers, and was caught there by our part."""
@@ -102,8 +100,9 @@ class Native:
         except RefusedError:
             self.state = "idle"
             raise
-        except UnsaidError as exc:  # our part refuses alike in all schedulers, and says why
-            self.state = "idle" if await self._refused() else "running"
+        except UnsaidError as exc:  # our part refuses alike in all schedulers, and knows why
+            self.state = "idle" if self._engine.facts.is_inside else "running"
+            await self._ask_of_it()
             raise CaptureError("; ".join([str(exc), *self.whys])[:500]) from exc
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
             is_theirs = "already in progress" in str(exc)
@@ -127,11 +126,12 @@ class Native:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _check_version_2(self) -> None:
-        """Refuse where a stop would end the schedulers, which have our environment."""
-        if is_version_2():
+        """Refuse where a start or a stop would end the schedulers, which have our environment."""
+        said = os.environ.get("SGLANG_PROFILE_V2", "").lower()
+        if said in ("1", "true", "yes", "y") and not self._engine.facts.is_inside:
             raise CaptureError(
                 "sglang: SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers when it is "
-                "stopped; unset it"
+                "stopped; unset it, or launch with the environment that rlprof.launch gives"
             )
 
     def _made(self, below: Path, window: Window, run_id: str) -> Path:
@@ -148,8 +148,6 @@ class Native:
             probe = folder / ".rlprof"
             probe.write_text("rlprof has seen that files can be written here\n")
             probe.unlink()
-            if self._engine.facts.kind == "http":  # which may be another user's
-                folder.chmod(0o777)
         except OSError as exc:
             raise CaptureError(
                 f"sglang: profiler_dir: {exc}; SGLang would not survive that, so nothing was asked"
@@ -205,20 +203,9 @@ class Native:
             for word in needs_cuda:
                 self.unsupported[f"activities: {word}"] = f"{where} SGLang's scheduler dies of it"
             asked = tuple(word for word in asked if word not in needs_cuda)
-        if "RPD" in asked and not facts.is_inside:  # nobody there would see if it can be had
-            self.unsupported["activities: RPD"] = "a scheduler without its packages dies of it"
-            asked = tuple(word for word in asked if word != "RPD")
         if not asked:
             raise CaptureError(
                 f"sglang: activities: {', '.join(needs_cuda)} need CUDA, and nothing else is asked"
-                if needs_cuda
-                else "sglang: activities: RPD needs rlprof in the schedulers; add CPU"
-            )
-        here = {"cuda": "GPU", "npu": "GPU", "xpu": "XPU"}.get(facts.device)
-        if not {"CPU", "MEM", "CUDA_PROFILER", "RPD", here} & set(asked):
-            raise CaptureError(  # torch would assert, and SGLang catches less than that
-                f"sglang: activities: {', '.join(asked)} cannot be recorded on "
-                f"{facts.device or 'an unknown device'}; add CPU"
             )
         return asked
 
@@ -243,7 +230,7 @@ class Native:
                 self.unsupported["iterations: skip"] = "by stage SGLang passes over no step"
             self.applied["iterations"] = {"count": chosen.count, "of": "each stage"}
             return
-        if facts.is_inside and facts.nodes == 1:  # which counts from now on, if all ranks do
+        if facts.is_inside:  # which counts from now on
             wanted["output_dir"] = MARK + json.dumps(
                 {"native": wanted["output_dir"], "skip": chosen.skip, "count": chosen.count}
             )
@@ -265,7 +252,7 @@ class Native:
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
         try:
-            if state in ("armed", "running") and not self._cuts.has_stopped:
+            if state in ("armed", "running") and not self.cut:
                 await self._engine.stop()
             if state != "unknown":
                 self.state = "idle"
@@ -274,15 +261,7 @@ class Native:
         except Exception as exc:
             raise CaptureError(f"sglang: stop_profile: {type(exc).__name__}: {exc}"[:500]) from exc
         finally:
-            await aside(partial(self._fetch, folder / FILES))
-
-    async def _refused(self) -> bool:
-        """Whether our part in the schedulers did, and why."""
-        if self._engine.facts.is_inside:
-            with suppress(Exception):  # the engine has gone
-                said = [state.get(STATE) or {} for state in await self._engine.states()]
-                self.whys = [str(one["refused"]) for one in said if one.get("refused")][:1]
-        return bool(self.whys)
+            self._fetch(folder / FILES)
 
     async def _ask_of_it(self) -> None:
         """Ask how many steps there were, for a scheduler without any may leave no trace; and more.
@@ -293,7 +272,7 @@ class Native:
             return
         with suppress(Exception):  # the engine has gone
             said = [state.get(STATE) or {} for state in await self._engine.states()]
-            self.ran = {str(one["number"]): one["ran"] for one in said if "ran" in one}
+            self.steps = {str(one["number"]): one["steps"] for one in said if "steps" in one}
             self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
 
     async def _all_are_there(self) -> None:
