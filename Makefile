@@ -36,7 +36,8 @@ test-beside: env-test ## the same as `test`, in two lanes beside each other: wha
 
 lane-of-clusters:
 	$(PY) -m pytest $(CLUSTERS)
-	$(MAKE) test-vllm test-sglang
+	$(MAKE) test-vllm
+	$(MAKE) test-sglang
 
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
