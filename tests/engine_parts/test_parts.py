@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from rlprof import CaptureError
-from rlprof_engine.calls import called, run_on
+from rlprof_engine.calls import aside, called, run_on
+from rlprof_engine.cuts import Cuts
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.wrapped import Wrapped
 
@@ -128,3 +129,38 @@ def test_what_has_no_such_method_is_left_alone(owner):
 
     assert not hasattr(owner, "stop")
     assert getattr(owner, "__dict__", {}) == {}
+
+
+def test_a_call_that_ends_a_window_is_never_failed_for_it():
+    """A profiler that cannot be asked as it should is told of, and the weights are loaded."""
+
+    class Odd:
+        def stop_profile(self):
+            return None  # nothing to wait for, where a coroutine was expected
+
+        async def update_weights(self):
+            return "loaded"
+
+    async def trained():
+        odd = Odd()
+        cuts = Cuts(odd, ("update_weights",))
+        cuts.watch()
+        found = await odd.update_weights()
+        await cuts.unwatch()
+        return found, cuts.reason, cuts.has_stopped
+
+    found, reason, has_stopped = asyncio.run(trained())
+
+    assert (found, has_stopped) == ("loaded", False)
+    assert reason.startswith("the engine was asked to update weights; stop_profile: TypeError")
+
+
+def test_what_takes_long_does_not_stand_in_the_way_of_a_loop():
+    """It is done on another thread, and what it raises is raised to who waits."""
+
+    async def main():
+        return await aside(threading.get_ident)
+
+    assert asyncio.run(main()) != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(aside(lambda: 1 // 0))

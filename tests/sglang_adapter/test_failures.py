@@ -436,6 +436,20 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab, word):
     assert lived(handle)
 
 
+def test_activities_of_another_device_alone_are_not_asked(lab):
+    """Torch asserts at them, and SGLang's scheduler dies of that; beside CPU they do no harm."""
+    handle = engine(NEW)
+
+    alone = lab.train(handle, steps=(1,), activities=["XPU"])
+    beside = lab.train(handle, steps=(1,), activities=["CPU", "XPU"])
+
+    assert states(alone) == ["failed"]
+    assert "XPU cannot be recorded on cpu; add CPU" in notes(alone, 0)
+    assert [one["activities"] for one in handle.tokenizer_manager.asked()] == [["CPU", "XPU"]]
+    assert states(beside) == ["whole"]
+    assert lived(handle)
+
+
 def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
     """SGLANG_PROFILE_V2 ends the schedulers when it is stopped: nothing is sent."""
     monkeypatch.setenv("SGLANG_PROFILE_V2", "1")

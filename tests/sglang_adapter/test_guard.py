@@ -56,6 +56,7 @@ REFUSED = {
     "steps below none": ({"num_steps": -3}, "num_steps is -3; at least one is needed"),
     "no activity": ({"activities": []}, "activities is empty; nothing would be recorded"),
     "memory": ({"activities": ["CPU", "MEM"]}, "activities: MEM need CUDA"),
+    "steps that are none": ({"num_steps": "2"}, "TypeError"),
     "CUDA's own": ({"activities": ["CUDA_PROFILER"]}, "activities: CUDA_PROFILER need CUDA"),
 }
 
@@ -69,7 +70,7 @@ def test_what_it_would_not_survive_is_refused(scheduler, folder, what):
     run(scheduler, Mode.EXTEND, Mode.DECODE)
     begun = start(scheduler, folder, num_steps=1)
 
-    assert (refused.success, refused.message) == (False, f"rlprof: {why}")
+    assert (refused.success, refused.message[: 8 + len(why)]) == (False, f"rlprof: {why}")
     assert begun.success
 
 

@@ -164,3 +164,30 @@ def test_an_answer_that_is_none_of_ours_is_passed_on():
 
     assert answers == ["text", {"meta_info": None}, {"text": "x"}]
     assert said == {}
+
+
+def test_a_state_that_cannot_be_read_is_let_go(frontend, tmp_path):
+    """SGLang drops it in its own loop, and the engine ends if that raises."""
+    frontend.rid_to_state["odd"] = SimpleNamespace(created_time=None)
+    requests = Requests(frontend, has_metrics=True)
+    requests.start()
+
+    del frontend.rid_to_state["odd"]
+    requests.stop(tmp_path)
+
+    assert dict(frontend.rid_to_state) == {}
+    assert lines_of(tmp_path) == []
+
+
+def test_a_request_that_was_never_answered_has_its_name(frontend, tmp_path):
+    """Of several samples of a prompt SGLang makes a state that only shares its cache."""
+    requests = Requests(frontend, has_metrics=True)
+    requests.start()
+    begin(frontend, "shared")
+
+    del frontend.rid_to_state["shared"]
+    requests.stop(tmp_path)
+
+    (line,) = lines_of(tmp_path)
+    assert line["id"] == "shared"
+    assert "finish" not in line

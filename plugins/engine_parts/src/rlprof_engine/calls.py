@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import threading
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
@@ -58,3 +60,23 @@ async def run_on(loop: asyncio.AbstractEventLoop | None, function: Callable[[], 
         function()
 
     await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), loop))
+
+
+async def aside(function: Callable[[], Any]) -> Any:
+    """Call *function*, which takes long, on a thread of its own, and wait for it.
+
+    Not one of the loop's executor: a process waits at its end for those.
+    """
+    found: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def call() -> None:
+        try:
+            found.set_result(function())
+        except BaseException as exc:  # handed to who waits
+            found.set_exception(exc)
+
+    try:
+        threading.Thread(target=call, name="rlprof-engine", daemon=True).start()
+    except RuntimeError:  # no thread is left
+        call()
+    return await asyncio.wrap_future(found)

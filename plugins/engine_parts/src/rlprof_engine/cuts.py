@@ -40,6 +40,8 @@ class Cuts:
         """
         self.reason = ""
         """Why the window has ended before it was told to; empty: it has not."""
+        self.has_stopped = False
+        """Whether its profiler was stopped for that, as far as it says."""
         self._handle = handle
         self._methods = methods
         self._for_workers = remote
@@ -85,7 +87,12 @@ class Cuts:
         self, name: str, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if self._begins(name):
-            stopping = asyncio.ensure_future(self._handle.stop_profile())
+            try:
+                stopping = asyncio.ensure_future(self._handle.stop_profile())
+            except Exception as exc:  # the call itself is not ours to fail
+                self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
+                self._is_over.set()
+                return await inner(*args, **kwargs)
             stopping.add_done_callback(lambda _: self._is_over.set())
             await asyncio.wait({stopping}, timeout=_PATIENCE_S)
             self._look(stopping)
@@ -98,6 +105,8 @@ class Cuts:
             stopping.add_done_callback(lambda late: late.cancelled() or late.exception())
         elif (exc := stopping.exception()) is not None:
             self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
+        else:
+            self.has_stopped = True
 
     def _cut(self, name: str) -> None:
         if not self._begins(name):
@@ -118,6 +127,7 @@ class Cuts:
     def _stop(self) -> None:
         try:
             self._handle.stop_profile()
+            self.has_stopped = True
         except Exception as exc:  # the engine is to sleep all the same
             self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
         self._is_over.set()

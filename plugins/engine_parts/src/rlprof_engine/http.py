@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import json
-import threading
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
+from rlprof_engine.calls import aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,20 +39,11 @@ class Http:
     async def ask(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, missing: Any = None
     ) -> Any:
-        """Ask on a thread of its own: a process waits at its end for those of an executor.
+        """Ask, on a thread of its own.
 
         What is answered is JSON, or text. *missing* stands for a path the server has not.
         """
-        answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
-
-        def ask() -> None:
-            try:
-                answer.set_result(self._answer(verb, path, body, missing))
-            except Exception as exc:  # handed to who waits
-                answer.set_exception(exc)
-
-        threading.Thread(target=ask, name=f"rlprof-{self._engine}-http", daemon=True).start()
-        return await asyncio.wrap_future(answer)
+        return await aside(lambda: self._answer(verb, path, body, missing))
 
     def _answer(self, verb: str, path: str, body: Mapping[str, Any] | None, missing: Any) -> Any:
         data = json.dumps(body).encode() if body else None

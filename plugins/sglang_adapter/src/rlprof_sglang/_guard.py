@@ -81,7 +81,11 @@ def answered(original: Any, part: Any, request: Any) -> Any:
     """Have SGLang answer a request to profile, unless it would not survive it; always answer."""
     global last_why, steps  # noqa: PLW0603 -- one profiler to a process
     is_start = _kind(request) == "START_PROFILE"
-    if is_start and (why := _harm(part, request)):
+    try:
+        why = _harm(part, request) if is_start else ""
+    except Exception as exc:  # what cannot be judged is not asked
+        why = f"{type(exc).__name__}: {exc}"[:500]
+    if why:
         last_why = why  # a server tells nobody
         return reply(f"rlprof: {why}")
     try:

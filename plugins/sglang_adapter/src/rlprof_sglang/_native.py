@@ -13,11 +13,13 @@ import re
 import secrets
 import shutil
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from rlprof import CaptureError, safe_name
+from rlprof_engine.calls import aside
 from rlprof_engine.cuts import Cuts
 from rlprof_sglang._engine import RefusedError, UnsaidError
 from rlprof_sglang._facts import EXACT
@@ -207,6 +209,12 @@ class Native:
             raise CaptureError(
                 f"sglang: activities: {', '.join(needs_cuda)} need CUDA, and nothing else is asked"
             )
+        here = {"cuda": "GPU", "npu": "GPU", "xpu": "XPU"}.get(facts.device)
+        if not {"CPU", "MEM", "CUDA_PROFILER", "RPD", here} & set(asked):
+            raise CaptureError(  # torch would assert, and SGLang catches less than that
+                f"sglang: activities: {', '.join(asked)} cannot be recorded on "
+                f"{facts.device or 'an unknown device'}; add CPU"
+            )
         return asked
 
     def _tell_of_npu(self, wanted: dict[str, Any]) -> None:
@@ -252,7 +260,7 @@ class Native:
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
         try:
-            if state in ("armed", "running") and not self.cut:
+            if state in ("armed", "running") and not self._cuts.has_stopped:
                 await self._engine.stop()
             if state != "unknown":
                 self.state = "idle"
@@ -261,7 +269,7 @@ class Native:
         except Exception as exc:
             raise CaptureError(f"sglang: stop_profile: {type(exc).__name__}: {exc}"[:500]) from exc
         finally:
-            self._fetch(folder / FILES)
+            await aside(partial(self._fetch, folder / FILES))  # it may be gigabytes
 
     async def _ask_of_it(self) -> None:
         """Ask how many steps there were, for a scheduler without any may leave no trace; and more.

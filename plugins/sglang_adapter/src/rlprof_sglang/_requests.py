@@ -7,6 +7,7 @@ scheduler did with it. What is looked at here is the state's being dropped, and 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.requests import write
@@ -36,7 +37,8 @@ class Answers(list[Any]):
 
     def append(self, answer: Any) -> None:
         """Take one more."""
-        self._keep(answer)
+        with suppress(Exception):  # as below
+            self._keep(answer)
         super().append(answer)
 
     def _keep(self, answer: Any) -> None:
@@ -65,9 +67,11 @@ class Watched(dict[str, Any]):
         gone = self.gone
         if gone is None or state is None:
             return
-        said: dict[str, Any] = {}
-        state.out_list = Answers(getattr(state, "out_list", ()), said)
-        gone.append((_times(state), said, time.monotonic()))
+        said: dict[str, Any] = {"id": key}
+        with suppress(Exception):  # this is SGLang's own loop, and the engine ends if it raises
+            times = _times(state)
+            state.out_list = Answers(getattr(state, "out_list", ()), said)
+            gone.append((times, said, time.monotonic()))
 
 
 class Requests:
@@ -134,8 +138,8 @@ def _line(
              "cached_tokens": "cached_tokens", "num_retractions": "retractions",
              "total_retractions": "retractions", "dp_rank": "dp"}  # fmt: skip
     line |= {word: meta[name] for name, word in words.items() if meta.get(name) is not None}
-    if left is not None:
-        line["finish"] = str(meta.get("finish_reason"))
+    if left is not None and meta.get("finish_reason"):
+        line["finish"] = str(meta["finish_reason"])
     scheduled = meta.get("forward_entry_time")
     first = meta.get("prefill_finished_time") or meta.get("prefill_finished_ts")
     if scheduled:
