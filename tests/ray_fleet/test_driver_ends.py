@@ -109,6 +109,20 @@ def test_actors_that_ray_has_killed_are_salvaged_at_close(config, where):
     assert done.closed_s < 30
 
 
+def test_actors_that_were_seen_to_die_are_salvaged_when_ray_was_shut_down(config):
+    """As happens by chance while Ray is being shut down: a window's answer is an actor's death."""
+    how = "loses its actors, shuts Ray down by another name"
+
+    done = drive(config(limits=LIMITS), address="local", end=how, where="after")
+
+    found = states(done.run)
+    (problem,) = rlprof.read(done.run).problems
+    assert done.code == 0, done.stderr[-2000:]
+    assert dict.fromkeys(CLOSED, "whole").items() <= found.items()
+    assert {found[name] for name in OPEN} <= {"whole", "partial"}
+    assert "Ray was shut down in the driver before the fleet was closed" in problem
+
+
 @pytest.mark.parametrize("closes", [True, False])
 @pytest.mark.parametrize("end", ["raises", "exits"])
 def test_a_driver_that_raises_or_exits_loses_nothing(ray, config, end, closes):

@@ -197,7 +197,7 @@ class Crew:
 
     def _reachable(self, asks: Sequence[Ask]) -> list[Ask]:
         """Return those of *asks* that Ray can still be asked about; name the others."""
-        cut = [ask for ask in asks if ask.member.gone == CUT]
+        cut = [ask for ask in asks if ask.member.is_cut]
         for ask in cut:
             if self._is_mine_to_take(ask):
                 self.miss(ask.member, ask.window, ask.what, f"was not answered: {CUT}")

@@ -94,11 +94,16 @@ class Member:
     @property
     def gone(self) -> str:
         """Why it cannot be asked any more."""
-        return self._gone or (CUT if tie() != self._tie else "")
+        return self._gone or (CUT if self.is_cut else "")
 
     @gone.setter
     def gone(self, why: str) -> None:
         self._gone = why
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its Ray was shut down; an actor that was seen to die of that is cut, too."""
+        return tie() != self._tie
 
     @property
     def id(self) -> str:

@@ -16,7 +16,6 @@ from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member, id_of, is_ordered
-from rlprof_ray._tie import CUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +53,7 @@ class Roll:
     @property
     def is_cut(self) -> bool:
         """Whether members cannot be asked any more, for Ray was shut down."""
-        return any(member.gone == CUT for member in self._members.values())
+        return any(member.is_cut for member in self._members.values())
 
     def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
         """Take actors and replicas by role; raise ConfigError for what cannot work."""
