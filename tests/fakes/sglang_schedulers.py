@@ -252,7 +252,7 @@ class Scheduler:
     def run_batch(self, batch: Any) -> str:
         """Run it."""
         self.forward_ct += 1
-        self._hooked("_profile_batch_predicate", self.part, batch)
+        self.part._profile_batch_predicate(batch)
         trace = self.part.torch_profiler
         if trace is not None and self.part.profile_in_progress:
             mode = batch.forward_mode.name

@@ -22,7 +22,7 @@ pytestmark = [
 def _scheduler(release):
     """Return a scheduler of that release with the guard around its profiler."""
     (scheduler,) = manager(release).replica.schedulers
-    assert set(scheduler.around) == {"profile", "_profile_batch_predicate", "get_internal_state"}
+    assert set(scheduler.around) == {"profile", "get_internal_state"}
     return scheduler
 
 
@@ -245,3 +245,14 @@ def test_what_needs_cuda_is_let_through_where_it_is(release, folder, monkeypatch
     (scheduler,) = manager(release, has_cuda=True).replica.schedulers
 
     assert start(scheduler, folder, activities=["MEM"]).success
+
+
+def test_a_step_passes_nothing_of_ours_unless_a_session_is_on(scheduler, folder):
+    """Before a start and after its stop SGLang looks at its steps by its own method."""
+    looks = [vars(scheduler.part).keys() & {"_profile_batch_predicate"}]
+    for ask in (lambda: start(scheduler, folder), lambda: stop(scheduler)):
+        ask()
+        run(scheduler, Mode.EXTEND, Mode.DECODE)
+        looks.append(vars(scheduler.part).keys() & {"_profile_batch_predicate"})
+
+    assert looks == [set(), {"_profile_batch_predicate"}, set()]

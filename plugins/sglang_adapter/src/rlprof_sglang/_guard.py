@@ -16,10 +16,16 @@ from typing import Any
 
 import attrs
 
+from rlprof_engine.wrapped import Wrapped
+
 _MANAGERS = "sglang.srt.managers"
 _NOT_COUNTED = (0, 5, 16)
 """Before, a session of N steps without a first one recorded N - 1."""
+_LOOKS = "_profile_batch_predicate"
+"""What SGLang's profiler looks at each forward step with."""
 _log = logging.getLogger("rlprof.sglang")
+_followed = Wrapped()
+"""That method, while a session is on: with none, a step passes nothing of ours."""
 
 last_why = ""
 """What went wrong last, and was caught here."""
@@ -38,17 +44,14 @@ class Part:
     path: str
     handler: str
     """Answers a request to profile."""
-    predicate: str
-    """Is asked before each forward step."""
 
 
 def profiler_part() -> Part:
     """Return where it is in this release."""
     new = f"{_MANAGERS}.scheduler_components.profiler_manager"
     if _is_there(new):
-        return Part(f"{new}.SchedulerProfilerManager", "_profile", "_profile_batch_predicate")
-    old = f"{_MANAGERS}.scheduler_profiler_mixin.SchedulerProfilerMixin"
-    return Part(old, "profile", "_profile_batch_predicate")
+        return Part(f"{new}.SchedulerProfilerManager", "_profile")
+    return Part(f"{_MANAGERS}.scheduler_profiler_mixin.SchedulerProfilerMixin", "profile")
 
 
 def _is_there(module: str) -> bool:
@@ -91,6 +94,7 @@ def answered(original: Any, part: Any, request: Any) -> Any:
     try:
         if is_start:
             steps, last_why = 0, ""
+            _follow(part)
             _see_to_folder(request)
         else:
             _see_to_stop(part)
@@ -101,22 +105,27 @@ def answered(original: Any, part: Any, request: Any) -> Any:
         _watch(part)
     else:
         _disarm(part)
+        _followed.take_back()
     return answer
 
 
-def stepped(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
-    """Let SGLang's profiler look at a forward step; whatever it raises ends the session alone."""
-    global steps  # noqa: PLW0603 -- as above
-    steps += 1
-    try:
-        found = original(part, *args, **kwargs)
-    except Exception as exc:
-        _caught(part, exc)
-        return None
-    profiler = _read(part, "torch_profiler")
-    if profiler is not None and not hasattr(profiler, "_rlprof_watched"):
+def _follow(part: Any) -> None:
+    """Be there when SGLang's profiler looks at a forward step, until the session is stopped.
+
+    Whatever it raises ends the session alone.
+    """
+
+    def stepped(inner: Any, *args: Any, **kwargs: Any) -> None:
+        global steps  # noqa: PLW0603 -- as above
+        steps += 1
+        try:
+            inner(*args, **kwargs)
+        except Exception as exc:
+            _caught(part, exc)
         _watch(part)
-    return found
+
+    _followed.take_back()
+    _followed.put(part, _LOOKS, stepped)
 
 
 def make_relative(part: Any, request: Any, text: str) -> None:

@@ -37,7 +37,6 @@ def install() -> None:
     HookRegistry.register(f"{_SCHEDULER}.get_internal_state", describe, HookType.AFTER)
     part = _guard.profiler_part()
     HookRegistry.register(f"{part.path}.{part.handler}", asked, HookType.AROUND)
-    HookRegistry.register(f"{part.path}.{part.predicate}", _guard.stepped, HookType.AROUND)
 
 
 def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
