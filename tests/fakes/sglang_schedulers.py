@@ -254,7 +254,7 @@ class Scheduler:
         self.forward_ct += 1
         self.part._profile_batch_predicate(batch)
         trace = self.part.torch_profiler
-        if trace is not None and self.part.profile_in_progress:
+        if isinstance(trace, Trace) and self.part.profile_in_progress:
             mode = batch.forward_mode.name
             trace.steps.append((time.time_ns(), f"step[{mode} bs={len(batch.reqs)}]"))
         return "tokens"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, make_dataclass
 from enum import Enum
@@ -155,4 +155,13 @@ def put_hooks(scheduler: Scheduler) -> None:
     registry = sys.modules.get("sglang.srt.plugins.hook_registry")
     for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
         name = "profile" if target in PROFILERS else target.rpartition(".")[2]
-        scheduler.around[name] = hook
+        if name.endswith("stop_profile"):  # by itself, too, which finds it by its name
+            around(scheduler.part, "_stop_profile", hook)
+        else:
+            scheduler.around[name] = hook
+
+
+def around(part: Any, name: str, hook: Callable[..., Any]) -> None:
+    """Have *hook* called with the method of that name, the object, and what it is given."""
+    own = getattr(type(part), name)
+    setattr(part, name, lambda *args, **kwargs: hook(own, part, *args, **kwargs))

@@ -217,24 +217,19 @@ def test_a_stop_of_nothing_is_answered_as_sglang_does(scheduler):
     assert (stopped.success, stopped.message) == (False, RESTS)
 
 
-def test_sglangs_second_profiler_records_by_stage_alone(release, folder):
-    """Started plainly, it ends the scheduler; its state has no names that we know."""
+@pytest.mark.parametrize("words", [{}, {"profile_by_stage": True, "num_steps": 2}])
+def test_sglangs_second_profiler_is_never_started(release, folder, words):
+    """Stopped, it ends the scheduler; its state has no names that we know."""
     from sglang.srt.managers.io_struct import made
 
-    part, asked = SimpleNamespace(), []
+    asked = []
+    request = made("START_PROFILE", {"output_dir": str(folder), **words})
 
-    def original(_, request):
-        asked.append(request)
-        return _guard.reply("")
+    answer = inside.asked(lambda *given: asked.append(given), SimpleNamespace(), request)
 
-    plain = inside.asked(original, part, made("START_PROFILE", {"output_dir": str(folder)}))
-    words = {"output_dir": str(folder), "profile_by_stage": True, "num_steps": 2}
-    by_stage = inside.asked(original, part, made("START_PROFILE", words))
-
-    assert not plain.success
-    assert "SGLANG_PROFILE_V2" in plain.message
-    assert by_stage.success
-    assert len(asked) == 1
+    assert not answer.success
+    assert "SGLANG_PROFILE_V2" in answer.message
+    assert asked == []
 
 
 def test_what_needs_cuda_is_let_through_where_it_is(release, folder, monkeypatch):
@@ -256,3 +251,56 @@ def test_a_step_passes_nothing_of_ours_unless_a_session_is_on(scheduler, folder)
         looks.append(vars(scheduler.part).keys() & {"_profile_batch_predicate"})
 
     assert looks == [set(), {"_profile_batch_predicate"}, set()]
+
+
+@pytest.mark.parametrize("how", ["refused", "raised"])
+def test_a_rank_that_could_not_begin_meets_the_others_at_the_stop(
+    scheduler, folder, monkeypatch, how
+):
+    """They would wait for it for ever; it writes nothing, and its next session is recorded."""
+    monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
+    if how == "refused":
+        scheduler.part.refusal = RuntimeError("busy")
+    else:
+        monkeypatch.setattr(_guard, "_see_to_folder", lambda _: 1 / 0)
+    begun = start(scheduler, folder)
+    run(scheduler, Mode.EXTEND)
+
+    stopped = stop(scheduler)
+
+    assert (begun.success, stopped.success, scheduler.part.met) == (False, True, 1)
+    assert not list(folder.glob("*.gz"))
+    monkeypatch.undo()
+    scheduler.part.refusal = None
+
+
+def test_a_session_that_does_not_begin_at_its_step_is_noticed(scheduler, folder):
+    """SGLang drops what torch says then; it is told with the window."""
+    assert start(scheduler, folder, start_step=2, num_steps=1).success
+    scheduler.part.refusal = RuntimeError("busy")
+
+    run(scheduler, Mode.EXTEND, Mode.DECODE, Mode.DECODE)
+
+    assert _guard.last_why.endswith(("RuntimeError: busy", "the scheduler's log says why"))
+    assert stop(scheduler).message == RESTS
+
+
+@pytest.mark.parametrize("names", [["GPU"], ["XPU"], ["RPD"]])
+def test_what_this_host_cannot_record_is_refused(scheduler, folder, names):
+    """Torch asserts where it is asked for nothing else, and a package may not be there."""
+    refused = start(scheduler, folder, activities=names)
+
+    assert not refused.success
+    assert names[0] in refused.message
+    assert scheduler.get_internal_state().internal_state["rlprof"]["refused"]
+    assert start(scheduler, folder, activities=["CPU", "GPU"]).success
+
+
+def test_what_by_stage_has_left_is_no_session(scheduler, folder):
+    """SGLang never clears it; the next start is not refused for it."""
+    start(scheduler, folder, profile_by_stage=True, num_steps=1)
+    run(scheduler, Mode.EXTEND, Mode.DECODE, Mode.DECODE, Mode.DECODE)
+
+    again = start(scheduler, folder, num_steps=1)
+
+    assert again.success

@@ -37,9 +37,11 @@ def test_it_hooks_what_a_release_has(release):
     hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
 
     handler = PROFILERS[0 if release == NEW else 1]
+    stop = "_stop_profile" if release == NEW else "stop_profile"
     assert {target: kind for target, (_, kind) in hooks.items()} == {
         "sglang.srt.managers.scheduler.Scheduler.get_internal_state": "AFTER",
         handler: "AROUND",
+        f"{handler.rpartition('.')[0]}.{stop}": "AROUND",
     }
 
 
@@ -88,7 +90,7 @@ def test_schedulers_are_numbered_by_their_place(release):
 
 
 @pytest.mark.usefixtures("inside")
-@pytest.mark.parametrize("where", ["ps", "server_args"])
+@pytest.mark.parametrize("where", ["ps", "server_args", "size"])
 def test_with_dp_attention_replicas_are_made_of_the_same_ranks(where):
     """The ranks of tensor parallelism number them; each is in one replica."""
     has_it = SimpleNamespace(enable_dp_attention=True)
@@ -98,6 +100,9 @@ def test_with_dp_attention_replicas_are_made_of_the_same_ranks(where):
                  "dp_size": 2}  # fmt: skip
         if where == "ps":
             scheduler = SimpleNamespace(ps=SimpleNamespace(**ranks, enable_dp_attention=True))
+        elif where == "size":  # since 0.5.22 it is resolved to that
+            resolved = {**ranks, "dp_size": 1, "attn_dp_size": 2, "enable_dp_attention": False}
+            scheduler = SimpleNamespace(ps=SimpleNamespace(**resolved))
         else:
             scheduler = SimpleNamespace(**ranks, server_args=has_it)
         found.append(inside._numbered(scheduler))

@@ -12,7 +12,7 @@ import pytest
 
 import rlprof
 from rlprof.rundir import Here
-from rlprof_sglang import _guard, inside
+from rlprof_sglang import _refusals, inside
 
 BUSY = "rlprof: a window of rlprof is open in this engine; ask again when it is over"
 
@@ -30,6 +30,7 @@ class Profiler:
     """What holds a scheduler's profiler, where none has begun."""
 
     profile_in_progress: bool = False
+    forward_ct: int = 0
     profiler_start_forward_ct: int | None = None
     torch_profiler: object = None
     torch_profiler_output_dir: str | None = None
@@ -44,7 +45,7 @@ def _part(monkeypatch):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, structs.__name__, structs)
     part = Profiler()
-    monkeypatch.setattr(_guard, "ours_until", 0.0)
+    monkeypatch.setattr(_refusals, "ours_until", 0.0)
     scheduler = SimpleNamespace(profiler_manager=part, tp_rank=0, pp_rank=0, dp_rank=0)
     monkeypatch.setattr(inside, "_scheduler", scheduler)
     monkeypatch.setattr(inside, "_answer", "")
@@ -92,7 +93,7 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(part):
     assert started(part).success
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"order": 3}', '{"order": "{}"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"native"', '{"order": 3}', '{"order": "{}"}'])
 def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):
     """Anybody may name a folder so; it is answered."""
     assert inside.asked(None, part, SimpleNamespace(output_dir=f"rlprof:{text}")).success
@@ -100,7 +101,7 @@ def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):
     assert started(part).success
 
 
-@pytest.mark.parametrize("text", ['{"native"', '{"native": "x"}'])
+@pytest.mark.parametrize("text", ['{"native": "x"}', '{"native": 3, "count": {}, "skip": 0}'])
 def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
     """What cannot be read of it is refused."""
     asked = inside.asked(None, part, SimpleNamespace(output_dir=f"rlprof:{text}"))
@@ -114,7 +115,7 @@ def test_a_window_that_nobody_ended_is_over_after_an_hour(part, monkeypatch):
     order("begin")
     before = started(part).message
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + _guard.LONGEST_S + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: now + _refusals.LONGEST_S + 1)
 
     after = started(part).message
 

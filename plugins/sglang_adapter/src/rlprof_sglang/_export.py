@@ -50,7 +50,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         if raw not in merged
     ]
     made += [_as_it_is(capture, raw, out) for raw in merged]
-    made.append(_summary(capture, notes, found, out))
+    made.append(_summary(capture, notes, found, out, has_merged=bool(merged)))
     return made
 
 
@@ -89,11 +89,18 @@ def _number(ranks: dict[str, int], facts: dict[str, Any]) -> int | None:
 
 
 def _summary(
-    capture: Capture, notes: dict[str, Any], found: list[dict[str, Any]], out: Path
+    capture: Capture,
+    notes: dict[str, Any],
+    found: list[dict[str, Any]],
+    out: Path,
+    *,
+    has_merged: bool,
 ) -> Artifact:
     """Say who was asked, who answered, and whose trace is not there."""
     name = f"{capture.stem}_sglang.json"
     missing, idle = _missing(notes, found)
+    if notes.get("merged") and not has_merged:
+        missing.append("SGLang left no merged file; its log says why")
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
     told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
@@ -118,17 +125,34 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
         )
     expected = facts.get("workers") or 1
     seen = {one["worker"] for one in found}
-    steps: dict[str, int] = notes.get("steps") or {}
-    rest = [int(number) for number, count in steps.items() if not count]
+    ran: dict[str, int] = notes.get("ran") or {}
+    rest = [int(number) for number, count in ran.items() if not count]
     idle = [f"worker {number}: {IDLE}" for number in rest if number not in seen]
     block = 1 if facts.get("has_dp_attention") else facts.get("tp", 1) * facts.get("pp", 1)
     there = len(seen) + block * len(idle)
+    halves = _half(found) if notes.get("by_stage") else []
     if there >= expected:
-        return [], idle
+        return [], [*idle, *halves]
     what = f"{expected - there} of {expected} schedulers left no trace in {notes.get('folder')}"
     if facts.get("nodes", 1) > 1:
         return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []
     why = "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
     if notes.get("by_stage"):
         why = "a stage that never came, or requests that ended before it"
-    return [f"{what}: {why}"], []
+    elif any(ran.values()):
+        why = "the window ended before the engine steps of iterations.skip were over, or its log "
+        why += "says why"
+    return [f"{what}: {why}"], halves
+
+
+def _half(found: list[dict[str, Any]]) -> list[str]:
+    """Name the schedulers that have had one stage alone: the other never came in the window."""
+    stages: dict[int, set[str]] = {}
+    for one in found:
+        stages.setdefault(one["worker"], set()).add(str(one["stage"]))
+    return [
+        f"worker {worker}: no {stage} came in the window"
+        for worker, there in sorted(stages.items())
+        for stage in ("prefill", "decode")
+        if stage not in there
+    ]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _SINCE = {
     "merge_profiles": (0, 5, 3, 2),
-    "profile_prefix": (0, 5, 6),
     "profile_id": (0, 5, 15),
     "detailed_annotations": (0, 5, 19),
 }
@@ -103,7 +102,8 @@ def of_arguments(said: Mapping[str, Any]) -> Facts:
         tp=_size(said, "tp_size"),
         pp=_size(said, "pp_size"),
         dp=_size(said, "dp_size"),
-        has_dp_attention=said.get("enable_dp_attention") is True,
+        # Since 0.5.22 that is resolved to a size of its own.
+        has_dp_attention=said.get("enable_dp_attention") is True or _size(said, "attn_dp_size") > 1,
         nodes=_size(said, "nnodes"),
         has_layout=isinstance(said.get("tp_size"), int),
         device=str(said.get("device") or ""),
@@ -134,7 +134,7 @@ def _resolved(arguments: Any) -> Mapping[str, Any]:
     return {name: getattr(arguments, name, None) for name in _READ}
 
 
-_READ = ("tp_size", "pp_size", "dp_size", "enable_dp_attention", "nnodes", "device",
+_READ = ("tp_size", "pp_size", "dp_size", "enable_dp_attention", "attn_dp_size", "nnodes", "device",
          "sleep_on_idle", "enable_metrics")  # fmt: skip
 
 

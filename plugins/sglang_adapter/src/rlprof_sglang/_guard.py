@@ -1,112 +1,105 @@
-"""SGLang's profiler in a scheduler, kept from ending it.
+"""SGLang's profiler in a scheduler, kept from ending it: what it raises is caught here.
 
-A scheduler that raises takes the whole engine with it. What would make one raise is refused, the
-same on all ranks: where one of several does not take part, the others wait for it for ever.
+At a stop the ranks of a group wait for each other. A rank that could not begin takes part in that
+with a stand-in for a profiler; else the others would wait for it for ever.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
-import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from rlprof_engine.wrapped import Wrapped
+from rlprof_sglang._facts import EXACT, release
+from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
 
-_MANAGERS = "sglang.srt.managers"
-_NOT_COUNTED = (0, 5, 16)
-"""Before, a session of N steps without a first one recorded N - 1."""
 _LOOKS = "_profile_batch_predicate"
 """What SGLang's profiler looks at each forward step with."""
+_TORCHS = {"CPU", "GPU", "XPU"}
+"""Activities after whose session the ranks wait for each other."""
 _log = logging.getLogger("rlprof.sglang")
 _followed = Wrapped()
 """That method, while a session is on: with none, a step passes nothing of ours."""
 
 last_why = ""
-"""What went wrong last, and was caught here."""
-steps = 0
+"""What went wrong since the last start, and was caught here."""
+refused_why = ""
+"""Why the last request was refused: a server tells nobody."""
+ran = 0
 """Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
-ours_until = 0.0
-"""Until when, monotonic, a window of ours may be open, in this scheduler or in another one of the
-engine; whoever opened it may be gone."""
-LONGEST_S = 3600
 
 
-@attrs.frozen
-class Part:
-    """Where a scheduler's profiler is."""
+class Absent:
+    """Stands for a profiler that could not begin, so that its rank meets the others at the stop."""
 
-    path: str
-    handler: str
-    """Answers a request to profile."""
+    _rlprof_watched = True
+    """It raises nothing."""
 
+    def stop(self) -> None:
+        """Nothing runs."""
 
-def profiler_part() -> Part:
-    """Return where it is in this release."""
-    new = f"{_MANAGERS}.scheduler_components.profiler_manager"
-    if _is_there(new):
-        return Part(f"{new}.SchedulerProfilerManager", "_profile")
-    return Part(f"{_MANAGERS}.scheduler_profiler_mixin.SchedulerProfilerMixin", "profile")
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # nor is the package
-        return False
-
-
-def part_of(scheduler: Any) -> Any:
-    """Return what holds the profiler's state: since 0.5.13 a part of the scheduler."""
-    return getattr(scheduler, "profiler_manager", scheduler)
-
-
-def is_busy(part: Any) -> bool:
-    """Whether a session runs or is armed."""
-    if _read(part, "profile_in_progress"):
-        return True
-    if _read(part, "profile_by_stage") and _read(part, "profiler_target_prefill_ct"):
-        return True
-    return bool(_read(part, "profiler_start_forward_ct"))
-
-
-def is_armed(part: Any) -> bool:
-    """Whether a session is to begin by itself: inside a recording of torch's it would crash."""
-    return is_busy(part) and not _read(part, "profile_in_progress")
+    def export_chrome_trace(self, path: str) -> None:
+        """There is nothing to write."""
 
 
 def answered(original: Any, part: Any, request: Any) -> Any:
     """Have SGLang answer a request to profile, unless it would not survive it; always answer."""
-    global last_why, steps  # noqa: PLW0603 -- one profiler to a process
-    is_start = _kind(request) == "START_PROFILE"
+    global refused_why  # noqa: PLW0603 -- one profiler to a process
+    has_begun = False
     try:
-        why = _harm(part, request) if is_start else ""
-    except Exception as exc:  # what cannot be judged is not asked
-        why = f"{type(exc).__name__}: {exc}"[:500]
-    if why:
-        last_why = why  # a server tells nobody
-        return reply(f"rlprof: {why}")
-    try:
-        if is_start:
-            steps, last_why = 0, ""
-            _follow(part)
-            _see_to_folder(request)
-        else:
-            _see_to_stop(part)
-        answer = original(part, request)
+        if kind(request) != "START_PROFILE":
+            return _stopped(original, part, request)
+        refused_why = _harm(part, request)
+        if refused_why:
+            return reply(f"rlprof: {refused_why}")
+        has_begun = True  # on other ranks, whatever happens here
+        return _started(original, part, request)
     except Exception as exc:
-        return reply(_caught(part, exc))
-    if is_start:
-        _watch(part)
-    else:
+        why = _caught(exc)
+        if has_begun:
+            _stand_in(part)
+        return reply(why)
+
+
+def _harm(part: Any, request: Any) -> str:
+    try:
+        return harm(part, request)
+    except Exception as exc:  # what cannot be judged is not asked
+        return f"{type(exc).__name__}: {exc}"[:500]
+
+
+def _started(original: Any, part: Any, request: Any) -> Any:
+    global last_why, ran  # noqa: PLW0603 -- as above
+    ran, last_why = 0, ""
+    _follow(part)
+    _see_to_folder(request)
+    answer = original(part, request)
+    if not answer.success:  # torch's own refusal; other ranks may have begun
+        last_why = str(answer.message)[:500]
+        _stand_in(part)
+    _watch(part)
+    return answer
+
+
+def _stopped(original: Any, part: Any, request: Any) -> Any:
+    try:
+        return original(part, request)
+    finally:
         _disarm(part)
         _followed.take_back()
-    return answer
+
+
+def stopping(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
+    """Have a folder there to write into when a session ends: somebody may have tidied up."""
+    folder = read(part, "torch_profiler_output_dir")
+    if folder is not None and read(part, "profile_in_progress"):
+        try:
+            _try_folder(Path(folder))
+        except OSError:
+            part.torch_profiler_output_dir = _elsewhere()
+    return original(part, *args, **kwargs)
 
 
 def _follow(part: Any) -> None:
@@ -116,27 +109,47 @@ def _follow(part: Any) -> None:
     """
 
     def stepped(inner: Any, *args: Any, **kwargs: Any) -> None:
-        global steps  # noqa: PLW0603 -- as above
-        steps += 1
+        global ran  # noqa: PLW0603 -- as above
+        ran += 1
         try:
             inner(*args, **kwargs)
+            _watch(part)
+            _see_to_begin(part)
         except Exception as exc:
-            _caught(part, exc)
-        _watch(part)
+            _caught(exc)
+            if _is_alone(part) or not read(part, "profile_in_progress"):
+                _stand_in(part)
+        if not is_busy(part):
+            _followed.take_back()
 
     _followed.take_back()
     _followed.put(part, _LOOKS, stepped)
 
 
-def make_relative(part: Any, request: Any, text: str) -> None:
+def _see_to_begin(part: Any) -> None:
+    """Notice a session that should have begun at this step: SGLang drops torch's refusal."""
+    global last_why  # noqa: PLW0603 -- as above
+    start = read(part, "profiler_start_forward_ct")
+    if start and start == forward_ct(part) and not read(part, "profile_in_progress"):
+        last_why = "SGLang's profiler did not begin at its step; the scheduler's log says why"
+        _stand_in(part)
+
+
+def make_relative(part: Any, request: Any, said: dict[str, Any]) -> None:
     """Fill in a request of ours: steps counted from now on, and exactly as many as were asked."""
-    said = json.loads(text)
     request.output_dir = said["native"]
     count, skip = said["count"], said["skip"]
     if skip:  # the step after the ones passed over is the first
-        request.start_step = _forward_ct(part) + 1 + skip
+        request.start_step = forward_ct(part) + 1 + skip
     if count:
         request.num_steps = count + (not skip and _is_one_short())
+
+
+def _is_one_short() -> bool:
+    import sglang
+
+    found = release(str(getattr(sglang, "__version__", "")))
+    return bool(found) and found < EXACT
 
 
 def reply(why: str) -> Any:
@@ -146,46 +159,22 @@ def reply(why: str) -> Any:
     return ProfileReqOutput(success=not why, message=why or "Succeeded")
 
 
-def _harm(part: Any, request: Any) -> str:
-    """Say why a scheduler would not survive a request, or what it would silently lose."""
-    if time.monotonic() < ours_until:  # two torch profilers in a process end it
-        return "a window of rlprof is open in this engine; ask again when it is over"
-    if is_busy(part):
-        return "somebody's session is already in progress; stop it first"
-    count = _read(request, "num_steps")
-    if count is not None and count < 1:
-        return f"num_steps is {count}; at least one is needed"
-    if _read(request, "profile_by_stage") and not count:
-        return "profile_by_stage needs num_steps"
-    names = _read(request, "activities")
-    if names is not None and not names:
-        return "activities is empty; nothing would be recorded"
-    from torch import cuda
-
-    needs = [name for name in names or () if name in ("MEM", "CUDA_PROFILER")]
-    if needs and not cuda.is_available():
-        return f"activities: {', '.join(needs)} need CUDA"
-    if not hasattr(part, "profile_in_progress") and not _read(request, "profile_by_stage"):
-        return "with SGLANG_PROFILE_V2 its profiler can only record by stage"
-    return ""
-
-
 def _see_to_folder(request: Any) -> None:
     """Make the folder and write into it, for a scheduler fails where it cannot do so at the end.
 
     Elsewhere, if need be: other ranks are on other hosts, and may be able to.
     """
-    global last_why  # noqa: PLW0603 -- one profiler to a process
-    wanted = _read(request, "output_dir")
+    global last_why  # noqa: PLW0603 -- as above
+    wanted = read(request, "output_dir")
     if not wanted:
         return
     try:
         _try_folder(Path(wanted).expanduser())
     except OSError as exc:
-        other = tempfile.mkdtemp(prefix="rlprof-sglang-")
+        other = _elsewhere()
         last_why = f"{exc}; this rank writes into {other}"
         _log.warning("rlprof: %s", last_why)
-        request.output_dir = other
+        request.output_dir = str(other)
 
 
 def _try_folder(folder: Path) -> None:
@@ -194,20 +183,16 @@ def _try_folder(folder: Path) -> None:
         pass
 
 
-def _see_to_stop(part: Any) -> None:
-    """Have a folder there to write into: somebody may have tidied up."""
-    folder = _read(part, "torch_profiler_output_dir")
-    if folder is None or not _read(part, "profile_in_progress"):
-        return
+def _elsewhere() -> Path:
     try:
-        _try_folder(Path(folder))
-    except OSError:
-        part.torch_profiler_output_dir = Path(tempfile.mkdtemp(prefix="rlprof-sglang-"))
+        return Path(tempfile.mkdtemp(prefix="rlprof-sglang-"))
+    except OSError:  # nowhere: the export fails then, which is caught, and the ranks still meet
+        return Path("/")
 
 
 def _watch(part: Any) -> None:
     """Keep what the profiler raises from its scheduler: after it the ranks wait for each other."""
-    profiler = _read(part, "torch_profiler")
+    profiler = read(part, "torch_profiler")
     if profiler is None or hasattr(profiler, "_rlprof_watched"):
         return
     profiler._rlprof_watched = True  # noqa: SLF001 -- ours, on an object of theirs
@@ -217,15 +202,33 @@ def _watch(part: Any) -> None:
 
 def _quiet(method: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
-        global last_why  # noqa: PLW0603 -- as above
         try:
             return method(*args, **kwargs)
         except Exception as exc:
-            last_why = f"{method.__name__}: {type(exc).__name__}: {exc}"[:500]
-            _log.warning("rlprof: SGLang's profiler: %s", last_why)
+            _caught(exc, method.__name__)
             return None
 
     return call
+
+
+def _stand_in(part: Any) -> None:
+    """Have this rank take part in a session that it could not begin; alone, it is over."""
+    if not hasattr(part, "profile_in_progress"):
+        return
+    asked = read(part, "profiler_activities")
+    if _is_alone(part) or (asked and not _TORCHS & set(asked)):
+        part.torch_profiler, part.profile_in_progress = None, False
+        part.profile_by_stage = False
+        _disarm(part)
+        return
+    part.torch_profiler, part.profile_in_progress = Absent(), True
+    usual = {"torch_profiler_output_dir": None, "profiler_activities": ["CPU"],
+             "profile_id": "none", "profile_prefix": None}  # fmt: skip
+    for name, value in usual.items():
+        if read(part, name) is None:
+            setattr(part, name, value)
+    if part.torch_profiler_output_dir is None:
+        part.torch_profiler_output_dir = _elsewhere()
 
 
 def _disarm(part: Any) -> None:
@@ -233,41 +236,23 @@ def _disarm(part: Any) -> None:
     for name in ("profiler_start_forward_ct", "profiler_target_forward_ct"):
         if hasattr(part, name):
             setattr(part, name, None)
-    if hasattr(part, "profile_by_stage") and not _read(part, "profile_in_progress"):
+    if hasattr(part, "profile_by_stage") and not read(part, "profile_in_progress"):
         part.profile_by_stage = False
 
 
-def _caught(part: Any, exc: Exception) -> str:
-    """Put the profiler back to where another session can begin; say what was caught."""
+def _is_alone(part: Any) -> bool:
+    """Whether no other rank waits for this one at a stop."""
+    group = read(part, "dp_tp_cpu_group")
+    if group is None:
+        return True
+    from torch import distributed
+
+    return bool(distributed.get_world_size(group) == 1)
+
+
+def _caught(exc: Exception, what: str = "SGLang's profiler") -> str:
+    """Keep what was raised, and say it."""
     global last_why  # noqa: PLW0603 -- as above
-    last_why = f"SGLang's profiler: {type(exc).__name__}: {exc}"[:500]
+    last_why = f"{what}: {type(exc).__name__}: {exc}"[:500]
     _log.warning("rlprof: %s", last_why)
-    if hasattr(part, "profile_in_progress"):
-        part.profile_in_progress = part.profile_by_stage = False
-        part.torch_profiler = None
-        _disarm(part)
     return last_why
-
-
-def _read(owner: Any, name: str) -> Any:
-    return getattr(owner, name, None)
-
-
-def _kind(request: Any) -> str:
-    """Return what is asked: `req_type` since 0.5.15, `type` before."""
-    kind = getattr(request, "req_type", None) or getattr(request, "type", None)
-    return str(getattr(kind, "name", kind))
-
-
-def _forward_ct(part: Any) -> int:
-    count = getattr(part, "get_forward_ct", None)
-    return int(count() if callable(count) else part.forward_ct)
-
-
-def _is_one_short() -> bool:
-    import sglang
-
-    from rlprof_sglang._facts import release
-
-    found = release(str(getattr(sglang, "__version__", "")))
-    return bool(found) and found < _NOT_COUNTED

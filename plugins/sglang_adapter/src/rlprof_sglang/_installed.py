@@ -32,6 +32,11 @@ def version() -> str:
         return "of unknown version"
 
 
+def is_version_2() -> bool:
+    """Whether SGLang has its second profiler, which can be started by stage and not stopped."""
+    return os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y")
+
+
 def capabilities() -> dict[str, str | tuple[str, str]]:
     """Say what the installed SGLang can do for a recording, and by which way."""
     sources = sources_here()
@@ -41,7 +46,7 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         )
     here = release(version())
     allowed = os.environ.get("SGLANG_PLUGINS")
-    is_admitted = not allowed or PLUGIN in allowed.split(",")
+    is_admitted = not allowed or PLUGIN in map(str.strip, allowed.split(","))
     inside: str | tuple[str, str] = (
         "any tool, any rank, exact iterations; launched by rlprof.launch"
     )
@@ -51,9 +56,8 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
         inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
     native: str | tuple[str, str] = "torch; by stage; its own merge"
-    if os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y"):
-        why = "by stage alone, and only in an engine that is launched by rlprof.launch; unset it"
-        native = ("warn", f"SGLANG_PROFILE_V2 is set: {why}")
+    if is_version_2():
+        native = ("warn", "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers; unset it")
     exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
     return {
         "sglang": version(),

@@ -48,7 +48,7 @@ def engine_launch(options: SglangOptions) -> Launch:
     arguments: dict[str, Any] = {}
     env: dict[str, str] = {SWITCH: "1"}  # for the guard, too, that SGLang's own profiler needs
     allowed = os.environ.get("SGLANG_PLUGINS")
-    if allowed and PLUGIN not in allowed.split(","):
+    if allowed and PLUGIN not in map(str.strip, allowed.split(",")):
         env["SGLANG_PLUGINS"] = f"{allowed},{PLUGIN}"
     if options.requests:
         arguments["enable_metrics"] = True  # without them SGLang says of no request when it waited

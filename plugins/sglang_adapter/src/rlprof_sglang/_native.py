@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import secrets
 import shutil
@@ -23,6 +22,7 @@ from rlprof_engine.calls import aside
 from rlprof_engine.cuts import Cuts
 from rlprof_sglang._engine import RefusedError, UnsaidError
 from rlprof_sglang._facts import EXACT
+from rlprof_sglang._installed import is_version_2
 from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Native:
         self._is_given_up = False
         """Whether our stop has come and gone while the start was not answered."""
         self.state: State = "idle"
-        self.steps: dict[str, int] = {}
+        self.ran: dict[str, int] = {}
         """By the number of the first scheduler of a replica: its steps in the window, if known."""
         self.whys: list[str] = []
         """What went wrong in schedulers, and was caught there by our part."""
@@ -102,9 +102,8 @@ class Native:
         except RefusedError:
             self.state = "idle"
             raise
-        except UnsaidError as exc:  # our part refuses alike in all schedulers, and knows why
-            self.state = "idle" if self._engine.facts.is_inside else "running"
-            await self._ask_of_it()
+        except UnsaidError as exc:  # our part refuses alike in all schedulers, and says why
+            self.state = "idle" if await self._refused() else "running"
             raise CaptureError("; ".join([str(exc), *self.whys])[:500]) from exc
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
             is_theirs = "already in progress" in str(exc)
@@ -128,12 +127,11 @@ class Native:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _check_version_2(self) -> None:
-        """Refuse where a start or a stop would end the schedulers, which have our environment."""
-        said = os.environ.get("SGLANG_PROFILE_V2", "").lower()
-        if said in ("1", "true", "yes", "y") and not self._engine.facts.is_inside:
+        """Refuse where a stop would end the schedulers, which have our environment."""
+        if is_version_2():
             raise CaptureError(
                 "sglang: SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers when it is "
-                "stopped; unset it, or launch with the environment that rlprof.launch gives"
+                "stopped; unset it"
             )
 
     def _made(self, below: Path, window: Window, run_id: str) -> Path:
@@ -150,6 +148,8 @@ class Native:
             probe = folder / ".rlprof"
             probe.write_text("rlprof has seen that files can be written here\n")
             probe.unlink()
+            if self._engine.facts.kind == "http":  # which may be another user's
+                folder.chmod(0o777)
         except OSError as exc:
             raise CaptureError(
                 f"sglang: profiler_dir: {exc}; SGLang would not survive that, so nothing was asked"
@@ -205,9 +205,14 @@ class Native:
             for word in needs_cuda:
                 self.unsupported[f"activities: {word}"] = f"{where} SGLang's scheduler dies of it"
             asked = tuple(word for word in asked if word not in needs_cuda)
+        if "RPD" in asked and not facts.is_inside:  # nobody there would see if it can be had
+            self.unsupported["activities: RPD"] = "a scheduler without its packages dies of it"
+            asked = tuple(word for word in asked if word != "RPD")
         if not asked:
             raise CaptureError(
                 f"sglang: activities: {', '.join(needs_cuda)} need CUDA, and nothing else is asked"
+                if needs_cuda
+                else "sglang: activities: RPD needs rlprof in the schedulers; add CPU"
             )
         here = {"cuda": "GPU", "npu": "GPU", "xpu": "XPU"}.get(facts.device)
         if not {"CPU", "MEM", "CUDA_PROFILER", "RPD", here} & set(asked):
@@ -238,7 +243,7 @@ class Native:
                 self.unsupported["iterations: skip"] = "by stage SGLang passes over no step"
             self.applied["iterations"] = {"count": chosen.count, "of": "each stage"}
             return
-        if facts.is_inside:  # which counts from now on
+        if facts.is_inside and facts.nodes == 1:  # which counts from now on, if all ranks do
             wanted["output_dir"] = MARK + json.dumps(
                 {"native": wanted["output_dir"], "skip": chosen.skip, "count": chosen.count}
             )
@@ -271,6 +276,14 @@ class Native:
         finally:
             await aside(partial(self._fetch, folder / FILES))  # it may be gigabytes
 
+    async def _refused(self) -> bool:
+        """Whether our part in the schedulers did, and why."""
+        if self._engine.facts.is_inside:
+            with suppress(Exception):  # the engine has gone
+                said = [state.get(STATE) or {} for state in await self._engine.states()]
+                self.whys = [str(one["refused"]) for one in said if one.get("refused")][:1]
+        return bool(self.whys)
+
     async def _ask_of_it(self) -> None:
         """Ask how many steps there were, for a scheduler without any may leave no trace; and more.
 
@@ -280,7 +293,7 @@ class Native:
             return
         with suppress(Exception):  # the engine has gone
             said = [state.get(STATE) or {} for state in await self._engine.states()]
-            self.steps = {str(one["number"]): one["steps"] for one in said if "steps" in one}
+            self.ran = {str(one["number"]): one["ran"] for one in said if "ran" in one}
             self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
 
     async def _all_are_there(self) -> None:

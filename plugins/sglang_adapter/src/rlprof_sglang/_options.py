@@ -79,6 +79,11 @@ class SglangOptions:
             )
 
     @property
+    def inside(self) -> SglangOptions:
+        """The same for our own tools in the schedulers, which have contents of their own."""
+        return attrs.evolve(self, contents=None)
+
+    @property
     def key(self) -> str | None:
         """The server's key itself, whether it is written here or in the environment."""
         said = self.admin_api_key

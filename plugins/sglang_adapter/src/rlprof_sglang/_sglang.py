@@ -117,7 +117,7 @@ class Sglang:
         said.unsupported |= options.foreign(torch)
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "schedulers")
-        if options.unbounded(torch) == "stack" or "stack" in options.contents_of(torch):
+        if "stack" in (options if self._way == "native" else options.inside).contents_of(torch):
             said.unsupported |= _sleepless(engine)
         if self._way == "worker":
             await self._begin_inside(window, workers, said)
@@ -144,7 +144,7 @@ class Sglang:
             said.unsupported["contents"] = (
                 "is for SGLang's own profiler (way: native); inside, the tools' own options say it"
             )
-        chosen = self.options.chosen(workers.tools.get("torch", {}))
+        chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
         if chosen is not None:
             said.applied["iterations"] = attrs.asdict(chosen)
 
@@ -198,7 +198,7 @@ class Sglang:
             "answers": self._answers,
             "cut": "" if native is None else native.cut,
             "folder": "" if native is None else str(native.folder or ""),
-            "steps": {} if native is None else native.steps,
+            "ran": {} if native is None else native.ran,
             "whys": [] if native is None else native.whys,
             "merged": self.options.is_merged,
             "by_stage": self.options.is_by_stage,
@@ -215,7 +215,7 @@ class Sglang:
         """Carry an order to the schedulers; return what the first of each replica answered."""
         if self._engine is None:
             return []
-        chosen = self.options.chosen(workers.tools.get("torch", {}))
+        chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
         try:
             return await told(self._engine, order, {"iterations": written(chosen)})
         except CaptureError:

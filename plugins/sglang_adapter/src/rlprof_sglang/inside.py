@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlprof_sglang._words import MARK, STATE, SWITCH
@@ -32,71 +33,89 @@ def install() -> None:
         return
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-    from rlprof_sglang import _guard
+    from rlprof_sglang import _guard, _refusals
 
     HookRegistry.register(f"{_SCHEDULER}.get_internal_state", describe, HookType.AFTER)
-    part = _guard.profiler_part()
+    part = _refusals.profiler_part()
     HookRegistry.register(f"{part.path}.{part.handler}", asked, HookType.AROUND)
+    HookRegistry.register(f"{part.path}.{part.stop}", _guard.stopping, HookType.AROUND)
 
 
 def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
-    """Add what we know to what a scheduler says of itself."""
+    """Add what we know to what a scheduler says of itself, which must not fail for us."""
     global _scheduler  # noqa: PLW0603 -- a process has one
-    from rlprof_sglang import _guard
-
     _scheduler = scheduler
     try:
-        number, coordinates = _numbered(scheduler)
-        said: dict[str, Any] = {"number": number, **coordinates}
-        said |= {"pid": os.getpid(), "answer": _answer, "device": str(scheduler.device)}
-        said |= {"profiling": _guard.is_busy(_guard.part_of(scheduler)), "why": _guard.last_why}
-        said["steps"] = _guard.steps
-    except Exception as exc:  # what a server says of itself must not fail for us
-        said = {"answer": _answer, "error": f"{type(exc).__name__}: {exc}"[:500]}
-    answer.internal_state[STATE] = said
+        answer.internal_state[STATE] = _said(scheduler)
+    except Exception as exc:
+        with suppress(Exception):
+            why = f"{type(exc).__name__}: {exc}"[:500]
+            answer.internal_state[STATE] = {"answer": _answer, "error": why}
     return answer
 
 
+def _said(scheduler: Any) -> dict[str, Any]:
+    from rlprof_sglang import _guard, _refusals
+
+    number, coordinates = _numbered(scheduler)
+    return {
+        "number": number,
+        **coordinates,
+        "pid": os.getpid(),
+        "device": str(scheduler.device),
+        "answer": _answer,
+        "profiling": _refusals.is_busy(_refusals.part_of(scheduler)),
+        "ran": _guard.ran,
+        "why": _guard.last_why,
+        "refused": _guard.refused_why,
+    }
+
+
 def asked(original: Any, part: Any, request: Any) -> Any:
-    """Obey an order, or see that a request to profile does no harm."""
+    """Obey an order, or see that a request to profile does no harm; answer, whatever comes."""
     from rlprof_sglang import _guard
 
-    text = getattr(request, "output_dir", None)
-    if isinstance(text, str) and text.startswith(MARK):
-        text = text.removeprefix(MARK)
-        if '"native"' not in text[:12]:
-            return _obeyed(text)
-        try:
-            _guard.make_relative(part, request, text)
-        except (ValueError, KeyError, TypeError) as exc:  # anybody may name a folder so
-            return _guard.reply(f"rlprof: {type(exc).__name__}: {exc}")
+    try:
+        text = getattr(request, "output_dir", None)
+        if isinstance(text, str) and text.startswith(MARK):
+            text = text.removeprefix(MARK)
+            said = _read(text)
+            if "native" not in said:
+                _obey(said, text)
+                return _guard.reply("")
+            _guard.make_relative(part, request, said)
+    except Exception as exc:  # anybody may name a folder so
+        return _guard.reply(f"rlprof: {type(exc).__name__}: {exc}"[:500])
     return _guard.answered(original, part, request)
 
 
-def _obeyed(text: str) -> Any:
-    """Do what an order says. It was done, whatever came of it: the answer says that."""
+def _read(text: str) -> dict[str, Any]:
+    """Read what is to be done; nothing, if it cannot be read: who obeys says so."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _obey(said: dict[str, Any], text: str) -> None:
+    """Do what an order says; what came of it is in what the scheduler says of itself."""
     global _answer  # noqa: PLW0603 -- as above
     from rlprof_engine.recording import obeyed
-    from rlprof_sglang import _guard
+    from rlprof_sglang import _refusals
 
-    verb = _verb(text)
-    if verb == "begin" and _scheduler is not None and _guard.is_armed(_guard.part_of(_scheduler)):
-        why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
-        _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
-        return _guard.reply("")
+    order = said.get("order")
+    verb = _read(order).get("verb") if isinstance(order, str) else None
+    if verb == "begin" and _scheduler is not None:
+        part = _refusals.part_of(_scheduler)
+        if _refusals.is_armed(part):
+            why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
+            _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
+            return
     if verb in ("begin", "end"):  # also where this scheduler is not chosen: all refuse alike
-        longest = time.monotonic() + _guard.LONGEST_S
-        _guard.ours_until = longest if verb == "begin" else 0.0
+        longest = time.monotonic() + _refusals.LONGEST_S
+        _refusals.ours_until = longest if verb == "begin" else 0.0
     _answer = obeyed(text, place)
-    return _guard.reply("")
-
-
-def _verb(text: str) -> str:
-    """Read what is to be done; empty: it cannot be read, which is for who obeys to say."""
-    try:
-        return str(json.loads(json.loads(text)["order"])["verb"])
-    except (ValueError, KeyError, TypeError):
-        return ""
 
 
 def place() -> Place:
@@ -120,7 +139,7 @@ def place() -> Place:
 def _ended_by(request: Any = None, *_: Any, **__: Any) -> str:
     """Say what a request asks that ends a window; empty: nothing."""
     name = type(request).__name__
-    if not name.startswith(_ENDS):
+    if not name.startswith(_ENDS) or name.startswith("UpdateWeightVersion"):  # which is a label
         return ""
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
     return words.strip().removesuffix(" req input").removesuffix(" req")
@@ -156,7 +175,8 @@ def _ranks(scheduler: Any) -> dict[str, int]:
     found |= {f"{name}_size": read(f"{name}_size", 1) for name in ("tp", "pp", "dp")}
     arguments = getattr(scheduler, "server_args", None)
     has_it = read("enable_dp_attention", int(bool(getattr(arguments, "enable_dp_attention", 0))))
-    return {**found, "has_dp_attention": has_it}
+    # Since 0.5.22 that is resolved to a size of its own.
+    return {**found, "has_dp_attention": int(bool(has_it) or read("attn_dp_size", 1) > 1)}
 
 
 def range_name(batch: Any = None, *_: Any, **__: Any) -> str:

@@ -1,0 +1,50 @@
+"""What a native window says of what should be there and is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof_sglang._export import _missing
+
+FACTS = {"workers": 2, "tp": 2, "pp": 1, "dp": 1}
+
+
+def told(**notes):
+    """Return what is missing, and what had nothing to do, of a native window."""
+    found = notes.pop("found")
+    return _missing({"way": "native", "facts": FACTS, "folder": "/tmp/x", **notes}, found)
+
+
+def trace(worker, stage=None):
+    return {"worker": worker, "stage": stage}
+
+
+def test_nothing_is_said_where_every_scheduler_left_its_trace():
+    """Neither as missing nor as idle."""
+    assert told(found=[trace(0), trace(1)]) == ([], [])
+
+
+def test_a_stage_that_never_came_is_named(tmp_path):
+    """By scheduler: a window may have had prefills alone."""
+    found = [trace(0, "prefill"), trace(0, "decode"), trace(1, "prefill")]
+
+    missing, idle = told(found=found, by_stage=True)
+
+    assert missing == []
+    assert idle == ["worker 1: no decode came in the window"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "why"),
+    [
+        ({}, "its log says why"),
+        ({"ran": {"0": 3}}, "before the engine steps of iterations.skip were over"),
+        ({"by_stage": True}, "a stage that never came"),
+    ],
+)
+def test_a_scheduler_without_a_trace_is_counted(notes, why):
+    """With what is known of why, and the folder it should be in."""
+    missing, _ = told(found=[trace(0, "prefill")], **notes)
+
+    assert missing[0].startswith("1 of 2 schedulers left no trace in /tmp/x: ")
+    assert why in missing[0]
