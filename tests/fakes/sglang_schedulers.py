@@ -27,6 +27,14 @@ class Mode(Enum):
     EXTEND = auto()
     DECODE = auto()
 
+    def is_prefill(self) -> bool:
+        """Whether it reads."""
+        return self is Mode.EXTEND
+
+    def is_decode(self) -> bool:
+        """Whether it writes."""
+        return self is Mode.DECODE
+
 
 @attrs.frozen
 class Place:
@@ -63,6 +71,8 @@ class Habits:
     kind: str = "req_type"
     """How a request says what it wants: `type` before 0.5.15."""
     has_cuda: bool = False
+    has_ranges: bool = True
+    """Since 0.5.14 a step runs in a range of torch's, in which the profiler looks at it."""
 
 
 class Trace:
@@ -252,8 +262,11 @@ class Scheduler:
     def run_batch(self, batch: Any) -> str:
         """Run it."""
         self.forward_ct += 1
+        begun_in = self.part.torch_profiler if self.part.profile_in_progress else None
         self.part._profile_batch_predicate(batch)
         trace = self.part.torch_profiler
+        if self.part.habits.has_ranges and begun_in and trace and begun_in is not trace:
+            raise MemoryError("a range ends in another session than it was begun in")
         if isinstance(trace, Trace) and self.part.profile_in_progress:
             mode = batch.forward_mode.name
             trace.steps.append((time.time_ns(), f"step[{mode} bs={len(batch.reqs)}]"))
@@ -284,6 +297,7 @@ class OldScheduler(Scheduler, Profiler):
     def __init__(self, place: Place, habits: Habits, arguments: Any = None) -> None:
         Scheduler.__init__(self, place, habits, arguments)
         Profiler.__init__(self, place, habits, lambda: self.forward_ct)
+        self.stop_profile = lambda stage=None: self._stop_profile(stage)  # as it is called there
         vars(self).update(vars(self.ps))
         del self.profiler_manager, self.ps
         self.part = self

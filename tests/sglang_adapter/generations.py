@@ -64,6 +64,7 @@ def habits(release: str, has_cuda: bool = False) -> Habits:
         is_told=part["refuses what torch does"],
         kind=part["kind"][0],
         has_cuda=has_cuda,
+        has_ranges=bool(SAID[release]["Scheduler"]["runs a batch in"]),
     )
 
 

@@ -72,6 +72,7 @@ def scheduler(trees: Trees, weights: tuple[str, ...]) -> Json:
     told = re.findall(r"self\.([\w.]+)\(batch\)", ast.unparse(runs)) if runs is not None else []
     return {
         "run_batch": said.get("run_batch"),
+        "runs a batch in": [ast.unparse(one) for one in runs.decorator_list] if runs else [],
         "told of a batch": [name for name in told if "profile" in name],
         "get_internal_state": said.get("get_internal_state"),
         "counts": counts,

@@ -283,6 +283,7 @@ def test_the_scheduler_is_read():
 
     assert old == {
         "run_batch": "def run_batch(self, batch)",
+        "runs a batch in": [],
         "told of a batch": ["part._profile_batch_predicate"],
         "get_internal_state": None,
         "counts": ["sglang/srt/managers/scheduler.py Scheduler.run_batch"],

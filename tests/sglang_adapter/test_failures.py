@@ -462,7 +462,7 @@ def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
     assert handle.tokenizer_manager.called("start_profile") == []
 
 
-def test_stages_are_never_asked_for_without_a_number_of_steps(lab):
+def test_stages_are_never_asked_for_without_a_number_of_steps(lab, inside):
     """By verl's words, ten are taken; the two traces are of a stage each."""
     handle = engine(NEW)
 
@@ -476,11 +476,27 @@ def test_stages_are_never_asked_for_without_a_number_of_steps(lab):
     assert lived(handle)
 
 
+@pytest.mark.parametrize("release", [OLD, NEW])
+def test_stages_are_not_asked_for_where_a_scheduler_may_die_of_them(lab, release):
+    """Of a release that overwrites its memory between two, and nothing of ours prevents it."""
+    handle = engine(release)
+
+    run = lab.train(handle, steps=(1,), by_stage=True, iterations={"count": 2})
+
+    assert states(run) == ["whole" if release == OLD else "failed"]
+    assert ("overwrites its schedulers' memory between two stages" in notes(run, 0)) == (
+        release == NEW
+    )
+    assert len(handle.tokenizer_manager.called("start_profile")) == (release == OLD)
+    assert lived(handle)
+
+
 MISTAKES = {
     "stages without steps": {"profile_by_stage": True},
     "no folder": {"output_dir": "file/below"},
     "memory without CUDA": {"activities": ["MEM"]},
     "CUDA's own without CUDA": {"activities": ["CUDA_PROFILER"]},
+    "stages": {"profile_by_stage": True, "num_steps": 2},
 }
 
 
@@ -502,4 +518,4 @@ def test_the_engines_here_die_of_what_sglang_dies_of(tmp_path, monkeypatch, mist
 
     assert replica.is_dead == (mistake != "none")
     assert "AttributeError" not in replica.killed_by
-    assert len(list(tmp_path.glob("traces/*"))) == (mistake == "none")
+    assert len(list(tmp_path.glob("traces/*"))) == (mistake in ("none", "stages"))

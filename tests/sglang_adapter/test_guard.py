@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -294,6 +296,49 @@ def test_what_this_host_cannot_record_is_refused(scheduler, folder, names):
     assert names[0] in refused.message
     assert scheduler.get_internal_state().internal_state["rlprof"]["refused"]
     assert start(scheduler, folder, activities=["CPU", "GPU"]).success
+
+
+def test_a_step_lies_between_two_stages(scheduler, folder):
+    """Torch would write into the first one's memory, which is freed; both are as long as asked."""
+    start(scheduler, folder, profile_by_stage=True, num_steps=2)
+
+    run(scheduler, Mode.EXTEND, *[Mode.DECODE] * 5)
+
+    assert written(folder) == {"EXTEND": ["EXTEND"], "DECODE": ["DECODE"] * 2}
+    assert stop(scheduler).message == RESTS
+
+
+def test_a_stage_waits_until_another_one_is_over(scheduler, folder):
+    """Where decoding came first: torch refuses a second session, and SGLang would lose both."""
+    start(scheduler, folder, profile_by_stage=True, num_steps=2)
+
+    run(scheduler, Mode.DECODE, Mode.EXTEND, Mode.DECODE, Mode.DECODE, Mode.EXTEND, Mode.DECODE)
+
+    assert written(folder) == {"DECODE": ["DECODE", "EXTEND", "DECODE"], "EXTEND": ["EXTEND"]}
+    assert stop(scheduler).message == RESTS
+
+
+def test_a_stage_does_not_end_the_session_of_the_other(scheduler, folder):
+    """By its own count SGLang would, and write one trace over the other."""
+    start(scheduler, folder, profile_by_stage=True, num_steps=2)
+
+    run(scheduler, Mode.EXTEND, Mode.DECODE, Mode.DECODE, *[Mode.EXTEND] * 3, *[Mode.DECODE] * 2)
+
+    assert written(folder) == {
+        "EXTEND": ["EXTEND"],
+        "DECODE": ["DECODE", *["EXTEND"] * 3, "DECODE"],
+    }
+    assert stop(scheduler).message == RESTS
+
+
+def written(folder):
+    """Return what was recorded of each stage: the modes of its steps."""
+    found = {}
+    for file in folder.iterdir():
+        events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+        stage = file.name.partition(".trace")[0].rpartition("-")[2]
+        found[stage] = [one["name"][5:].partition(" ")[0] for one in events]
+    return found
 
 
 def test_what_by_stage_has_left_is_no_session(scheduler, folder):

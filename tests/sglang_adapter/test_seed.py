@@ -69,11 +69,14 @@ def recorded(handle, asked, home):
 @pytest.mark.parametrize("release", [OLD, NEW], ids=["keywords", "object"])
 @pytest.mark.parametrize("row", TABLE.values(), ids=[*TABLE])
 @pytest.mark.usefixtures("modules")
-def test_each_row_is_asked_of_sglang(tmp_path, release, row):
+def test_each_row_is_asked_of_sglang(tmp_path, request, release, row):
     """In the words of its release, with a folder of the window's own; its files are fetched.
 
     Before 0.5.16 SGLang records a step less than it is asked for, so it is asked for one more.
+    Since 0.5.14 stages are recorded only with our part in the schedulers.
     """
+    if "profile_by_stage" in row.sent and release == NEW:
+        request.getfixturevalue("inside")
     handle = engine(release, device="cuda", has_cuda=True)
 
     said, files = recorded(handle, row.asked, tmp_path)

@@ -21,6 +21,8 @@ _SINCE = {
 """Fields of a request to profile, and the release that first takes each."""
 EXACT = (0, 5, 16)
 """Before, a session of N steps without a first one recorded N - 1."""
+RANGES = (0, 5, 14)
+"""Since then each forward step runs in a range of torch's, in which its stage is looked at."""
 SPANS = (0, 5, 11)
 """Since then each forward step has a span in a trace."""
 

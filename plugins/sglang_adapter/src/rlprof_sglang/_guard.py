@@ -14,6 +14,7 @@ from typing import Any
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import EXACT, release
 from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
+from rlprof_sglang._stages import waits
 
 _LOOKS = "_profile_batch_predicate"
 """What SGLang's profiler looks at each forward step with."""
@@ -108,11 +109,12 @@ def _follow(part: Any) -> None:
     Whatever it raises ends the session alone.
     """
 
-    def stepped(inner: Any, *args: Any, **kwargs: Any) -> None:
+    def stepped(inner: Any, batch: Any) -> None:
         global ran  # noqa: PLW0603 -- as above
         ran += 1
         try:
-            inner(*args, **kwargs)
+            if not waits(part, batch):
+                inner(batch)
             _watch(part)
             _see_to_begin(part)
         except Exception as exc:

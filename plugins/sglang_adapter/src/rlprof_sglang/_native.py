@@ -21,7 +21,7 @@ from rlprof import CaptureError, safe_name
 from rlprof_engine.calls import aside
 from rlprof_engine.cuts import Cuts
 from rlprof_sglang._engine import RefusedError, UnsaidError
-from rlprof_sglang._facts import EXACT
+from rlprof_sglang._facts import EXACT, RANGES
 from rlprof_sglang._installed import is_version_2
 from rlprof_sglang._words import MARK, STATE
 
@@ -91,6 +91,7 @@ class Native:
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
         """Start it, in the words its release knows."""
         self._check_version_2()
+        self._check_stages()
         self._folder = self._made(below, window, run_id)
         fields = self._fields(window, target)
         self.state = "unknown"  # until it is answered, or refused before it was sent
@@ -132,6 +133,17 @@ class Native:
             raise CaptureError(
                 "sglang: SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers when it is "
                 "stopped; unset it"
+            )
+
+    def _check_stages(self) -> None:
+        """Refuse where SGLang would write over its schedulers' memory: see `_stages`."""
+        facts = self._engine.facts
+        is_safe = facts.is_inside or (bool(facts.release) and facts.release < RANGES)
+        if self._options.is_by_stage and not is_safe:
+            raise CaptureError(
+                f"sglang: by_stage: SGLang {facts.version or '(of an unknown release)'} overwrites "
+                "its schedulers' memory between two stages, and they may die of it; start it with "
+                "what rlprof.launch gives, whose part in the schedulers prevents that"
             )
 
     def _made(self, below: Path, window: Window, run_id: str) -> Path:
