@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from rlprof_sglang import _guard, inside
+from rlprof_sglang import _guard, _refusals, inside
 from tests.fakes.sglang_engines import loops
 from tests.sglang_adapter.generations import installed
 from tests.sglang_adapter.lab import NEW, Lab
@@ -62,4 +62,5 @@ def _inside(modules, monkeypatch, tmp_path):
     for name in ("_scheduler", "_answer"):
         monkeypatch.setattr(inside, name, getattr(inside, name))
     monkeypatch.setattr(_guard, "last_why", "")
+    monkeypatch.setattr(_refusals, "ours_until", 0.0)
     inside.install()

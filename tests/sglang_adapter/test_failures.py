@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from contextlib import suppress
 
 import pytest
 
+from rlprof import CaptureError, Target, Window, Workers
+from rlprof_sglang import Sglang, SglangOptions
 from tests.fakes.sglang_engines import SchedulerDiedError
 from tests.fakes.sglang_schedulers import Mode
 from tests.sglang_adapter.generations import engine, manager
@@ -258,7 +261,8 @@ def test_a_stop_that_hangs_is_not_waited_for(lab):
 @pytest.fixture(name="impatient")
 def _impatient(monkeypatch):
     """Wait less for an engine whose loop runs only while it is asked."""
-    monkeypatch.setattr("rlprof_sglang._engine._HERE_S", 0.2)
+    for name in ("_START_S", "_STOP_S"):
+        monkeypatch.setattr(f"rlprof_sglang._sglang.{name}", 0.2)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -278,6 +282,36 @@ def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     sent = [name for name, _ in handle.tokenizer_manager.calls]
     assert sent == ["get_internal_state", "start_profile", "stop_profile"][: 2 + ("stop" in hook)]
     assert lab.answers == [ANSWER] * 3
+
+
+@pytest.mark.usefixtures("impatient", "inside")
+def test_an_order_that_is_never_answered_leaves_the_engine_alone(tmp_path):
+    """In the schedulers, too: it is told to end, for it may still begin, and nothing more."""
+    handle, plugin = engine(NEW), Sglang()
+    gate = handle.tokenizer_manager.gates["start_profile"] = threading.Event()
+    given = {"run": "/nowhere", "config": {}, "role": "rollout", "replica": 0, "world_size": 1}
+    workers = Workers(tools={"torch": {}}, ranks=(0,), chosen=(0,), given=given)
+    first, second = Window(1, 2, "rollout"), Window(2, 3, "rollout")
+    target = Target("rollout", 0, 1, replica=0)
+    plugin.configure("process", SglangOptions(requests=False), handle, workers)
+    plugin._way = "worker"
+
+    with pytest.raises(CaptureError, match="the engine did not answer within"):
+        plugin.start(first, target, tmp_path, handle, workers)
+    with pytest.raises(CaptureError, match="the engine did not answer within"):
+        plugin.stop(first, tmp_path, workers)
+    with pytest.raises(CaptureError, match="has not answered what it was asked before"):
+        plugin.start(second, target, tmp_path, handle, workers)
+    plugin.stop(second, tmp_path, workers)
+    gate.set()
+    handle.loop.run_until_complete(asyncio.sleep(0.2))
+
+    orders = [one["output_dir"].removeprefix("rlprof:") for one in handle.tokenizer_manager.asked()]
+    told = [json.loads(json.loads(one)["order"]) for one in orders]
+    assert [(one["verb"], one["window"]["start_step"]) for one in told] == [
+        ("begin", 1),
+        ("end", 1),
+    ]
 
 
 @pytest.mark.usefixtures("impatient")

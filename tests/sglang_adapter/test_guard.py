@@ -276,6 +276,22 @@ def test_a_rank_that_could_not_begin_meets_the_others_at_the_stop(
     scheduler.part.refusal = None
 
 
+def test_ranks_that_disagree_meet_at_the_stop(release, folder, monkeypatch):
+    """Torch refuses on one of two; each comes to where they wait for each other, and once."""
+    monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
+    ranks = manager(release, tp=2).replica.schedulers
+    ranks[1].part.refusal = RuntimeError("busy")
+
+    begun = [start(rank, folder).success for rank in ranks]
+    for rank in ranks:
+        run(rank, Mode.EXTEND, Mode.DECODE)
+    stopped = [stop(rank).success for rank in ranks]
+
+    assert (begun, stopped) == ([True, False], [True, True])
+    assert [rank.part.met for rank in ranks] == [1, 1]
+    assert [file.name.partition("TP-")[2][0] for file in folder.iterdir()] == ["0"]
+
+
 def test_a_session_that_does_not_begin_at_its_step_is_noticed(scheduler, folder):
     """SGLang drops what torch says then; it is told with the window."""
     assert start(scheduler, folder, start_step=2, num_steps=1).success

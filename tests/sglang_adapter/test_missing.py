@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from rlprof_sglang._export import _missing
+from rlprof import Target
+from rlprof_sglang._export import _missing, _whose
 
 FACTS = {"workers": 2, "tp": 2, "pp": 1, "dp": 1}
 
@@ -48,3 +51,25 @@ def test_a_scheduler_without_a_trace_is_counted(notes, why):
 
     assert missing[0].startswith("1 of 2 schedulers left no trace in /tmp/x: ")
     assert why in missing[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "stage"),
+    [
+        ("gs1-TP-0-EXTEND", (), "prefill"),
+        ("gs1-TP-0", ("gs1-TP-0-EXTEND",), "decode"),
+        ("gs1-TP-0", ("gs1-TP-0-DECODE",), "prefill"),
+        ("gs1-TP-0", ("gs1-TP-1-EXTEND",), None),
+    ],
+)
+def test_a_stage_that_our_stop_has_ended_is_the_other_one(name, beside, stage):
+    """SGLang names the file of such a session without one; alone, it may be either."""
+    capture = SimpleNamespace(target=Target("rollout", 0, 1, replica=0))
+    names = {f"{one}.trace.json.gz" for one in (name, *beside)}
+
+    found = _whose(capture, FACTS, names, f"{name}.trace.json.gz", SimpleNamespace(steps=3))
+
+    assert found.told["stage"] == stage
+    _, idle = told(found=[trace(0, str(stage)), trace(1, "prefill"), trace(1, "decode")],
+                   by_stage=True)  # fmt: skip
+    assert len(idle) == (stage is not None)

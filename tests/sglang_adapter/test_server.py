@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import rlprof
-from rlprof_sglang._engine import _is_here, reach
+from rlprof_sglang._engine import reach
+from rlprof_sglang._server import _is_here
 from tests.fakes.sglang_server import serving
 from tests.sglang_adapter.generations import SAID, manager
 from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
@@ -107,7 +108,7 @@ def test_a_server_that_says_of_a_stop_no_reason_has_stopped(lab, server):
 
 def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monkeypatch):
     """What it would write there cannot be tried from here, nor fetched: nothing is asked."""
-    monkeypatch.setattr("rlprof_sglang._engine._is_here", lambda _: False)
+    monkeypatch.setattr("rlprof_sglang._server._is_here", lambda _: False)
 
     nowhere = train(lab, server, steps=(1,), profiler_dir=None)
     asked = len(server.posted)

@@ -7,19 +7,17 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-import attrs
-
 from rlprof import CaptureError
 from rlprof_engine.calls import called, run_on
-from rlprof_engine.http import Http
-from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
+from rlprof_sglang._facts import Facts, looked_inside, seen
+from rlprof_sglang._server import Server
 from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-_HERE_S = 120
-"""An engine whose loop runs only while it is asked is waited for so long: nobody else can."""
+_LATE_S = 1
+"""An engine that has not answered before is waited for no longer."""
 
 
 class Engine(Protocol):
@@ -37,8 +35,12 @@ class Engine(Protocol):
     def is_resting(self) -> bool:
         """Whether its loop runs only while it is asked something, on the thread that asks."""
 
-    def drive(self, hook: Coroutine[Any, Any, Any]) -> Any:
-        """Run *hook* on a resting engine's own loop, here and now."""
+    @property
+    def is_late(self) -> bool:
+        """Whether a resting engine has not answered yet what it was asked before."""
+
+    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
+        """Run *hook* on a resting engine's own loop, here and now, for so long."""
 
     async def look(self) -> None:
         """Find out what cannot be seen without asking; nothing asked can hurt."""
@@ -62,7 +64,7 @@ def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> En
     *loop*: where it was attached.
     """
     if isinstance(handle, str):
-        return _Server(handle, admin_api_key)
+        return Server(handle, admin_api_key)
     manager = getattr(handle, "tokenizer_manager", handle)
     if manager is None:
         raise CaptureError(
@@ -98,6 +100,8 @@ class _Object:
         self._attached_on = loop
         self._asked_by: Any = None
         """The thread that opened a window, and so asks for tokens, of an engine that rests."""
+        self._late: asyncio.Task[Any] | None = None
+        """What it was asked last and did not answer within its time."""
         self.facts = seen(handle)
 
     @property
@@ -124,7 +128,12 @@ class _Object:
         loop = self._own_loop
         return loop is not None and not loop.is_running()
 
-    def drive(self, hook: Coroutine[Any, Any, Any]) -> Any:
+    @property
+    def is_late(self) -> bool:
+        """Whether a resting engine has not answered yet what it was asked before."""
+        return self._late is not None and not self._late.done()
+
+    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
         """Run *hook* on a resting engine's own loop, here and now; never cut it short."""
         loop = self._own_loop
         if loop is None or loop.is_closed():
@@ -142,10 +151,12 @@ class _Object:
                 "with `async with` on the engine's own loop"
             )
         task = loop.create_task(hook)
-        done, _ = loop.run_until_complete(asyncio.wait({task}, timeout=_HERE_S))
+        within_s = min(within_s, _LATE_S) if self.is_late else within_s
+        done, _ = loop.run_until_complete(asyncio.wait({task}, timeout=within_s))
         if not done:
+            self._late = task
             task.add_done_callback(lambda late: late.cancelled() or late.exception())
-            raise CaptureError(f"sglang: the engine did not answer within {_HERE_S} s")
+            raise CaptureError(f"sglang: the engine did not answer within {within_s} s")
         return task.result()
 
     async def look(self) -> None:
@@ -194,71 +205,6 @@ class _Object:
         return getattr(self._manager, "gracefully_exit", False) is True
 
 
-class _Server:
-    """SGLang's HTTP server."""
-
-    def __init__(self, address: str, admin_api_key: str | None) -> None:
-        headers = {"Authorization": f"Bearer {admin_api_key}"} if admin_api_key else {}
-        self._http = Http("sglang", address, self._refusal, headers)
-        self.facts = Facts("http")
-        self.is_local = _is_here(address)
-
-    @property
-    def loop(self) -> None:
-        """None: any will do."""
-
-    @property
-    def is_resting(self) -> bool:
-        """Never: it lives elsewhere."""
-        return False
-
-    def drive(self, hook: Coroutine[Any, Any, Any]) -> Any:
-        """Never asked for."""
-        hook.close()
-        raise CaptureError("sglang: a server lives on no loop of this process")
-
-    async def look(self) -> None:
-        """Read how it was launched, and whether rlprof's code is in its schedulers."""
-        info = await self._info()
-        self.facts = looked_inside(of_arguments(info), info.get("internal_states") or [])
-
-    async def states(self) -> Sequence[Mapping[str, Any]]:
-        """Ask what the schedulers say of themselves: a state of each replica."""
-        found: list[Mapping[str, Any]] = (await self._info()).get("internal_states") or []
-        return found
-
-    async def _info(self) -> Mapping[str, Any]:
-        info = await self._http.ask("GET", "/server_info", missing={})
-        info = info or await self._http.ask("GET", "/get_server_info", missing={})  # until 0.5.8
-        return info if isinstance(info, dict) else {}
-
-    async def start(self, fields: Mapping[str, Any]) -> None:
-        """Post it; a field the server does not know it passes over."""
-        await self._http.ask("POST", "/start_profile", fields)
-
-    async def stop(self) -> None:
-        """Post it; a server says of no refusal why, and the usual one is that nothing runs."""
-        try:
-            await self._http.ask("POST", "/stop_profile")
-        except UnsaidError:
-            self.facts = attrs.evolve(self.facts, is_profiling=False)
-
-    async def run(self, function: Callable[[], object]) -> None:
-        """Call it: its frontend is in another process."""
-        function()
-
-    def _refusal(self, path: str, code: int, said: str) -> CaptureError:
-        where = self._http.address + path
-        if code in (401, 403):
-            return RefusedError(f"sglang: {where} asks for the server's key; name admin_api_key")
-        if code == 404:
-            return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
-        if code == 500:
-            return UnsaidError(f"sglang: {where} refused; the server's log says why")
-        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: nobody knows
-        return kind(f"sglang: {where} answered {code}: {said}")
-
-
 def _is_on_a_loop() -> bool:
     """Whether an event loop runs on this thread."""
     try:
@@ -266,26 +212,3 @@ def _is_on_a_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-class RefusedError(CaptureError):
-    """A refusal of the frontend: no scheduler was asked."""
-
-
-class UnsaidError(CaptureError):
-    """A refusal without a reason: a scheduler's, and another may have begun."""
-
-
-def _is_here(address: str) -> bool:
-    """Whether *address* is one of this host's."""
-    import socket
-    from urllib.parse import urlsplit
-
-    host = urlsplit(address).hostname or ""
-    if host in ("localhost", "127.0.0.1", "::1", "0.0.0.0"):  # noqa: S104 -- compared, not bound
-        return True
-    try:
-        with socket.create_server((host, 0)):  # only an own address can be bound
-            return True
-    except OSError:
-        return False

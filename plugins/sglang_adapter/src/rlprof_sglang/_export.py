@@ -66,8 +66,10 @@ def _whose(
 ) -> Whose:
     ranks = {word.lower(): int(number) for word, number in _RANKS.findall(name)}
     stage = _STAGES.get(stage[1]) if (stage := _STAGE.search(name)) else None
-    if stage is None and name.replace(".trace.json", "-EXTEND.trace.json") in names:
-        stage = "decode"  # our stop ended it, of which SGLang says no stage; the other one was over
+    if stage is None:  # our stop ended it, of which SGLang says no stage; the other one was over
+        others = {"EXTEND": "decode", "DECODE": "prefill"}
+        there = (other for other in others if _of_stage(name, other) in names)
+        stage = next((others[other] for other in there), None)
     worker = _number(ranks, facts)
     own = {word: number for word, number in ranks.items() if word != "ep"}
     target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
@@ -78,6 +80,10 @@ def _whose(
     if not counts:
         told["iterations"] = None
     return Whose(what, target, told, is_idle=counts and not looked.steps)
+
+
+def _of_stage(name: str, stage: str) -> str:
+    return name.replace(".trace.json", f"-{stage}.trace.json")
 
 
 def _number(ranks: dict[str, int], facts: dict[str, Any]) -> int | None:
@@ -154,5 +160,5 @@ def _half(found: list[dict[str, Any]]) -> list[str]:
         f"worker {worker}: no {stage} came in the window"
         for worker, there in sorted(stages.items())
         for stage in ("prefill", "decode")
-        if stage not in there
+        if stage not in there and "None" not in there  # one alone that our stop has ended
     ]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rlprof.types import Place
 
 
+_START_S, _STOP_S = 30, 120
+"""An engine whose loop runs only while it is asked is waited for so long: nobody else can."""
 _NOBODY = "sglang: no scheduler records"
 _NATIVE = "SGLang's own profiler"
 
@@ -90,11 +92,11 @@ class Sglang:
         self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
     ) -> Any:
         """Begin, by the way that was chosen."""
-        return self._here(self._start(window, target, folder, handle, workers))
+        return self._here(self._start(window, target, folder, handle, workers), _START_S)
 
-    def _here(self, hook: Coroutine[Any, Any, Any]) -> Any:
+    def _here(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
         if self._engine is not None and self._engine.is_resting:
-            return self._engine.drive(hook)
+            return self._engine.drive(hook, within_s)
         return hook
 
     async def _start(
@@ -103,13 +105,18 @@ class Sglang:
         engine, options = self._engine, self.options
         if engine is None:
             raise CaptureError("sglang: was not configured")
-        if self._native is not None or self._answers:
-            raise CaptureError("sglang: a window is open already")
         if self._lost:
             raise CaptureError(
                 f"sglang: nobody knows what became of an earlier session ({self._lost}), so its "
                 "schedulers are left alone; attach the engine again once it is well"
             )
+        if engine.is_late:
+            raise CaptureError(
+                "sglang: the engine has not answered what it was asked before, and is left alone "
+                "until it has"
+            )
+        if self._native is not None or self._answers:
+            raise CaptureError("sglang: a window is open already")
         if not self._way:
             await self._arrive(workers)
         said = EngineRecording(applied={"way": self._way})
@@ -137,8 +144,9 @@ class Sglang:
         return said
 
     async def _begin_inside(self, window: Window, workers: Workers, said: EngineRecording) -> None:
-        self._answers = {"began": await self._tell(workers.begin(window), workers)}
-        recording = answers_in(self._answers["began"], "recording", _NOBODY)
+        answers = self._answers = {"began": []}  # it is told to end, too, whatever becomes of this
+        answers["began"] = await self._tell(workers.begin(window), workers)
+        recording = answers_in(answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
         if self.options.contents is not None:
             said.unsupported["contents"] = (
@@ -163,39 +171,39 @@ class Sglang:
     @hookimpl
     def stop(self, window: Window, folder: Path, workers: Workers) -> Any:
         """End what was begun, and leave beside it what is needed to make sense of it."""
-        return self._here(self._stop(window, folder, workers))
+        return self._here(self._stop(window, folder, workers), _STOP_S)
 
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
         native, self._native = self._native, None
         requests, self._requests = self._requests, None
+        answers, self._answers = self._answers, {}
         if self._engine is None:
             return
         try:
             if native is not None:
                 self._lost = "its stop was not answered"  # it may be after we were given up
-                self._leave_notes(folder, native)
+                self._leave_notes(folder, native, answers)
                 await native.stop(folder)
                 self._lost = "its start was not answered" if native.state == "unknown" else ""
-            elif self._answers:
-                self._answers["ended"] = await self._tell(workers.end(window), workers)
+            elif answers:
+                answers["ended"] = await self._tell(workers.end(window), workers)
         except CaptureError as exc:
             if native is not None:
                 self._lost = str(exc) if native.state == "unknown" else ""
             raise
         finally:
-            if native is not None or self._answers or requests is not None:
-                self._leave_notes(folder, native)
-            self._answers = {}
+            if native is not None or answers or requests is not None:
+                self._leave_notes(folder, native, answers)
             if requests is not None:
                 _leave_requests(folder, requests)
 
-    def _leave_notes(self, folder: Path, native: Native | None) -> None:
+    def _leave_notes(self, folder: Path, native: Native | None, answers: Mapping[str, Any]) -> None:
         known = None if self._engine is None else self._engine.facts
         facts = {} if known is None else {**attrs.asdict(known), "workers": known.workers}
         notes = {
             "way": self._way,
             "facts": facts,
-            "answers": self._answers,
+            "answers": answers,
             "cut": "" if native is None else native.cut,
             "folder": "" if native is None else str(native.folder or ""),
             "ran": {} if native is None else native.ran,

@@ -1,0 +1,149 @@
+"""What SGLang's own profiler is asked for one window, in the words its release knows.
+
+What would end a scheduler is left out and said, or refused where nothing else is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import CaptureError
+from rlprof_sglang._facts import EXACT
+from rlprof_sglang._words import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rlprof import Target, Window
+    from rlprof_sglang._facts import Facts
+    from rlprof_sglang._options import SglangOptions
+
+_ON_NPU = {
+    "profile_id": "torch_npu names its folders itself, one for each process",
+    "native_merge": "SGLang merges no folders of torch_npu",
+    "flops": "SGLang does not pass it on",
+}
+"""What stands for nothing where SGLang's torch.profiler is torch_npu's."""
+
+
+@attrs.define
+class Request:
+    """A request to start profiling, and what of the options it can carry."""
+
+    options: SglangOptions
+    facts: Facts
+    tool: Mapping[str, Any]
+    """The options of the tool torch."""
+    applied: dict[str, Any] = attrs.field(factory=dict)
+    unsupported: dict[str, str] = attrs.field(factory=dict)
+
+    @property
+    def _contents(self) -> tuple[str, ...]:
+        return self.options.contents_of(self.tool)
+
+    def fields(self, folder: Path, window: Window, target: Target) -> dict[str, Any]:
+        """Write it, without what this release does not know."""
+        options, facts, contents = self.options, self.facts, self._contents
+        replica = 0 if target.replica is None else target.replica
+        wanted: dict[str, Any] = {
+            "output_dir": str(folder),
+            "activities": list(self._activities()),
+            "with_stack": "stack" in contents,
+            "record_shapes": "shapes" in contents,
+            "profile_id": f"gs{window.start_step}-r{replica}",
+        }
+        if options.is_by_stage:
+            wanted["profile_by_stage"] = True
+        if options.is_merged:
+            wanted["merge_profiles"] = True
+        if options.detailed_annotations:
+            wanted["detailed_annotations"] = True
+        words = {"merge_profiles": "native_merge"}
+        for name in [name for name in wanted if not facts.takes(name)]:
+            del wanted[name]
+            if name != "profile_id":
+                self.unsupported[words.get(name, name)] = f"SGLang {facts.version} has none"
+        if "flops" in contents:
+            self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
+        if facts.is_npu:
+            self._tell_of_npu(wanted)
+        self._count(wanted)
+        return wanted
+
+    def _activities(self) -> tuple[str, ...]:
+        """Say what to record as SGLang does, without what would end a scheduler."""
+        options, facts = self.options, self.facts
+        if options.activities is not None:
+            asked = options.activities
+        else:
+            named = [word.upper().replace("CUDA", "GPU") for word in self._contents]
+            asked = tuple(word for word in ("CPU", "GPU") if word in named) or ("CPU", "GPU")
+            if "memory" in self._contents:
+                asked = (*asked, "MEM")
+        if facts.device == "cpu" and "GPU" in asked:  # torch would warn at best
+            if "cuda" in self._contents or options.activities is not None:
+                self.unsupported["activities: GPU"] = "the engine runs on a CPU, which is recorded"
+            asked = tuple(dict.fromkeys(word.replace("GPU", "CPU") for word in asked))
+        needs_cuda = [word for word in ("MEM", "CUDA_PROFILER") if word in asked]
+        if facts.device != "cuda":
+            where = f"on {facts.device}" if facts.device else "of an engine whose device is unknown"
+            for word in needs_cuda:
+                self.unsupported[f"activities: {word}"] = f"{where} SGLang's scheduler dies of it"
+            asked = tuple(word for word in asked if word not in needs_cuda)
+        if "RPD" in asked and not facts.is_inside:  # nobody there would see if it can be had
+            self.unsupported["activities: RPD"] = "a scheduler without its packages dies of it"
+            asked = tuple(word for word in asked if word != "RPD")
+        if not asked:
+            raise CaptureError(
+                f"sglang: activities: {', '.join(needs_cuda)} need CUDA, and nothing else is asked"
+                if needs_cuda
+                else "sglang: activities: RPD needs rlprof in the schedulers; add CPU"
+            )
+        here = {"cuda": "GPU", "npu": "GPU", "xpu": "XPU"}.get(facts.device)
+        if not {"CPU", "MEM", "CUDA_PROFILER", "RPD", here} & set(asked):
+            raise CaptureError(  # torch would assert, and SGLang catches less than that
+                f"sglang: activities: {', '.join(asked)} cannot be recorded on "
+                f"{facts.device or 'an unknown device'}; add CPU"
+            )
+        return asked
+
+    def _tell_of_npu(self, wanted: dict[str, Any]) -> None:
+        asked = {"profile_id": True, "native_merge": self.options.is_merged,
+                 "flops": "flops" in self._contents}  # fmt: skip
+        self.unsupported |= {name: why for name, why in _ON_NPU.items() if asked[name]}
+        self.unsupported["npu"] = (
+            "SGLang chooses the level and the metrics (Level1, PipeUtilization); a folder for each "
+            "process stands for a trace"
+        )
+        wanted.pop("merge_profiles", None)
+
+    def _count(self, wanted: dict[str, Any]) -> None:
+        """Have forward steps counted from the window's begin, or say what cannot be."""
+        chosen, facts = self.options.chosen(self.tool), self.facts
+        if chosen is None:
+            return
+        if self.options.is_by_stage:
+            wanted["num_steps"] = chosen.count
+            if chosen.skip:
+                self.unsupported["iterations: skip"] = "by stage SGLang passes over no step"
+            self.applied["iterations"] = {"count": chosen.count, "of": "each stage"}
+            return
+        if facts.is_inside and facts.nodes == 1:  # which counts from now on, if all ranks do
+            wanted["output_dir"] = MARK + json.dumps(
+                {"native": wanted["output_dir"], "skip": chosen.skip, "count": chosen.count}
+            )
+            self.applied["iterations"] = attrs.asdict(chosen)
+            return
+        if chosen.skip:
+            self.unsupported["iterations: skip"] = (
+                "SGLang counts forward steps since its launch and tells nobody how many there "
+                "were; rlprof in its schedulers can count from the window's begin"
+            )
+        if chosen.count is not None:
+            is_exact = not facts.release or facts.release >= EXACT
+            wanted["num_steps"] = chosen.count + (0 if is_exact else 1)
+            self.applied["iterations"] = {"count": chosen.count}

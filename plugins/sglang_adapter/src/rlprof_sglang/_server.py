@@ -1,0 +1,107 @@
+"""SGLang's HTTP server, reached by its address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import CaptureError
+from rlprof_engine.http import Http
+from rlprof_sglang._facts import Facts, looked_inside, of_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+
+class Server:
+    """SGLang's HTTP server."""
+
+    def __init__(self, address: str, admin_api_key: str | None) -> None:
+        headers = {"Authorization": f"Bearer {admin_api_key}"} if admin_api_key else {}
+        self._http = Http("sglang", address, self._refusal, headers)
+        self.facts = Facts("http")
+        self.is_local = _is_here(address)
+
+    @property
+    def loop(self) -> None:
+        """None: any will do."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Never: it lives elsewhere."""
+        return False
+
+    @property
+    def is_late(self) -> bool:
+        """Never: core waits for it."""
+        return False
+
+    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:  # noqa: ARG002 -- as of others
+        """Never asked for."""
+        hook.close()
+        raise CaptureError("sglang: a server lives on no loop of this process")
+
+    async def look(self) -> None:
+        """Read how it was launched, and whether rlprof's code is in its schedulers."""
+        info = await self._info()
+        self.facts = looked_inside(of_arguments(info), info.get("internal_states") or [])
+
+    async def states(self) -> Sequence[Mapping[str, Any]]:
+        """Ask what the schedulers say of themselves: a state of each replica."""
+        found: list[Mapping[str, Any]] = (await self._info()).get("internal_states") or []
+        return found
+
+    async def _info(self) -> Mapping[str, Any]:
+        info = await self._http.ask("GET", "/server_info", missing={})
+        info = info or await self._http.ask("GET", "/get_server_info", missing={})  # until 0.5.8
+        return info if isinstance(info, dict) else {}
+
+    async def start(self, fields: Mapping[str, Any]) -> None:
+        """Post it; a field the server does not know it passes over."""
+        await self._http.ask("POST", "/start_profile", fields)
+
+    async def stop(self) -> None:
+        """Post it; a server says of no refusal why, and the usual one is that nothing runs."""
+        try:
+            await self._http.ask("POST", "/stop_profile")
+        except UnsaidError:
+            self.facts = attrs.evolve(self.facts, is_profiling=False)
+
+    async def run(self, function: Callable[[], object]) -> None:
+        """Call it: its frontend is in another process."""
+        function()
+
+    def _refusal(self, path: str, code: int, said: str) -> CaptureError:
+        where = self._http.address + path
+        if code in (401, 403):
+            return RefusedError(f"sglang: {where} asks for the server's key; name admin_api_key")
+        if code == 404:
+            return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
+        if code == 500:
+            return UnsaidError(f"sglang: {where} refused; the server's log says why")
+        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: nobody knows
+        return kind(f"sglang: {where} answered {code}: {said}")
+
+
+class RefusedError(CaptureError):
+    """A refusal of the frontend: no scheduler was asked."""
+
+
+class UnsaidError(CaptureError):
+    """A refusal without a reason: a scheduler's, and another may have begun."""
+
+
+def _is_here(address: str) -> bool:
+    """Whether *address* is one of this host's."""
+    import socket
+    from urllib.parse import urlsplit
+
+    host = urlsplit(address).hostname or ""
+    if host in ("localhost", "127.0.0.1", "::1", "0.0.0.0"):  # noqa: S104 -- compared, not bound
+        return True
+    try:
+        with socket.create_server((host, 0)):  # only an own address can be bound
+            return True
+    except OSError:
+        return False
