@@ -43,9 +43,9 @@ def _elsewhere(function):
 
 def test_a_loop_that_the_main_thread_asks_on_is_run_by_no_other(engine):
     """A call for tokens that came meanwhile would fail there, and training with it."""
-    first = engine.drive(_answer())
+    first = engine.drive(_answer(), 5)
 
-    other = _elsewhere(lambda: engine.drive(_answer()))
+    other = _elsewhere(lambda: engine.drive(_answer(), 5))
 
     assert first == "answered"
     assert isinstance(other, CaptureError)
@@ -54,17 +54,17 @@ def test_a_loop_that_the_main_thread_asks_on_is_run_by_no_other(engine):
 
 def test_a_loop_that_another_thread_asked_on_is_run_by_the_next(engine):
     """Training's own thread may have ended, and its window is still to be closed."""
-    first = _elsewhere(lambda: engine.drive(_answer()))
+    first = _elsewhere(lambda: engine.drive(_answer(), 5))
 
     assert first == "answered"
-    assert engine.drive(_answer()) == "answered"
+    assert engine.drive(_answer(), 5) == "answered"
 
 
 def test_a_loop_is_not_run_within_another(engine):
     """The call says what to do: enter the phase on the engine's own loop."""
 
     async def within():
-        return engine.drive(_answer())
+        return engine.drive(_answer(), 5)
 
     with pytest.raises(CaptureError, match="async with"):
         asyncio.run(within())
