@@ -7,12 +7,12 @@ with a stand-in for a profiler; else the others would wait for it for ever.
 from __future__ import annotations
 
 import logging
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import EXACT, release
+from rlprof_sglang._folders import elsewhere, tried
 from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
 from rlprof_sglang._stages import waits
 
@@ -97,9 +97,9 @@ def stopping(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
     folder = read(part, "torch_profiler_output_dir")
     if folder is not None and read(part, "profile_in_progress"):
         try:
-            _try_folder(Path(folder))
+            tried(Path(folder))
         except OSError:
-            part.torch_profiler_output_dir = _elsewhere()
+            part.torch_profiler_output_dir = elsewhere()
     return original(part, *args, **kwargs)
 
 
@@ -171,25 +171,12 @@ def _see_to_folder(request: Any) -> None:
     if not wanted:
         return
     try:
-        _try_folder(Path(wanted).expanduser())
+        tried(Path(wanted).expanduser())
     except OSError as exc:
-        other = _elsewhere()
+        other = elsewhere()
         last_why = f"{exc}; this rank writes into {other}"
         _log.warning("rlprof: %s", last_why)
         request.output_dir = str(other)
-
-
-def _try_folder(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
-
-
-def _elsewhere() -> Path:
-    try:
-        return Path(tempfile.mkdtemp(prefix="rlprof-sglang-"))
-    except OSError:  # nowhere: the export fails then, which is caught, and the ranks still meet
-        return Path("/")
 
 
 def _watch(part: Any) -> None:
@@ -230,7 +217,7 @@ def _stand_in(part: Any) -> None:
         if read(part, name) is None:
             setattr(part, name, value)
     if part.torch_profiler_output_dir is None:
-        part.torch_profiler_output_dir = _elsewhere()
+        part.torch_profiler_output_dir = elsewhere()
 
 
 def _disarm(part: Any) -> None:

@@ -21,6 +21,7 @@ from rlprof_sglang._launch import check, engine_launch, profiler_dir
 from rlprof_sglang._native import Native, written
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
+from rlprof_sglang._ways import sleepless, way
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -83,7 +84,7 @@ class Sglang:
         engine = self._engine
         assert engine is not None  # noqa: S101 -- `configure` has reached it
         await engine.look()
-        self._way = _way(self.options, engine, workers.tools)
+        self._way = way(self.options, engine, workers.tools)
         if self._way == "worker":
             answers_in(await self._tell(workers.prepare(), workers), "ready", _NOBODY)
 
@@ -125,7 +126,7 @@ class Sglang:
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "schedulers")
         if "stack" in (options if self._way == "native" else options.inside).contents_of(torch):
-            said.unsupported |= _sleepless(engine)
+            said.unsupported |= sleepless(engine)
         if self._way == "worker":
             await self._begin_inside(window, workers, said)
         else:
@@ -232,39 +233,6 @@ class Sglang:
             raise CaptureError(
                 f"sglang: its schedulers cannot be told: {type(exc).__name__}: {exc}"[:500]
             ) from exc
-
-
-def _way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
-    """Choose; raise CaptureError where neither way is open."""
-    inside = ""
-    if options.needs_native:
-        inside = f"{', '.join(options.needs_native)}: SGLang's own profiler does that"
-    elif not tools:
-        inside = "the config names no tool for them"
-    elif not engine.facts.is_inside:
-        inside = (
-            "rlprof-sglang is not in them: install it there (SGLang 0.5.11 or later), launch with "
-            "the environment that rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
-        )
-    native = ""
-    if tools and "torch" not in tools:
-        native = f"it is torch's, and cannot stand for {', '.join(tools)}"
-    if not inside and options.way != "native":
-        return "worker"
-    if not native and options.way != "worker":
-        return "native"
-    told = [f"in its schedulers: {inside}"] if inside and options.way != "native" else []
-    told += [f"SGLang's own profiler: {native}"] if native and options.way != "worker" else []
-    raise CaptureError(f"sglang: this engine cannot be recorded; {'; '.join(told)}")
-
-
-def _sleepless(engine: Engine) -> dict[str, str]:
-    if engine.facts.sleeps is not False:
-        return {}
-    return {
-        "sleep_on_idle": "is off: with stacks a scheduler with nothing to do writes up to two "
-        "million events a second; launch it with sleep_on_idle=True"
-    }
 
 
 def _leave_requests(folder: Path, requests: Requests) -> None:
