@@ -309,6 +309,9 @@ def attached(config, *, loop=None):
     rlprof.register("engine", "guest", Asking)
     with rlprof.open(config, role="trainer") as prof:
         prof.attach(object(), loop=loop)
+        deadline = time.monotonic() + BOUND_S
+        while not Asking.seen and time.monotonic() < deadline:  # attach does not wait on a loop
+            time.sleep(0.01)
     (found,) = Asking.seen
     return found
 
