@@ -66,9 +66,18 @@ def test_a_server_with_a_key_is_given_it(lab, server, given, caplog):
         assert states(run) == ["whole"]
     else:
         assert states(run) == ["failed"]
-        assert "asks for the server's key; name admin_api_key" in notes(run, 0)
+        how = "the server's key; name admin_api_key" if given is None else "another key than"
+        assert f"asks for {how}" in notes(run, 0)
         assert [path for path, _ in server.posted] == ["/start_profile"]
     assert "hunter" not in notes(run, 0) + caplog.text
+
+
+def test_a_key_that_the_environment_has_not_is_named(lab, server):
+    """Where it should have come from; the server is not asked."""
+    run = train(lab, server, steps=(1,), admin_api_key="$NOBODY_HAS_SET_IT")
+
+    assert "admin_api_key: $NOBODY_HAS_SET_IT is not in this environment" in " ".join(run.problems)
+    assert server.posted == []
 
 
 REFUSALS = {

@@ -1,31 +1,49 @@
-"""verl's word for what to record is for SGLang's own profiler; inside, it is said to be none."""
+"""verl's word for what to record is for SGLang's own profiler, and chooses it."""
 
 from __future__ import annotations
 
-import asyncio
+from types import SimpleNamespace
 
 import pytest
 
-import rlprof
-from rlprof_engine.answers import EngineRecording
-from rlprof_sglang import Sglang, SglangOptions
+from rlprof import CaptureError
+from rlprof_sglang import SglangOptions
+from rlprof_sglang._facts import Facts
+from rlprof_sglang._launch import check
+from rlprof_sglang._ways import unasked, way
+
+TORCH = {"torch": {}}
 
 
-class Told(Sglang):
-    """A plugin whose only scheduler does as it is told."""
-
-    async def _tell(self, order, workers):
-        return [{"worker": 0, "state": "recording"}]
+def engine(*, is_inside=True):
+    """Return one, with or without rlprof in its schedulers."""
+    return SimpleNamespace(facts=Facts("Engine", is_inside=is_inside))
 
 
-@pytest.mark.parametrize("contents", [None, ("cpu", "stack")])
-def test_contents_inside_are_said_to_be_none(contents):
-    """What is recorded there is said by the tools' own options, and the manifest says that."""
-    plugin = Told(options=SglangOptions(contents=contents))
-    said = EngineRecording()
-    workers = rlprof.Workers(given={"config": {}, "role": "rollout"})
+@pytest.mark.parametrize(
+    ("contents", "chosen"), [(None, "worker"), ((), "worker"), (("cpu", "stack"), "native")]
+)
+def test_contents_choose_the_profiler_they_are_for(contents, chosen):
+    """Inside they would mean nothing; an empty list is verl's default, and asks for nothing."""
+    assert way(SglangOptions(contents=contents), engine(), TORCH) == chosen
 
-    asyncio.run(plugin._begin_inside(rlprof.Window(2, 3, "rollout"), workers, said))
 
-    assert said.applied["workers"] == [0]
-    assert ("contents" in said.unsupported) == (contents is not None)
+def test_contents_with_another_way_are_refused_before_the_run():
+    """And with another tool, that SGLang's profiler cannot stand for."""
+    with pytest.raises(CaptureError, match="contents: SGLang's own profiler does that"):
+        check(SglangOptions(contents=("cpu",), way="worker"), TORCH)
+    with pytest.raises(CaptureError, match="torch_memory needs way: worker"):
+        check(SglangOptions(contents=("cpu",)), {"torch_memory": {}})
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_inside", "is_said"),
+    [({}, False, True), ({}, True, False), ({"way": "native"}, False, False)],
+)
+def test_sglangs_own_profiler_stands_for_the_tool_not_without_a_word(asked, is_inside, is_said):
+    """Where the engine was launched without us, and nobody has asked for that profiler."""
+    said = unasked(SglangOptions(**asked), engine(is_inside=is_inside), TORCH)
+
+    assert [*said] == (["tool: torch"] if is_said else [])
+    assert all("launch with the environment that rlprof.launch gives" in why
+               for why in said.values())  # fmt: skip

@@ -22,7 +22,7 @@ def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
     said = []
     for capture in captures:
         who = f"{capture.window.id} {capture.target} {capture.tool}"
-        unsupported = [f"{key} was not recorded: {why}" for key, why in capture.unsupported.items()]
+        unsupported = [f"not as asked: {key}: {why}" for key, why in capture.unsupported.items()]
         said += [(who, note) for note in [*capture.notes, *unsupported]]
         if capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes):
             host = run.by_name[capture.process].here.host

@@ -155,6 +155,7 @@ class SglangOptions:
     def needs_native(self) -> tuple[str, ...]:
         """What was asked that only SGLang's own profiler can do."""
         asked = {
+            "contents": bool(self.contents),
             "by_stage": self.is_by_stage,
             "native_merge": self.is_merged,
             "detailed_annotations": self.detailed_annotations,

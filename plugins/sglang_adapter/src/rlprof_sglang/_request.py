@@ -71,6 +71,8 @@ class Request:
             self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
         if facts.is_npu:
             self._tell_of_npu(wanted)
+        said = ("activities", "with_stack", "record_shapes", "detailed_annotations")
+        self.applied |= {name: wanted[name] for name in said if name in wanted}
         self._count(wanted)
         return wanted
 

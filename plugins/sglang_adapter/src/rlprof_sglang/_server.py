@@ -19,6 +19,7 @@ class Server:
 
     def __init__(self, address: str, admin_api_key: str | None) -> None:
         headers = {"Authorization": f"Bearer {admin_api_key}"} if admin_api_key else {}
+        self._has_key = bool(admin_api_key)
         self._http = Http("sglang", address, self._refusal, headers)
         self.facts = Facts("http")
         self.is_local = _is_here(address)
@@ -75,7 +76,9 @@ class Server:
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         where = self._http.address + path
         if code in (401, 403):
-            return RefusedError(f"sglang: {where} asks for the server's key; name admin_api_key")
+            other = "another key than admin_api_key says"
+            how = other if self._has_key else "the server's key; name admin_api_key"
+            return RefusedError(f"sglang: {where} asks for {how}")
         if code == 404:
             return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
         if code == 500:

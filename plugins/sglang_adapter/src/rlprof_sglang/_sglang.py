@@ -21,7 +21,7 @@ from rlprof_sglang._launch import check, engine_launch, profiler_dir
 from rlprof_sglang._native import Native, written
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
-from rlprof_sglang._ways import sleepless, way
+from rlprof_sglang._ways import sleepless, unasked, way
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -74,6 +74,9 @@ class Sglang:
         if place == "launch":
             return engine_launch(options)
         self.options = options
+        if isinstance(handle, str) and options.admin_api_key and not options.key:
+            name = options.admin_api_key
+            raise CaptureError(f"sglang: admin_api_key: {name} is not in this environment; set it")
         self._engine = reach(handle, options.key, workers.loop)
         if self._engine.is_resting:  # it is asked when a window opens, on its own thread
             return None
@@ -122,10 +125,11 @@ class Sglang:
             await self._arrive(workers)
         said = EngineRecording(applied={"way": self._way})
         torch = workers.tools.get("torch", {})
-        said.unsupported |= options.foreign(torch)
+        words = options if self._way == "native" else options.inside
+        said.unsupported |= words.foreign(torch) | unasked(options, engine, workers.tools)
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "schedulers")
-        if "stack" in (options if self._way == "native" else options.inside).contents_of(torch):
+        if "stack" in words.contents_of(torch):
             said.unsupported |= sleepless(engine)
         if self._way == "worker":
             await self._begin_inside(window, workers, said)
@@ -149,10 +153,6 @@ class Sglang:
         answers["began"] = await self._tell(workers.begin(window), workers)
         recording = answers_in(answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
-        if self.options.contents is not None:
-            said.unsupported["contents"] = (
-                "is for SGLang's own profiler (way: native); inside, the tools' own options say it"
-            )
         chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
         if chosen is not None:
             said.applied["iterations"] = attrs.asdict(chosen)

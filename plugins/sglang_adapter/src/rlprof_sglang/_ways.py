@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from rlprof_sglang._engine import Engine
     from rlprof_sglang._options import SglangOptions
 
+_NOT_THERE = (
+    "rlprof-sglang is not in its schedulers: install it there (SGLang 0.5.11 or later), launch "
+    "with the environment that rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
+)
+
 
 def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     """Choose; raise CaptureError where neither way is open."""
@@ -21,10 +26,7 @@ def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str
     elif not tools:
         inside = "the config names no tool for them"
     elif not engine.facts.is_inside:
-        inside = (
-            "rlprof-sglang is not in them: install it there (SGLang 0.5.11 or later), launch with "
-            "the environment that rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
-        )
+        inside = _NOT_THERE
     native = ""
     if tools and "torch" not in tools:
         native = f"it is torch's, and cannot stand for {', '.join(tools)}"
@@ -35,6 +37,13 @@ def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str
     told = [f"in its schedulers: {inside}"] if inside and options.way != "native" else []
     told += [f"SGLang's own profiler: {native}"] if native and options.way != "worker" else []
     raise CaptureError(f"sglang: this engine cannot be recorded; {'; '.join(told)}")
+
+
+def unasked(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> dict[str, str]:
+    """Say that SGLang's profiler stands for the tools, where nobody has asked for it."""
+    if options.way != "auto" or options.needs_native or not tools or engine.facts.is_inside:
+        return {}
+    return {"tool: torch": f"SGLang's own profiler records, unguarded; {_NOT_THERE}"}
 
 
 def sleepless(engine: Engine) -> dict[str, str]:
