@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -58,6 +59,70 @@ def test_a_loop_that_another_thread_asked_on_is_run_by_the_next(engine):
 
     assert first == "answered"
     assert engine.drive(_answer(), 5) == "answered"
+
+
+class Asked:
+    """An Engine, whose method runs its loop on the thread that asks."""
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self.tokenizer_manager = SimpleNamespace(event_loop=self.loop, start_profile=None)
+
+    def generate(self, seconds):
+        return self.loop.run_until_complete(asyncio.sleep(seconds, "tokens"))
+
+    async def async_generate(self):
+        return "tokens"
+
+
+def test_a_thread_that_asks_and_another_that_opens_windows_take_turns():
+    """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""
+    handle = Asked()
+    engine = reach(handle)
+    heard, over = [], threading.Event()
+
+    def rollout():
+        while not over.is_set():
+            heard.append(handle.generate(0.002))
+
+    thread = threading.Thread(target=rollout)
+    thread.start()
+    answers = {engine.drive(_answer(), 5) for _ in range(100)}
+    over.set()
+    thread.join()
+
+    assert answers == {"answered"}
+    assert set(heard) == {"tokens"}
+    handle.loop.close()
+
+
+def test_a_hook_is_not_behind_a_long_call():
+    """It runs on the loop while that call does; the call is none the longer for it."""
+    handle = Asked()
+    engine = reach(handle)
+    thread = threading.Thread(target=handle.generate, args=(3,))
+    thread.start()
+    while not handle.loop.is_running():
+        time.sleep(0.01)
+    began = time.monotonic()
+
+    answer = engine.drive(_answer(), 30)
+
+    assert (answer, time.monotonic() - began < 2) == ("answered", True)
+    assert (engine.is_resting, engine.loop) == (True, None)
+    thread.join()
+    handle.loop.close()
+
+
+def test_those_who_attach_one_engine_share_its_turns():
+    """Two runs of one engine never run its loop at once; a call waits once."""
+    handle = Asked()
+
+    first, second = reach(handle), reach(handle)
+
+    assert first._turns is second._turns
+    assert {*vars(handle)} == {"loop", "tokenizer_manager", "generate", "_rlprof_turns"}
+    handle.loop.close()
 
 
 def test_a_loop_is_not_run_within_another(engine):

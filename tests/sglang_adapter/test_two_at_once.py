@@ -30,6 +30,10 @@ class Profiler:
     """What holds a scheduler's profiler, where none has begun."""
 
     profile_in_progress: bool = False
+    profile_by_stage: bool = False
+    profiler_prefill_ct: int | None = None
+    profiler_decode_ct: int | None = None
+    profiler_target_prefill_ct: int | None = None
     forward_ct: int = 0
     profiler_start_forward_ct: int | None = None
     torch_profiler: object = None
@@ -52,9 +56,9 @@ def _part(monkeypatch):
     return part
 
 
-def order(verb):
+def order(verb, run="/nowhere"):
     """Have an order come that chooses another scheduler; return what was answered."""
-    given = {"run": "/nowhere", "config": {}, "role": "rollout", "replica": 0, "world_size": 2}
+    given = {"run": run, "config": {}, "role": "rollout", "replica": 0, "world_size": 2}
     given["leader"] = attrs.asdict(rlprof.Leader(Here.now(), ""))
     workers = rlprof.Workers(ranks=(0, 1), chosen=(1,), given=given)
     window = rlprof.Window(2, 3, "rollout")
@@ -90,6 +94,27 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(part):
     assert answer["state"] == "refused"
     assert answer["why"].startswith("somebody's session of SGLang's profiler is to begin by itself")
     part.profiler_start_forward_ct = None
+    assert started(part).success
+
+
+def test_no_window_opens_where_another_stage_is_to_come(part):
+    """By stage a session that is on is followed by another one, which would begin inside it."""
+    part.profile_in_progress = part.profile_by_stage = True
+    part.profiler_target_prefill_ct, part.profiler_prefill_ct, part.profiler_decode_ct = 5, 0, 2
+
+    assert order("begin")["state"] == "refused"
+    part.profiler_prefill_ct = 1
+    assert order("begin")["state"] == "not chosen"
+
+
+def test_the_end_of_another_runs_window_leaves_this_one_open(part):
+    """Two runs may record one server; nobody else's session begins inside the later window."""
+    order("begin", run="/first")
+    order("begin", run="/second")
+    order("end", run="/first")
+
+    assert started(part).message == BUSY
+    order("end", run="/second")
     assert started(part).success
 
 

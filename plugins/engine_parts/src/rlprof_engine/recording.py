@@ -80,7 +80,7 @@ def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
         setattr(place.owner, _ATTRIBUTE, recording)
         why = recording.begin()
         return {"state": "refused" if why else "recording", "why": why, **known}
-    if recording is None or recording.window != order.window:
+    if recording is None or not recording.is_of(order):
         return {"state": "idle", "why": "it was not recording this window", **known}
     delattr(place.owner, _ATTRIBUTE)
     recording.end(order.reason)
@@ -121,6 +121,10 @@ class Recording:
         self._is_over = False
         """Whether nothing may begin any more; what somebody has put over ours still calls it."""
         self._wrapped = Wrapped()
+
+    def is_of(self, order: Order) -> bool:
+        """Whether *order* is of this window: several runs may record one engine, in turn."""
+        return (order.run, order.window) == (self._order.run, self.window)
 
     def begin(self) -> str:
         """Begin, at once or with the first step to be recorded; return why not, or nothing."""

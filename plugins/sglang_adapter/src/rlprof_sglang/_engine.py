@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof import CaptureError
 from rlprof_engine.calls import called, run_on
 from rlprof_sglang._facts import Facts, looked_inside, seen
 from rlprof_sglang._server import Server
+from rlprof_sglang._turns import turns_of
 from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
+    import concurrent.futures
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+_LOOK_S = 0.02
+"""How often it is looked whether somebody else runs an engine's loop."""
 _LATE_S = 1
 """An engine that has not answered before is waited for no longer."""
 
@@ -100,7 +105,8 @@ class _Object:
         self._attached_on = loop
         self._asked_by: Any = None
         """The thread that opened a window, and so asks for tokens, of an engine that rests."""
-        self._late: asyncio.Task[Any] | None = None
+        self._turns = turns_of(handle)
+        self._late: concurrent.futures.Future[Any] | None = None
         """What it was asked last and did not answer within its time."""
         self.facts = seen(handle)
 
@@ -108,7 +114,8 @@ class _Object:
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop it lives on while that runs; None: any will do."""
         loop = self._own_loop
-        return loop if loop is not None and loop.is_running() else None
+        is_its_own = loop is not None and loop.is_running() and not self._turns.is_taken
+        return loop if is_its_own else None
 
     @property
     def _own_loop(self) -> asyncio.AbstractEventLoop | None:
@@ -126,7 +133,7 @@ class _Object:
     def is_resting(self) -> bool:
         """Whether its loop runs only while it is asked something, on the thread that asks."""
         loop = self._own_loop
-        return loop is not None and not loop.is_running()
+        return loop is not None and (self._turns.is_taken or not loop.is_running())
 
     @property
     def is_late(self) -> bool:
@@ -136,28 +143,38 @@ class _Object:
     def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
         """Run *hook* on a resting engine's own loop, here and now; never cut it short."""
         loop = self._own_loop
-        if loop is None or loop.is_closed():
-            hook.close()
-            raise CaptureError("sglang: the engine's event loop is closed")
-        me, main = threading.current_thread(), threading.main_thread()
-        if self._asked_by is main is not me:
+        is_gone = loop is None or loop.is_closed()
+        why = "the engine's event loop is closed" if is_gone else self._cannot_be_driven()
+        if loop is None or why:
             hook.close()  # a call for tokens that comes meanwhile would fail, and training with it
-            raise CaptureError("sglang: the engine's event loop is the main thread's")
+            raise CaptureError(f"sglang: {why}")
+        within_s = min(within_s, _LATE_S) if self.is_late else within_s
+        until = time.monotonic() + within_s
+        call = asyncio.run_coroutine_threadsafe(hook, loop)  # where somebody runs it, it has begun
+        while not call.done() and (left := until - time.monotonic()) > 0:
+            if not self._turns.take(min(left, _LOOK_S)):
+                continue
+            try:
+                _run(loop, call, left)
+            finally:
+                self._turns.give()
+        if not call.done():
+            self._late = call
+            raise CaptureError(f"sglang: the engine did not answer within {within_s} s")
+        return call.result()
+
+    def _cannot_be_driven(self) -> str:
+        """Say why its loop cannot be run on this thread."""
+        me, main = threading.current_thread(), threading.main_thread()
+        if self._asked_by is main is not me and not self._turns.is_kept:
+            return "the engine's event loop is the main thread's"
         self._asked_by = me
         if _is_on_a_loop():
-            hook.close()
-            raise CaptureError(
-                "sglang: another event loop runs on this thread, and waits for us; enter the phase "
-                "with `async with` on the engine's own loop"
+            return (
+                "another event loop runs on this thread, and waits for us; enter the phase with "
+                "`async with` on the engine's own loop"
             )
-        task = loop.create_task(hook)
-        within_s = min(within_s, _LATE_S) if self.is_late else within_s
-        done, _ = loop.run_until_complete(asyncio.wait({task}, timeout=within_s))
-        if not done:
-            self._late = task
-            task.add_done_callback(lambda late: late.cancelled() or late.exception())
-            raise CaptureError(f"sglang: the engine did not answer within {within_s} s")
-        return task.result()
+        return ""
 
     async def look(self) -> None:
         """Ask whether rlprof's code is in the schedulers."""
@@ -196,13 +213,26 @@ class _Object:
         await run_on(self.loop, function)
 
     async def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        if self.is_resting:
+        loop = self._own_loop
+        if loop is not None and not loop.is_running():
             raise CaptureError("sglang: the engine's event loop does not run any more")
         promise = getattr(self._manager, method)(*args, **kwargs)
         return await called(promise, self.loop, self._is_dead, f"sglang: {method}")
 
     def _is_dead(self) -> bool:
         return getattr(self._manager, "gracefully_exit", False) is True
+
+
+def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:
+    """Run *loop* until *call* is done, for so many seconds."""
+    there = asyncio.wrap_future(call, loop=loop)
+    there.add_done_callback(lambda late: late.cancelled() or late.exception())  # told by `call`
+    waiting = asyncio.wait({there}, timeout=s)
+    try:
+        loop.run_until_complete(waiting)
+    except RuntimeError:  # a stream of tokens runs it, of which we know nothing: let it work
+        waiting.close()
+        time.sleep(_LOOK_S)
 
 
 def _is_on_a_loop() -> bool:

@@ -73,16 +73,27 @@ def is_busy(part: Any) -> bool:
     """Whether a session runs or is armed; what a session that is over has left is neither."""
     if read(part, "profile_in_progress"):
         return True
-    if read(part, "profile_by_stage") and read(part, "profiler_target_prefill_ct"):
-        # A stage begins where it has had no step, and never again.
-        return 0 in (read(part, "profiler_prefill_ct"), read(part, "profiler_decode_ct"))
+    return is_armed(part)
+
+
+def _has_stage_to_come(part: Any) -> bool:
+    """Whether a stage has had no step: it begins with its first, and never again."""
+    if not (read(part, "profile_by_stage") and read(part, "profiler_target_prefill_ct")):
+        return False
+    return 0 in (read(part, "profiler_prefill_ct"), read(part, "profiler_decode_ct"))
+
+
+def _is_to_begin(part: Any) -> bool:
     start = read(part, "profiler_start_forward_ct")
     return bool(start) and start > forward_ct(part)
 
 
 def is_armed(part: Any) -> bool:
-    """Whether a session is to begin by itself: inside a recording of torch's it would crash."""
-    return is_busy(part) and not read(part, "profile_in_progress")
+    """Whether a session is to begin by itself: inside a recording of torch's it would crash.
+
+    Also while one is on: by stage the other stage's comes after it.
+    """
+    return _has_stage_to_come(part) or _is_to_begin(part)
 
 
 def harm(part: Any, request: Any) -> str:

@@ -25,6 +25,8 @@ _scheduler: Any = None
 """This process' own, once it has said anything of itself."""
 _answer = ""
 """To the last order."""
+_open = ""
+"""Which window is open in this engine: its run, and itself."""
 
 
 def install() -> None:
@@ -100,21 +102,23 @@ def _read(text: str) -> dict[str, Any]:
 
 def _obey(said: dict[str, Any], text: str) -> None:
     """Do what an order says; what came of it is in what the scheduler says of itself."""
-    global _answer  # noqa: PLW0603 -- as above
+    global _answer, _open  # noqa: PLW0603 -- as above
     from rlprof_engine.recording import obeyed
     from rlprof_sglang import _refusals
 
     order = said.get("order")
-    verb = _read(order).get("verb") if isinstance(order, str) else None
+    asked = _read(order) if isinstance(order, str) else {}
+    verb, whose = asked.get("verb"), json.dumps([asked.get("run"), asked.get("window")])
     if verb == "begin" and _scheduler is not None:
         part = _refusals.part_of(_scheduler)
         if _refusals.is_armed(part):
             why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
             _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
             return
-    if verb in ("begin", "end"):  # also where this scheduler is not chosen: all refuse alike
-        longest = time.monotonic() + _refusals.LONGEST_S
-        _refusals.ours_until = longest if verb == "begin" else 0.0
+    if verb == "begin":  # also where this scheduler is not chosen: all refuse alike
+        _open, _refusals.ours_until = whose, time.monotonic() + _refusals.LONGEST_S
+    if verb == "end" and whose == _open:  # else another run's is open by now
+        _refusals.ours_until = 0.0
     _answer = obeyed(text, place)
 
 
