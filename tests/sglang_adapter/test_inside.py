@@ -253,6 +253,27 @@ def test_somebody_elses_session_is_seen_and_left_to_them(lab, release, tmp_path)
     assert len(list((tmp_path / "theirs").iterdir())) == 1
 
 
+@both
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_session_of_ours_that_somebody_ends_is_told(lab, release, tmp_path, begins):
+    """With what was recorded until then; one that they have begun since is theirs to end."""
+    handle = engine(release)
+
+    def interfere(_):
+        handle.stop_profile()
+        if begins:
+            handle.start_profile(output_dir=str(tmp_path / "theirs"))
+
+    run = lab.train(handle, steps=(1,), way="native", inside=interfere)
+    (scheduler,) = handle.tokenizer_manager.replica.schedulers
+
+    assert states(run) == ["partial"]
+    assert "somebody has ended our session" in notes(run, 0)
+    assert scheduler.part.profile_in_progress == begins
+    assert len(steps_in(run, 0)[0]) == 4
+
+
 def test_a_place_of_the_fakes_is_named_as_sglang_names_files():
     """A rank is named where there are several; what reads the names rests on it."""
     assert Place(1, 0, 0, {"tp": 2, "pp": 1, "dp": 1}).suffix == "-TP-1"

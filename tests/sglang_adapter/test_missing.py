@@ -34,14 +34,15 @@ def test_a_stage_that_never_came_is_named(tmp_path):
     missing, idle = told(found=found, by_stage=True)
 
     assert missing == []
-    assert idle == ["worker 1: no decode came in the window"]
+    assert idle == ["worker 1: decode was not recorded in the window"]
 
 
 @pytest.mark.parametrize(
     ("notes", "why"),
     [
         ({}, "its log says why"),
-        ({"ran": {"0": 3}}, "before the engine steps of iterations.skip were over"),
+        ({"ran": {"0": 3}}, "its log says why"),
+        ({"ran": {"0": 3}, "skips": True}, "before the engine steps of iterations.skip were over"),
         ({"by_stage": True}, "a stage that never came"),
     ],
 )
@@ -72,4 +73,6 @@ def test_a_stage_that_our_stop_has_ended_is_the_other_one(name, beside, stage):
     assert found.told["stage"] == stage
     _, idle = told(found=[trace(0, str(stage)), trace(1, "prefill"), trace(1, "decode")],
                    by_stage=True)  # fmt: skip
-    assert len(idle) == (stage is not None)
+    unknown = "worker 0: one of the two stages was not recorded in the window"
+    assert (unknown in idle) == (stage is None)
+    assert len(idle) == 1

@@ -145,20 +145,20 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
     why = "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
     if notes.get("by_stage"):
         why = "a stage that never came, or requests that ended before it"
-    elif any(ran.values()):
+    elif any(ran.values()) and notes.get("skips"):
         why = "the window ended before the engine steps of iterations.skip were over, or its log "
         why += "says why"
     return [f"{what}: {why}"], halves
 
 
 def _half(found: list[dict[str, Any]]) -> list[str]:
-    """Name the schedulers that have had one stage alone: the other never came in the window."""
+    """Name the schedulers with one stage alone; which, is not known of one our stop has ended."""
     stages: dict[int, set[str]] = {}
     for one in found:
         stages.setdefault(one["worker"], set()).add(str(one["stage"]))
     return [
-        f"worker {worker}: no {stage} came in the window"
+        f"worker {worker}: {stage} was not recorded in the window"
         for worker, there in sorted(stages.items())
-        for stage in ("prefill", "decode")
-        if stage not in there and "None" not in there  # one alone that our stop has ended
+        for stage in (("one of the two stages",) if "None" in there else ("prefill", "decode"))
+        if stage not in there
     ]

@@ -28,6 +28,10 @@ last_why = ""
 """What went wrong since the last start, and was caught here."""
 refused_why = ""
 """Why the last request was refused: a server tells nobody."""
+session = ""
+"""Which folder the last session was asked to write into, which says whose it is."""
+was_stopped = False
+"""Whether a request has ended it, and not its own count."""
 ran = 0
 """Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
 
@@ -72,8 +76,9 @@ def _harm(part: Any, request: Any) -> str:
 
 
 def _started(original: Any, part: Any, request: Any) -> Any:
-    global last_why, ran  # noqa: PLW0603 -- as above
-    ran, last_why = 0, ""
+    global last_why, ran, session, was_stopped  # noqa: PLW0603 -- as above
+    ran, last_why, was_stopped = 0, "", False
+    session = str(read(request, "output_dir") or "")
     _follow(part)
     _see_to_folder(request)
     answer = original(part, request)
@@ -85,6 +90,8 @@ def _started(original: Any, part: Any, request: Any) -> Any:
 
 
 def _stopped(original: Any, part: Any, request: Any) -> Any:
+    global was_stopped  # noqa: PLW0603 -- as above
+    was_stopped = was_stopped or is_busy(part)
     try:
         return original(part, request)
     finally:

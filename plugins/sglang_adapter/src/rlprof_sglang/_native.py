@@ -169,16 +169,32 @@ class Native:
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
         try:
-            if state in ("armed", "running") and not self._cuts.has_stopped:
+            ended = "" if state in ("idle", "unknown") else await self._ended()
+            if state in ("armed", "running") and not self._cuts.has_stopped and not ended:
                 await self._engine.stop()
             if state != "unknown":
                 self.state = "idle"
                 await self._all_are_there()
                 await self._ask_of_it()
+                self.whys += [ended] if ended and not self._cuts.reason else []
         except Exception as exc:
             raise CaptureError(f"sglang: stop_profile: {type(exc).__name__}: {exc}"[:500]) from exc
         finally:
             await aside(partial(self._fetch, folder / FILES))  # it may be gigabytes
+
+    async def _ended(self) -> str:
+        """Say that somebody has ended our session: one that is on now is not ours to end."""
+        if not self._engine.facts.is_inside:
+            return ""
+        said: list[Any] = []
+        with suppress(Exception):  # the engine has gone
+            said = [state.get(STATE) or {} for state in await self._engine.states()]
+        on = [one.get("session") for one in said if one.get("profiling")]
+        if on and str(self._folder) not in on:
+            return "somebody has ended our session, and begun another, which goes on"
+        if not on and any(one.get("stopped") for one in said):
+            return "somebody has ended our session before its time"
+        return ""
 
     async def _refused(self) -> bool:
         """Whether our part in the schedulers did, and why."""

@@ -209,6 +209,7 @@ class Sglang:
             "folder": "" if native is None else str(native.folder or ""),
             "ran": {} if native is None else native.ran,
             "whys": [] if native is None else native.whys,
+            "skips": bool(native and native.applied.get("iterations", {}).get("skip")),
             "merged": self.options.is_merged,
             "by_stage": self.options.is_by_stage,
         }

@@ -67,6 +67,8 @@ def _said(scheduler: Any) -> dict[str, Any]:
         "device": str(scheduler.device),
         "answer": _answer,
         "profiling": _refusals.is_busy(_refusals.part_of(scheduler)),
+        "session": _guard.session,
+        "stopped": _guard.was_stopped,
         "ran": _guard.ran,
         "why": _guard.last_why,
         "refused": _guard.refused_why,
