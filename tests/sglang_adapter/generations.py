@@ -49,8 +49,10 @@ def manager(
 
 
 def engine(release: str, **how: Any) -> Engine:
-    """Make an Engine of *release*."""
-    return Engine(manager(release, **how))
+    """Make an Engine of *release*, that was asked before: it belongs to its own loop."""
+    made = Engine(manager(release, **how))
+    made.tokenizer_manager.event_loop = made.loop
+    return made
 
 
 def habits(release: str, has_cuda: bool = False) -> Habits:

@@ -258,24 +258,21 @@ def test_a_stop_that_hangs_is_not_waited_for(lab):
     assert lab.answers == [ANSWER] * 3
 
 
-@pytest.fixture(name="impatient")
-def _impatient(monkeypatch):
-    """Wait less for an engine whose loop runs only while it is asked."""
-    for name in ("_START_S", "_STOP_S"):
-        monkeypatch.setattr(f"rlprof_sglang._sglang.{name}", 0.2)
+BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
+"""How long is waited for an engine whose loop runs only while it is asked."""
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     """Asked on this thread, it is given up; nothing more is sent, for that would queue behind."""
     handle = engine(NEW)
     handle.tokenizer_manager.gates[hook] = threading.Event()
 
-    run = lab.train(handle)
+    run = lab.train(handle, limits=BRIEF)
     _end(handle)
 
-    assert "the engine did not answer within 0.2 s" in notes(run, 0)
+    within_s = 0.2 if "stop" in hook else 0.4  # the first start, with what comes before it
+    assert f"the engine did not answer within {within_s} s" in notes(run, 0)
     assert states(run)[1:] == ["failed"] * 2
     assert SILENT in notes(run, 1)
     assert SILENT in notes(run, 2)
@@ -284,12 +281,13 @@ def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     assert lab.answers == [ANSWER] * 3
 
 
-@pytest.mark.usefixtures("impatient", "inside")
+@pytest.mark.usefixtures("inside")
 def test_an_order_that_is_never_answered_leaves_the_engine_alone(tmp_path):
     """In the schedulers, too: it is told to end, for it may still begin, and nothing more."""
     handle, plugin = engine(NEW), Sglang()
     gate = handle.tokenizer_manager.gates["start_profile"] = threading.Event()
-    given = {"run": "/nowhere", "config": {}, "role": "rollout", "replica": 0, "world_size": 1}
+    given = {"run": "/nowhere", "config": {"limits": BRIEF}, "role": "rollout"}
+    given |= {"replica": 0, "world_size": 1}
     workers = Workers(tools={"torch": {}}, ranks=(0,), chosen=(0,), given=given)
     first, second = Window(1, 2, "rollout"), Window(2, 3, "rollout")
     target = Target("rollout", 0, 1, replica=0)
@@ -314,7 +312,6 @@ def test_an_order_that_is_never_answered_leaves_the_engine_alone(tmp_path):
     ]
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
     """A session of nobody's is ended; once all is answered, windows are whole again."""
@@ -326,7 +323,7 @@ def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
             gate.set()
             handle.loop.run_until_complete(asyncio.sleep(0.2))  # it works, and hears the answer
 
-    run = lab.train(handle, before=before)
+    run = lab.train(handle, before=before, limits=BRIEF)
     (scheduler,) = handle.tokenizer_manager.replica.schedulers
 
     assert states(run)[0] in ("failed", "partial")
@@ -374,6 +371,20 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):
     assert states(run) == ["failed"]
     assert "lives on no event loop yet" in notes(run, 0)
     assert handle.calls == []
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_an_engine_that_nobody_has_asked_is_not_tied_to_its_own_loop(lab, says):
+    """It would never answer who asks it on another; who attaches it may say that nobody will."""
+    handle = engine(NEW)
+    handle.tokenizer_manager.event_loop = None
+
+    run = lab.train(handle, steps=(1,), loop=handle.loop if says else None)
+
+    assert states(run) == ["whole" if says else "failed"]
+    assert ("ask it once before, or name its loop" in notes(run, 0)) == (not says)
+    assert bool(handle.tokenizer_manager.calls) == says
+    assert lab.answers == [ANSWER]
 
 
 def test_an_engine_that_dies_in_its_window(lab):

@@ -71,8 +71,15 @@ class Asked:
     def generate(self, seconds):
         return self.loop.run_until_complete(asyncio.sleep(seconds, "tokens"))
 
-    async def async_generate(self):
-        return "tokens"
+    def stream(self, count):
+        def one_by_one():
+            try:
+                for one in range(count):
+                    yield self.loop.run_until_complete(asyncio.sleep(0.001, one))
+            finally:
+                self.is_closed = True
+
+        return one_by_one() if self.loop.run_until_complete(asyncio.sleep(0, count)) else None
 
 
 def test_a_thread_that_asks_and_another_that_opens_windows_take_turns():
@@ -114,6 +121,32 @@ def test_a_hook_is_not_behind_a_long_call():
     handle.loop.close()
 
 
+def test_a_stream_of_tokens_takes_a_turn_for_each():
+    """It runs the loop whenever it is asked for the next one, and is closed where it is left."""
+    handle = Asked()
+    engine = reach(handle)
+    over = threading.Event()
+
+    def rollout():
+        while not over.is_set():
+            heard.append([*handle.stream(5)])
+
+    heard: list[list[int]] = []
+    thread = threading.Thread(target=rollout)
+    thread.start()
+    answers = {engine.drive(_answer(), 5) for _ in range(50)}
+    over.set()
+    thread.join()
+    left = handle.stream(5)
+    next(left)
+    left.close()
+
+    assert answers == {"answered"}
+    assert all(one == [0, 1, 2, 3, 4] for one in heard)
+    assert handle.is_closed
+    handle.loop.close()
+
+
 def test_those_who_attach_one_engine_share_its_turns():
     """Two runs of one engine never run its loop at once; a call waits once."""
     handle = Asked()
@@ -121,7 +154,7 @@ def test_those_who_attach_one_engine_share_its_turns():
     first, second = reach(handle), reach(handle)
 
     assert first._turns is second._turns
-    assert {*vars(handle)} == {"loop", "tokenizer_manager", "generate", "_rlprof_turns"}
+    assert {*vars(handle)} == {"loop", "tokenizer_manager", "generate", "stream", "_rlprof_turns"}
     handle.loop.close()
 
 

@@ -126,8 +126,14 @@ class _Object:
 
     @property
     def _is_unborn(self) -> bool:
-        """Whether it belongs to no loop yet, and nobody knows to which it will."""
-        return hasattr(self._manager, "event_loop") and self._own_loop is None
+        """Whether it belongs to no loop yet, and nobody knows to which it will.
+
+        To ask it first would bind it for ever, and leave whoever asks it on another without answer.
+        """
+        if getattr(self._manager, "event_loop", self) is not None:
+            return False
+        own = getattr(self._handle, "loop", None)
+        return self._attached_on is None if own is None else self._attached_on is not own
 
     @property
     def is_resting(self) -> bool:
@@ -181,7 +187,8 @@ class _Object:
         if self._is_unborn:
             raise CaptureError(
                 "sglang: the engine lives on no event loop yet, for nobody has asked it anything; "
-                "attach it in a coroutine of its own loop, or with loop="
+                "ask it once before, or name its loop: attach(engine, loop=engine.loop), a "
+                "TokenizerManager in a coroutine of its loop"
             )
         if hasattr(self._manager, "get_internal_state"):
             self.facts = looked_inside(self.facts, await self.states())

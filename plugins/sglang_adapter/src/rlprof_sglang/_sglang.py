@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rlprof.types import Place
 
 
-_START_S, _STOP_S = 30, 120
-"""An engine whose loop runs only while it is asked is waited for so long: nobody else can."""
+_USUAL = {"configure": 60.0, "start": 5.0, "stop": 120.0}
+"""Limits where none are given."""
 _NOBODY = "sglang: no scheduler records"
 _NATIVE = "SGLang's own profiler"
 
@@ -96,12 +96,16 @@ class Sglang:
         self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
     ) -> Any:
         """Begin, by the way that was chosen."""
-        return self._here(self._start(window, target, folder, handle, workers), _START_S)
+        hooks = ("start",) if self._way else ("configure", "start")
+        return self._here(self._start(window, target, folder, handle, workers), workers, *hooks)
 
-    def _here(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        if self._engine is not None and self._engine.is_resting:
-            return self._engine.drive(hook, within_s)
-        return hook
+    def _here(self, hook: Coroutine[Any, Any, Any], workers: Workers, *hooks: str) -> Any:
+        """Drive a resting engine by *hook* for as long as *hooks* may take: core cannot cut it."""
+        if self._engine is None or not self._engine.is_resting:
+            return hook
+        limits = workers.given.get("config", {}).get("limits", {})
+        usual = {name: limits.get(f"{name}_timeout_s", _USUAL[name]) for name in hooks}
+        return self._engine.drive(hook, sum(usual.values()))
 
     async def _start(
         self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
@@ -172,7 +176,7 @@ class Sglang:
     @hookimpl
     def stop(self, window: Window, folder: Path, workers: Workers) -> Any:
         """End what was begun, and leave beside it what is needed to make sense of it."""
-        return self._here(self._stop(window, folder, workers), _STOP_S)
+        return self._here(self._stop(window, folder, workers), workers, "stop")
 
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
         native, self._native = self._native, None

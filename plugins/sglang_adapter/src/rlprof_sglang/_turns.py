@@ -6,14 +6,16 @@ Engine that run its loop wait for each other, and for us, from when it is attach
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.wrapped import Wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 _ATTRIBUTE = "_rlprof_turns"
 _RUNS = "run_until_complete"
@@ -52,9 +54,17 @@ class Turns:
     def _in_turn(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.take(-1)
         try:
-            return inner(*args, **kwargs)
+            found = inner(*args, **kwargs)
         finally:
             self.give()
+        return self._streamed(found) if inspect.isgenerator(found) else found
+
+    def _streamed(self, tokens: Generator[Any, Any, Any]) -> Iterator[Any]:
+        """Go through a stream, which runs the loop for each of its items."""
+        following = functools.partial(next, tokens, self)
+        with closing(tokens):
+            while (one := self._in_turn(following)) is not self:
+                yield one
 
 
 def turns_of(handle: Any) -> Turns:
