@@ -56,6 +56,8 @@ def main() -> None:
                 ray.get([server.generate.remote(["1 + 1 ="]) for server in servers[:1]])
                 squares = ray.get(agent.rollout.remote(step, 20))
             with fleet.phase("update"):
+                if step == 2:  # its window is open everywhere before a node goes
+                    ray.get([actor.pid.remote() for actor in actors])
                 refs = [actor.update.remote(step, 0.1) for actor in actors]
                 if loses_a_node and step == 2:
                     cluster.remove_node(nodes[1], allow_graceful=False)
