@@ -74,7 +74,7 @@ def test_a_step_on_three_raylets_is_one_run(config, mode, tmp_path):
 
 
 def test_of_three_raylets_one_goes_and_the_others_go_on(config):
-    """Its members are lost, then failed; those of the other node are whole, with the same result."""
+    """Its members are lost, then failed; the other node's are whole, with the same result."""
     given = config(steps=[2, 3], roles=DISCRETE, limits=LIMITS)
     out, run = run_it(given, "lose")
     bare, _ = run_it(given | {"enabled": False})

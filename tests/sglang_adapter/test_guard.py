@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from rlprof_sglang import _guard, inside
+from rlprof_sglang import _guard, _overdue, inside
 from tests.fakes.sglang_schedulers import RESTS, Mode, batch
 from tests.sglang_adapter.generations import manager
 from tests.sglang_adapter.lab import NEW, OLD
@@ -365,3 +366,43 @@ def test_what_by_stage_has_left_is_no_session(scheduler, folder):
     again = start(scheduler, folder, num_steps=1)
 
     assert again.success
+
+
+@pytest.fixture(name="later")
+def _later(monkeypatch):
+    """Return what lets so many seconds pass."""
+    now = time.monotonic()
+    monkeypatch.setattr(_overdue, "_until", 0.0)
+    return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
+
+
+def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
+    """With its trace; it would fill the memory. Somebody else's goes on for ever."""
+    text = f'{{"native": "{folder}", "skip": 0, "count": null, "longest_s": 20}}'
+    start(scheduler, f"rlprof:{text}")
+    run(scheduler, Mode.EXTEND, Mode.DECODE)
+    on = [scheduler.part.profile_in_progress]
+    later(25)
+    run(scheduler, Mode.DECODE)
+    on.append(scheduler.part.profile_in_progress)
+    start(scheduler, folder / "theirs")
+    later(1e6)
+    run(scheduler, Mode.DECODE)
+
+    assert (on, scheduler.part.profile_in_progress) == ([True, False], True)
+    assert len(list(folder.glob("*.gz"))) == 1
+
+
+def test_ranks_of_one_engine_leave_that_to_the_next_run(release, folder, monkeypatch, later):
+    """Each would wait, at a step of its own, for the others; they say that it is overdue."""
+    monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
+    ranks = manager(release, tp=2).replica.schedulers
+    text = f'{{"native": "{folder}", "skip": 0, "count": null, "longest_s": 20}}'
+    for rank in ranks:
+        start(rank, f"rlprof:{text}")
+    later(25)
+    for rank in ranks:
+        run(rank, Mode.DECODE)
+
+    assert [rank.part.profile_in_progress for rank in ranks] == [True, True]
+    assert [_overdue.is_overdue(rank.part) for rank in ranks] == [True, True]

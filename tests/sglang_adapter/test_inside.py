@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_engine import recording
-from rlprof_sglang import inside
+from rlprof_sglang import _overdue, inside
 from tests.fakes.sglang_schedulers import Mode, Place, batch
 from tests.sglang_adapter.generations import PROFILERS, engine, manager
 from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
@@ -251,6 +251,22 @@ def test_somebody_elses_session_is_seen_and_left_to_them(lab, release, tmp_path)
     sent = [name for name, _ in handle.tokenizer_manager.calls[before:]]
     assert set(sent[:-1]) == {"get_internal_state"}
     assert len(list((tmp_path / "theirs").iterdir())) == 1
+
+
+@both
+@pytest.mark.usefixtures("inside")
+def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, release, monkeypatch, tmp_path):
+    """Its run was killed; once its time is over nobody else will end it."""
+    handle = engine(release, tp=2)
+    left = {"native": str(tmp_path / "left"), "skip": 0, "count": None, "longest_s": 30}
+    handle.start_profile(output_dir=f"rlprof:{json.dumps(left)}")
+    runs = [lab.train(handle, steps=(1,), way="native")]
+    monkeypatch.setattr(_overdue, "_until", 1.0)
+
+    runs.append(lab.train(handle, steps=(1,), way="native"))
+
+    assert [*map(states, runs)] == [["failed"], ["whole"]]
+    assert len(list((tmp_path / "left").iterdir())) == 2
 
 
 @both

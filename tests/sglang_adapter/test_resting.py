@@ -71,6 +71,9 @@ class Asked:
     def generate(self, seconds):
         return self.loop.run_until_complete(asyncio.sleep(seconds, "tokens"))
 
+    def shutdown(self):
+        pass
+
     def stream(self, count):
         def one_by_one():
             try:
@@ -154,7 +157,9 @@ def test_those_who_attach_one_engine_share_its_turns():
     first, second = reach(handle), reach(handle)
 
     assert first._turns is second._turns
-    assert {*vars(handle)} == {"loop", "tokenizer_manager", "generate", "stream", "_rlprof_turns"}
+    assert {*vars(handle)} == {
+        "loop", "tokenizer_manager", "generate", "shutdown", "stream", "_rlprof_turns"
+    }  # fmt: skip
     handle.loop.close()
 
 
@@ -166,3 +171,44 @@ def test_a_loop_is_not_run_within_another(engine):
 
     with pytest.raises(CaptureError, match="async with"):
         asyncio.run(within())
+
+
+def test_an_engine_that_was_shut_down_is_not_waited_for():
+    """Nothing answers there any more; training may end it in the midst of a window."""
+    handle = Asked()
+    engine = reach(handle)
+
+    async def for_ever():
+        await asyncio.sleep(3600)
+
+    handle.tokenizer_manager.stop_profile = for_ever
+    handle.shutdown()
+    began = time.monotonic()
+
+    with pytest.raises(CaptureError, match="the engine was shut down"):
+        engine.drive(engine.stop(), 60)
+
+    assert time.monotonic() - began < 10
+    handle.loop.close()
+
+
+def test_a_call_that_an_engine_is_shut_down_over_is_given_up(monkeypatch):
+    """A thread that waits for its answer learns that there will be none."""
+    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
+    handle = Asked()
+    engine = reach(handle)
+    asked = threading.Event()
+
+    async def for_ever():
+        asked.set()
+        await asyncio.sleep(3600)
+
+    handle.tokenizer_manager.stop_profile = for_ever
+    ended = threading.Thread(target=lambda: asked.wait(30) and handle.shutdown())
+    ended.start()
+
+    with pytest.raises(CaptureError, match="the engine died before it answered stop_profile"):
+        engine.drive(engine.stop(), 60)
+
+    ended.join()
+    handle.loop.close()

@@ -56,9 +56,15 @@ def _part(monkeypatch):
     return part
 
 
-def order(verb, run="/nowhere"):
+def order(verb, run="/nowhere", limits=None):
     """Have an order come that chooses another scheduler; return what was answered."""
-    given = {"run": run, "config": {}, "role": "rollout", "replica": 0, "world_size": 2}
+    given = {
+        "run": run,
+        "config": {"limits": limits},
+        "role": "rollout",
+        "replica": 0,
+        "world_size": 2,
+    }
     given["leader"] = attrs.asdict(rlprof.Leader(Here.now(), ""))
     workers = rlprof.Workers(ranks=(0, 1), chosen=(1,), given=given)
     window = rlprof.Window(2, 3, "rollout")
@@ -135,7 +141,7 @@ def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
     assert started(part).success
 
 
-def test_a_window_that_nobody_ended_is_over_after_an_hour(part, monkeypatch):
+def test_a_window_of_unknown_limits_is_over_after_an_hour(part, monkeypatch):
     """Whoever opened it has died; the engine lives on, and others may ask."""
     order("begin")
     before = started(part).message
@@ -145,3 +151,14 @@ def test_a_window_that_nobody_ended_is_over_after_an_hour(part, monkeypatch):
     after = started(part).message
 
     assert [before, after] == [BUSY, "Succeeded"]
+
+
+def test_a_window_that_nobody_ended_is_over_by_its_runs_limits(part, monkeypatch):
+    """As long as a window and its stop may take; no longer are others kept from asking."""
+    order("begin", limits={"window_s": 10, "stop_timeout_s": 5})
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 14)
+    before = started(part).message
+    monkeypatch.setattr(time, "monotonic", lambda: now + 16)
+
+    assert [before, started(part).message] == [BUSY, "Succeeded"]

@@ -223,11 +223,13 @@ class _Object:
         loop = self._own_loop
         if loop is not None and not loop.is_running():
             raise CaptureError("sglang: the engine's event loop does not run any more")
+        if self._turns.is_over:
+            raise CaptureError("sglang: the engine was shut down")
         promise = getattr(self._manager, method)(*args, **kwargs)
         return await called(promise, self.loop, self._is_dead, f"sglang: {method}")
 
     def _is_dead(self) -> bool:
-        return getattr(self._manager, "gracefully_exit", False) is True
+        return self._turns.is_over or getattr(self._manager, "gracefully_exit", False) is True
 
 
 def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:

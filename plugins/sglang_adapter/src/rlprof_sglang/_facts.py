@@ -53,6 +53,8 @@ class Facts:
     """Whether rlprof's code is in its schedulers."""
     is_profiling: bool = False
     """Whether somebody's session runs there, or is armed; only rlprof's code there tells."""
+    is_overdue: bool = False
+    """Whether it is one of a run that has gone, and nobody will end it."""
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -122,6 +124,7 @@ def looked_inside(facts: Facts, states: Sequence[Mapping[str, Any]]) -> Facts:
         facts,
         is_inside=bool(said) and len(said) == len(states),
         is_profiling=any(one.get("profiling") for one in said),
+        is_overdue=any(one.get("overdue") for one in said),
         device=facts.device or next((str(one.get("device") or "") for one in said), ""),
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlprof_engine.wrapped import Wrapped
+from rlprof_sglang import _overdue
 from rlprof_sglang._facts import EXACT, release
 from rlprof_sglang._folders import elsewhere, tried
 from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
@@ -49,8 +50,11 @@ class Absent:
         """There is nothing to write."""
 
 
-def answered(original: Any, part: Any, request: Any) -> Any:
-    """Have SGLang answer a request to profile, unless it would not survive it; always answer."""
+def answered(original: Any, part: Any, request: Any, longest_s: object = None) -> Any:
+    """Have SGLang answer a request to profile, unless it would not survive it; always answer.
+
+    *longest_s*: how long the session may be on.
+    """
     global refused_why  # noqa: PLW0603 -- one profiler to a process
     has_begun = False
     try:
@@ -60,6 +64,7 @@ def answered(original: Any, part: Any, request: Any) -> Any:
         if refused_why:
             return reply(f"rlprof: {refused_why}")
         has_begun = True  # on other ranks, whatever happens here
+        _overdue.bound(longest_s)
         return _started(original, part, request)
     except Exception as exc:
         why = _caught(exc)
@@ -120,7 +125,8 @@ def _follow(part: Any) -> None:
         global ran  # noqa: PLW0603 -- as above
         ran += 1
         try:
-            if not waits(part, batch):
+            is_over = _is_alone(part) and _overdue.ends(part)
+            if not is_over and not waits(part, batch):
                 inner(batch)
             _watch(part)
             _see_to_begin(part)

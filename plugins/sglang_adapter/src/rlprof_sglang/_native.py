@@ -54,11 +54,13 @@ class Native:
     """One window, by SGLang's own profiler."""
 
     def __init__(
-        self, engine: Engine, handle: Any, options: SglangOptions, torch: Mapping[str, Any]
-    ) -> None:
+        self, engine: Engine, handle: Any, options: SglangOptions, torch: Mapping[str, Any],
+        longest_s: float | None = None,
+    ) -> None:  # fmt: skip
         self._engine = engine
         self._options = options
         self._torch = torch
+        self._longest_s = longest_s
         self._cuts = Cuts(getattr(handle, "tokenizer_manager", handle), _CUTS)
         self._folder: Path | None = None
         self._is_given_up = False
@@ -86,7 +88,7 @@ class Native:
         self._check_version_2()
         self._check_stages()
         self._folder = self._made(below, window, run_id)
-        request = Request(self._options, self._engine.facts, self._torch)
+        request = Request(self._options, self._engine.facts, self._torch, self._longest_s)
         fields = request.fields(self._folder, window, target)
         self.applied, self.unsupported = request.applied, request.unsupported
         self.state = "unknown"  # until it is answered, or refused before it was sent
@@ -177,6 +179,8 @@ class Native:
                 await self._all_are_there()
                 await self._ask_of_it()
                 self.whys += [ended] if ended and not self._cuts.reason else []
+        except CaptureError:
+            raise
         except Exception as exc:
             raise CaptureError(f"sglang: stop_profile: {type(exc).__name__}: {exc}"[:500]) from exc
         finally:

@@ -38,6 +38,8 @@ class Request:
     facts: Facts
     tool: Mapping[str, Any]
     """The options of the tool torch."""
+    longest_s: float | None = None
+    """After so long nobody will end the session any more; None: not known."""
     applied: dict[str, Any] = attrs.field(factory=dict)
     unsupported: dict[str, str] = attrs.field(factory=dict)
 
@@ -126,19 +128,20 @@ class Request:
     def _count(self, wanted: dict[str, Any]) -> None:
         """Have forward steps counted from the window's begin, or say what cannot be."""
         chosen, facts = self.options.chosen(self.tool), self.facts
-        if chosen is None:
-            return
-        if self.options.is_by_stage:
+        if self.options.is_by_stage and chosen is not None:
             wanted["num_steps"] = chosen.count
             if chosen.skip:
                 self.unsupported["iterations: skip"] = "by stage SGLang passes over no step"
             self.applied["iterations"] = {"count": chosen.count, "of": "each stage"}
             return
+        counted = {} if chosen is None else attrs.asdict(chosen)
         if facts.is_inside and facts.nodes == 1:  # which counts from now on, if all ranks do
-            wanted["output_dir"] = MARK + json.dumps(
-                {"native": wanted["output_dir"], "skip": chosen.skip, "count": chosen.count}
-            )
-            self.applied["iterations"] = attrs.asdict(chosen)
+            folder, usual = wanted["output_dir"], {"skip": 0, "count": None}
+            said = {"native": folder, "longest_s": self.longest_s} | usual | counted
+            wanted["output_dir"] = MARK + json.dumps(said)
+            self.applied |= {"iterations": counted} if counted else {}
+            return
+        if chosen is None:
             return
         if chosen.skip:
             self.unsupported["iterations: skip"] = (

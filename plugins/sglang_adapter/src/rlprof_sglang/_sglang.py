@@ -22,6 +22,7 @@ from rlprof_sglang._native import Native, written
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
 from rlprof_sglang._ways import sleepless, unasked, way
+from rlprof_sglang._words import longest_s
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -139,7 +140,8 @@ class Sglang:
             await self._begin_inside(window, workers, said)
         else:
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
-            native = Native(engine, handle, options, torch)
+            most_s = longest_s(workers.given.get("config", {}))
+            native = Native(engine, handle, options, torch, most_s)
             await self._begin_native(native, window, target, run_id)
             if native.state == "idle":  # answered after our stop, and ended again
                 self._lost = ""
@@ -168,6 +170,9 @@ class Sglang:
         assert engine is not None  # noqa: S101 -- `_start` has seen to it
         if engine.facts.is_inside:
             await engine.look()
+            if engine.facts.is_overdue:  # of a run that has died
+                await engine.stop()
+                await engine.look()
             if engine.facts.is_profiling:
                 raise CaptureError("sglang: somebody else is profiling this engine")
         self._native = native

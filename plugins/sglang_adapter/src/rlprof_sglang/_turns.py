@@ -29,10 +29,14 @@ class Turns:
         self._depth = 0
         self.is_kept = False
         """Whether the engine's own calls wait for their turn."""
+        self.is_over = False
+        """Whether the engine was shut down: it answers nothing any more."""
         wrapped = Wrapped()
         for name in _running(type(handle)):
             self.is_kept = True
             wrapped.put(handle, name, self._in_turn)
+        if self.is_kept and not getattr(handle, "_attached", False):  # then it ends a part alone
+            wrapped.put(handle, "shutdown", self._end)
 
     @property
     def is_taken(self) -> bool:
@@ -58,6 +62,11 @@ class Turns:
         finally:
             self.give()
         return self._streamed(found) if inspect.isgenerator(found) else found
+
+    def _end(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Waits for no turn: it may be called because nothing answers."""
+        self.is_over = True
+        return inner(*args, **kwargs)
 
     def _streamed(self, tokens: Generator[Any, Any, Any]) -> Iterator[Any]:
         """Go through a stream, which runs the loop for each of its items."""

@@ -6,6 +6,11 @@ is such a request, whose folder is no folder; the answer is in what a scheduler 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 SWITCH = "RLPROF_SGLANG"
 """Environment: our part in the schedulers does something only where this is 1."""
 MARK = "rlprof:"
@@ -14,3 +19,12 @@ STATE = "rlprof"
 """Key in a scheduler's state."""
 PLUGIN = "rlprof"
 """Our name among SGLang's plugins, which SGLANG_PLUGINS may have to admit."""
+
+
+def longest_s(config: Mapping[str, Any]) -> float | None:
+    """Return how long a window may be open by the limits of its run; None: they are not given."""
+    limits = config.get("limits") or {}
+    try:
+        return float(limits["window_s"]) + float(limits["stop_timeout_s"])
+    except (KeyError, TypeError, ValueError):  # another release of rlprof has written it
+        return None

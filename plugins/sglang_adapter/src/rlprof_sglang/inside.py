@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rlprof_sglang._words import MARK, STATE, SWITCH
+from rlprof_sglang._words import MARK, STATE, SWITCH, longest_s
 
 if TYPE_CHECKING:
     from rlprof_engine.recording import Place
@@ -57,16 +57,18 @@ def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
 
 
 def _said(scheduler: Any) -> dict[str, Any]:
-    from rlprof_sglang import _guard, _refusals
+    from rlprof_sglang import _guard, _overdue, _refusals
 
     number, coordinates = _numbered(scheduler)
+    part = _refusals.part_of(scheduler)
     return {
         "number": number,
         **coordinates,
         "pid": os.getpid(),
         "device": str(scheduler.device),
         "answer": _answer,
-        "profiling": _refusals.is_busy(_refusals.part_of(scheduler)),
+        "profiling": _refusals.is_busy(part),
+        "overdue": _overdue.is_overdue(part),
         "session": _guard.session,
         "stopped": _guard.was_stopped,
         "ran": _guard.ran,
@@ -79,6 +81,7 @@ def asked(original: Any, part: Any, request: Any) -> Any:
     """Obey an order, or see that a request to profile does no harm; answer, whatever comes."""
     from rlprof_sglang import _guard
 
+    most_s = None
     try:
         text = getattr(request, "output_dir", None)
         if isinstance(text, str) and text.startswith(MARK):
@@ -88,9 +91,10 @@ def asked(original: Any, part: Any, request: Any) -> Any:
                 _obey(said, text)
                 return _guard.reply("")
             _guard.make_relative(part, request, said)
+            most_s = said.get("longest_s")
     except Exception as exc:  # anybody may name a folder so
         return _guard.reply(f"rlprof: {type(exc).__name__}: {exc}"[:500])
-    return _guard.answered(original, part, request)
+    return _guard.answered(original, part, request, most_s)
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -118,10 +122,19 @@ def _obey(said: dict[str, Any], text: str) -> None:
             _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
             return
     if verb == "begin":  # also where this scheduler is not chosen: all refuse alike
-        _open, _refusals.ours_until = whose, time.monotonic() + _refusals.LONGEST_S
+        _open, _refusals.ours_until = whose, time.monotonic() + _longest_s(asked)
     if verb == "end" and whose == _open:  # else another run's is open by now
         _refusals.ours_until = 0.0
     _answer = obeyed(text, place)
+
+
+def _longest_s(order: dict[str, Any]) -> float:
+    """Say how long a window may be open by the limits of its run: whoever opened it may die."""
+    from rlprof_sglang._refusals import LONGEST_S
+
+    config = order.get("config")
+    found = longest_s(config) if isinstance(config, dict) else None
+    return LONGEST_S if found is None else found
 
 
 def place() -> Place:
