@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from rlprof import CaptureError
+from rlprof_engine.answers import fewer
 from rlprof_engine.calls import aside, called, run_on
 from rlprof_engine.cuts import Cuts
 from rlprof_engine.iterations import Iterations
@@ -35,6 +36,16 @@ def test_iterations_that_cannot_be_are_refused(asked, why):
     """None of nothing, and nothing before the first."""
     with pytest.raises(ValueError, match=why):
         Iterations(**asked)
+
+
+def test_fewer_engine_steps_than_asked_for_are_told():
+    """Of whom they can be counted, where there were any; that there were none is told otherwise."""
+    ran = [("worker 0", 3), ("worker 1", 5), ("worker 2", None), ("worker 3", 0)]
+
+    assert [fewer({"iterations": asked}, ran) for asked in (None, {"skip": 2})] == [[], []]
+    assert fewer({"iterations": {"count": 5}}, ran) == [
+        "worker 0: 3 of the 5 engine steps asked for; the window ended before the others"
+    ]
 
 
 async def later(value):

@@ -219,6 +219,7 @@ def test_a_session_whose_requests_end_first_is_stopped(lab, release):
 
     assert states(run) == ["whole"]
     assert steps_in(run, 0) == [FOUR]
+    assert "worker 0: 4 of the 50 engine steps asked for" in notes(run, 0)
 
 
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):

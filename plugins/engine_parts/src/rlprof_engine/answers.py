@@ -10,6 +10,8 @@ import attrs
 from rlprof import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from rlprof import Workers
 
 
@@ -32,6 +34,19 @@ def answers_in(answers: list[dict[str, Any]], state: str, nobody: str) -> list[d
         whys = {str(one.get("why") or one["state"]) for one in answers} or {"no answer"}
         raise CaptureError(f"{nobody}: {'; '.join(sorted(whys))}")
     return found
+
+
+def fewer(options: Mapping[str, Any], ran: Iterable[tuple[str, int | None]]) -> list[str]:
+    """Name those who recorded fewer engine steps than `iterations.count` of *options* asks for.
+
+    *ran*: who, and how many; None: nobody can count them.
+    """
+    count = (options.get("iterations") or {}).get("count")
+    return [
+        f"{who}: {steps} of the {count} engine steps asked for; the window ended before the others"
+        for who, steps in ran
+        if count is not None and steps is not None and 0 < steps < count
+    ]
 
 
 def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:

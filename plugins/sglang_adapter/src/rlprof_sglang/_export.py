@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
+from rlprof_engine.answers import fewer
 from rlprof_engine.recording import IDLE
 from rlprof_engine.requests import FILE as REQUESTS
 from rlprof_engine.requests import trace_of
@@ -110,9 +111,22 @@ def _summary(
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
     told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
+    short = fewer(capture.options, _ran(notes, found))
     whys = notes.get("whys") or []
-    note = "; ".join([*told, *missing, *idle, *whys])
+    note = "; ".join([*told, *missing, *idle, *short, *whys])
     return Artifact(name, "files", "json", "partial" if missing or whys else "whole", note)
+
+
+def _ran(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[tuple[str, int | None]]:
+    """Return who recorded how many forward steps."""
+    if notes.get("way") == "worker":
+        ended = (notes.get("answers") or {}).get("ended") or []
+        return [(f"worker {one.get('worker', '?')}", one.get("iterations")) for one in ended]
+    return [
+        (f"worker {one['worker']}" + (f", {one['stage']}" if one["stage"] else ""),
+         one.get("iterations"))
+        for one in found
+    ]  # fmt: skip
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[str], list[str]]:

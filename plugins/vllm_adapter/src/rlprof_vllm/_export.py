@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
+from rlprof_engine.answers import fewer
 from rlprof_engine.requests import FILE as REQUESTS
 from rlprof_engine.requests import trace_of
 from rlprof_engine.traces import Looked, Whose, artifact_of
@@ -75,7 +76,9 @@ def _summary(
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
     told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
-    note = "; ".join([*told, *missing])
+    ended = (notes.get("answers") or {}).get("ended") or []
+    ran = [(f"worker {one.get('worker', '?')}", one.get("iterations")) for one in ended]
+    note = "; ".join([*told, *missing, *fewer(capture.options, ran)])
     return Artifact(name, "files", "json", "partial" if missing else "whole", note)
 
 
