@@ -59,6 +59,20 @@ class Lab:
                         self._generate(handle)
         return rlprof.read(prof.run_dir)
 
+    async def train_on_a_loop(self, handle: Any) -> Any:
+        """Train a step in a coroutine; tokens are asked for on another thread."""
+        config = self._places | {
+            "steps": [1],
+            "roles": {"rollout": {"engine": "sglang", "phases": ["rollout"], "tool": []}},
+            "engines": {"sglang": {"profiler_dir": str(self.traces)}},
+        }
+        with rlprof.open(config, role="trainer") as prof:
+            prof.attach(handle, role="rollout")
+            for _ in prof.steps((1,)):
+                async with prof.phase("rollout"):
+                    self.answers.append(await asyncio.to_thread(handle.generate, "jest"))
+        return rlprof.read(prof.run_dir)
+
     def _generate(self, handle: Any) -> None:
         if not hasattr(handle, "generate"):
             return

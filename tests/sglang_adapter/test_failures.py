@@ -348,19 +348,36 @@ def _end(handle):
     handle.loop.close()
 
 
-def test_an_engine_on_a_loop_that_waits_for_us_is_told(lab):
-    """A phase entered without `async with` holds up the very loop that would answer."""
+def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
+    """A phase entered there without `async with` holds up the very loop that would answer."""
     handle = engine(NEW)
     handle.generate = lambda _: ANSWER
 
     async def main():
         return lab.train(handle, steps=(1,))
 
+    run = handle.loop.run_until_complete(main())
+
+    assert run.problems == ("rollout replica 0: sglang: configure: never returned",)
+    assert "its engine was not ready; enter phases by `async with`" in caplog.text
+    assert handle.tokenizer_manager.called("start_profile") == []
+
+
+@pytest.mark.parametrize("how", ["with", "async with"])
+def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
+    """Its own loop is run on another thread, where a trainer on a loop asks it for tokens."""
+    handle = engine(NEW)
+
+    async def main():
+        if how == "with":
+            handle.generate = lambda _: ANSWER
+            return lab.train(handle, steps=(1,))
+        return await lab.train_on_a_loop(handle)
+
     run = asyncio.run(main())
 
-    assert states(run) == ["failed"]
-    assert "another event loop runs on this thread, and waits for us" in notes(run, 0)
-    assert handle.tokenizer_manager.calls == []
+    assert states(run) == ["whole"]
+    assert lab.answers[0] == ANSWER
 
 
 def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):

@@ -42,17 +42,6 @@ def _elsewhere(function):
     return found[0]
 
 
-def test_a_loop_that_the_main_thread_asks_on_is_run_by_no_other(engine):
-    """A call for tokens that came meanwhile would fail there, and training with it."""
-    first = engine.drive(_answer(), 5)
-
-    other = _elsewhere(lambda: engine.drive(_answer(), 5))
-
-    assert first == "answered"
-    assert isinstance(other, CaptureError)
-    assert "main thread's" in str(other)
-
-
 def test_a_loop_that_another_thread_asked_on_is_run_by_the_next(engine):
     """Training's own thread may have ended, and its window is still to be closed."""
     first = _elsewhere(lambda: engine.drive(_answer(), 5))
@@ -124,6 +113,86 @@ def test_a_hook_is_not_behind_a_long_call():
     handle.loop.close()
 
 
+@pytest.mark.parametrize("how", ["by itself", "kept", "a stream from before"])
+def test_whoever_runs_the_loop_takes_turns(how):
+    """What was there before the engine was attached, and what is no method of its, too."""
+    handle = Asked()
+    kept, stream, over, heard = handle.generate, handle.stream(10**6), threading.Event(), []
+    engine = reach(handle)
+
+    def rollout():
+        while not over.is_set():
+            if how == "by itself":
+                heard.append(handle.loop.run_until_complete(asyncio.sleep(0.002, "tokens")))
+            elif how == "kept":
+                heard.append(kept(0.002))
+            else:
+                heard.append("tokens" if next(stream) >= 0 else "")
+
+    thread = threading.Thread(target=rollout)
+    thread.start()
+    answers = {engine.drive(_answer(), 5) for _ in range(100)}
+    over.set()
+    thread.join()
+
+    assert answers == {"answered"}
+    assert set(heard) == {"tokens"}
+    assert len(heard) > 1
+    stream.close()
+    handle.loop.close()
+
+
+def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook():
+    """Whoever ran it was there for a moment; a step does not wait for them to come again."""
+    handle = Asked()
+    engine = reach(handle)
+    thread = threading.Thread(target=handle.generate, args=(0.2,))
+    thread.start()
+    while not handle.loop.is_running():
+        time.sleep(0.01)
+    began = time.monotonic()
+
+    found = engine.drive(asyncio.sleep(0.5, "slept"), 60)
+
+    assert (found, time.monotonic() - began < 10) == ("slept", True)
+    thread.join()
+    handle.loop.close()
+
+
+def test_a_call_does_not_wait_for_a_hook_that_takes_long():
+    """It runs the loop in our place, and serves the hook."""
+    handle = Asked()
+    engine = reach(handle)
+    hook = threading.Thread(target=lambda: engine.drive(asyncio.sleep(4), 60))
+    hook.start()
+    while not handle.loop.is_running():
+        time.sleep(0.01)
+    began = time.monotonic()
+
+    assert handle.generate(0.01) == "tokens"
+
+    assert time.monotonic() - began < 3
+    hook.join()
+    handle.loop.close()
+
+
+def test_calls_that_meet_each_other_fail_as_they_would_without_us():
+    """Nobody waits for a turn of somebody else's: the engine says what it says to that."""
+    handle = Asked()
+    reach(handle)
+    thread = threading.Thread(target=handle.generate, args=(1,))
+    thread.start()
+    while not handle.loop.is_running():
+        time.sleep(0.01)
+
+    with pytest.raises(RuntimeError, match="already running"):
+        handle.loop.run_until_complete(handle.loop.create_future())
+
+    thread.join()
+    assert handle.generate(0) == "tokens"
+    handle.loop.close()
+
+
 def test_a_stream_of_tokens_takes_a_turn_for_each():
     """It runs the loop whenever it is asked for the next one, and is closed where it is left."""
     handle = Asked()
@@ -157,9 +226,7 @@ def test_those_who_attach_one_engine_share_its_turns():
     first, second = reach(handle), reach(handle)
 
     assert first._turns is second._turns
-    assert {*vars(handle)} == {
-        "loop", "tokenizer_manager", "generate", "shutdown", "stream", "_rlprof_turns"
-    }  # fmt: skip
+    assert {*vars(handle)} == {"loop", "tokenizer_manager", "shutdown"}
     handle.loop.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Wrapped:
         if not callable(inner) or not hasattr(owner, "__dict__"):
             return
 
+        @functools.wraps(inner)  # some look what it takes
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             return around(inner, *args, **kwargs)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof import CaptureError
 from rlprof_engine.calls import called, run_on
+from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import Facts, looked_inside, seen
 from rlprof_sglang._server import Server
-from rlprof_sglang._turns import turns_of
+from rlprof_sglang._turns import Turns, turns_of
 from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.02
 """How often it is looked whether somebody else runs an engine's loop."""
+_SLICE_S = 0.2
+"""So long it is run for us at once: whoever waits for it meanwhile goes on, and serves us, too."""
 _LATE_S = 1
 """An engine that has not answered before is waited for no longer."""
+_IS_OVER = "_rlprof_is_over"
 
 
 class Engine(Protocol):
@@ -103,9 +106,8 @@ class _Object:
         self._handle = handle
         self._manager = manager
         self._attached_on = loop
-        self._asked_by: Any = None
-        """The thread that opened a window, and so asks for tokens, of an engine that rests."""
-        self._turns = turns_of(handle)
+        _watch_its_end(handle)
+        turns_of(self._own_loop)  # from now on, whoever else has it run
         self._late: concurrent.futures.Future[Any] | None = None
         """What it was asked last and did not answer within its time."""
         self.facts = seen(handle)
@@ -114,8 +116,8 @@ class _Object:
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop it lives on while that runs; None: any will do."""
         loop = self._own_loop
-        is_its_own = loop is not None and loop.is_running() and not self._turns.is_taken
-        return loop if is_its_own else None
+        is_its_own = loop is not None and loop.is_running()
+        return loop if is_its_own and (loop_here() is loop or not self._turns.is_taken) else None
 
     @property
     def _own_loop(self) -> asyncio.AbstractEventLoop | None:
@@ -123,6 +125,10 @@ class _Object:
         first = getattr(self._manager, "event_loop", None)
         mine = first, getattr(self._handle, "loop", None), self._attached_on
         return next((one for one in mine if isinstance(one, asyncio.AbstractEventLoop)), None)
+
+    @property
+    def _turns(self) -> Turns:
+        return turns_of(self._own_loop)
 
     @property
     def _is_unborn(self) -> bool:
@@ -138,8 +144,7 @@ class _Object:
     @property
     def is_resting(self) -> bool:
         """Whether its loop runs only while it is asked something, on the thread that asks."""
-        loop = self._own_loop
-        return loop is not None and (self._turns.is_taken or not loop.is_running())
+        return self._own_loop is not None and self.loop is None
 
     @property
     def is_late(self) -> bool:
@@ -150,37 +155,26 @@ class _Object:
         """Run *hook* on a resting engine's own loop, here and now; never cut it short."""
         loop = self._own_loop
         is_gone = loop is None or loop.is_closed()
-        why = "the engine's event loop is closed" if is_gone else self._cannot_be_driven()
+        why = "the engine's event loop is closed" if is_gone else ""
+        if loop_here() is not None:
+            why = "an event loop runs on this thread; enter the phase by `async with`"
         if loop is None or why:
-            hook.close()  # a call for tokens that comes meanwhile would fail, and training with it
+            hook.close()
             raise CaptureError(f"sglang: {why}")
         within_s = min(within_s, _LATE_S) if self.is_late else within_s
-        until = time.monotonic() + within_s
+        until, turns = time.monotonic() + within_s, self._turns
         call = asyncio.run_coroutine_threadsafe(hook, loop)  # where somebody runs it, it has begun
         while not call.done() and (left := until - time.monotonic()) > 0:
-            if not self._turns.take(min(left, _LOOK_S)):
+            if not turns.take(min(left, _LOOK_S)):
                 continue
             try:
-                _run(loop, call, left)
+                _run(loop, call, min(left, _SLICE_S))
             finally:
-                self._turns.give()
+                turns.give()
         if not call.done():
             self._late = call
             raise CaptureError(f"sglang: the engine did not answer within {within_s} s")
         return call.result()
-
-    def _cannot_be_driven(self) -> str:
-        """Say why its loop cannot be run on this thread."""
-        me, main = threading.current_thread(), threading.main_thread()
-        if self._asked_by is main is not me and not self._turns.is_kept:
-            return "the engine's event loop is the main thread's"
-        self._asked_by = me
-        if _is_on_a_loop():
-            return (
-                "another event loop runs on this thread, and waits for us; enter the phase with "
-                "`async with` on the engine's own loop"
-            )
-        return ""
 
     async def look(self) -> None:
         """Ask whether rlprof's code is in the schedulers."""
@@ -223,13 +217,17 @@ class _Object:
         loop = self._own_loop
         if loop is not None and not loop.is_running():
             raise CaptureError("sglang: the engine's event loop does not run any more")
-        if self._turns.is_over:
+        if self._is_over:
             raise CaptureError("sglang: the engine was shut down")
         promise = getattr(self._manager, method)(*args, **kwargs)
         return await called(promise, self.loop, self._is_dead, f"sglang: {method}")
 
     def _is_dead(self) -> bool:
-        return self._turns.is_over or getattr(self._manager, "gracefully_exit", False) is True
+        return self._is_over or getattr(self._manager, "gracefully_exit", False) is True
+
+    @property
+    def _is_over(self) -> bool:
+        return getattr(self._handle, _IS_OVER, False) is True
 
 
 def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:
@@ -244,10 +242,22 @@ def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], 
         time.sleep(_LOOK_S)
 
 
-def _is_on_a_loop() -> bool:
-    """Whether an event loop runs on this thread."""
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs on this thread."""
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None
+
+
+def _watch_its_end(handle: Any) -> None:
+    """Know from now on when an Engine is shut down: it answers nothing any more."""
+    if not hasattr(handle, "__dict__") or _IS_OVER in vars(handle):
+        return
+
+    def end(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        setattr(handle, _IS_OVER, True)
+        return inner(*args, **kwargs)
+
+    if not getattr(handle, "_attached", False):  # such a one ends a part of itself alone
+        Wrapped().put(handle, "shutdown", end)

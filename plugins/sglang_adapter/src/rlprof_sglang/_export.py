@@ -157,7 +157,9 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
     if facts.get("nodes", 1) > 1:
         return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []
     why = "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
-    if notes.get("by_stage"):
+    if notes.get("lost"):
+        why = str(notes["lost"])
+    elif notes.get("by_stage"):
         why = "a stage that never came, or requests that ended before it"
     elif any(ran.values()) and notes.get("skips"):
         why = "the window ended before the engine steps of iterations.skip were over, or its log "

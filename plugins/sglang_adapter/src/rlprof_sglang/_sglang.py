@@ -14,7 +14,7 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
-from rlprof_sglang._engine import Engine, reach, told
+from rlprof_sglang._engine import Engine, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
 from rlprof_sglang._installed import capabilities
 from rlprof_sglang._launch import check, engine_launch, profiler_dir
@@ -58,8 +58,12 @@ class Sglang:
 
     @property
     def runs_on(self) -> str:
-        """An Engine whose loop rests is asked on the thread that asks it for tokens, too."""
-        return "thread" if self._engine is not None and self._engine.is_resting else "process"
+        """An Engine whose loop rests is asked on the thread that asks it for tokens, too.
+
+        Where an event loop runs on that, which must not wait, it is asked on another.
+        """
+        is_here = self._engine is not None and self._engine.is_resting and loop_here() is None
+        return "thread" if is_here else "process"
 
     @property
     def loop(self) -> Any:
@@ -196,6 +200,7 @@ class Sglang:
                 await native.stop(folder)
                 self._lost = "its start was not answered" if native.state == "unknown" else ""
             elif answers:
+                self._leave_notes(folder, native, answers)
                 answers["ended"] = await self._tell(workers.end(window), workers)
         except CaptureError as exc:
             if native is not None:
@@ -219,6 +224,7 @@ class Sglang:
             "ran": {} if native is None else native.ran,
             "whys": [] if native is None else native.whys,
             "skips": bool(native and native.applied.get("iterations", {}).get("skip")),
+            "lost": self._lost,
             "merged": self.options.is_merged,
             "by_stage": self.options.is_by_stage,
         }

@@ -1,95 +1,80 @@
 """An Engine's loop is run by whoever asks it something: one at a time, our hooks among them.
 
-Two threads that run one loop at the same time fail, and a rollout with them. So the methods of an
-Engine that run its loop wait for each other, and for us, from when it is attached.
+Two threads that run one loop at the same time fail, and a rollout with them. So whoever runs it
+waits while we do, from when its engine is attached, and we while somebody else does.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import threading
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.wrapped import Wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    import asyncio
+    from collections.abc import Callable
 
 _ATTRIBUTE = "_rlprof_turns"
-_RUNS = "run_until_complete"
 
 
 class Turns:
-    """Whose turn it is to run one engine's loop."""
+    """Whose turn it is to run one loop."""
 
-    def __init__(self, handle: Any) -> None:
-        self._lock = threading.RLock()  # one method may call another
-        self._depth = 0
-        self.is_kept = False
-        """Whether the engine's own calls wait for their turn."""
-        self.is_over = False
-        """Whether the engine was shut down: it answers nothing any more."""
-        wrapped = Wrapped()
-        for name in _running(type(handle)):
-            self.is_kept = True
-            wrapped.put(handle, name, self._in_turn)
-        if self.is_kept and not getattr(handle, "_attached", False):  # then it ends a part alone
-            wrapped.put(handle, "shutdown", self._end)
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._changed = threading.Condition()
+        self._ours: int | None = None
+        """The thread that runs it for us."""
+        self._theirs = 0
+        """How many others run it: one, or they fail, as they would without us."""
+        self._waiting = 0
+        """How many of them wait for us: they come first."""
+        Wrapped().put(loop, "run_until_complete", self._in_turn)
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody runs it now."""
-        return self._depth > 0
+        """Whether somebody runs it until something is done."""
+        return self._theirs > 0 or self._ours is not None
 
     def take(self, within_s: float) -> bool:
-        """Wait for a turn; False: it did not come."""
-        if not self._lock.acquire(timeout=within_s):
-            return False
-        self._depth += 1
-        return True
+        """Wait for our turn; False: it did not come."""
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: not self.is_taken and not self._waiting, within_s
+            ):
+                return False
+            self._ours = threading.get_ident()
+            return True
 
     def give(self) -> None:
         """Let the next one run it."""
-        self._depth -= 1
-        self._lock.release()
+        with self._changed:
+            self._ours = None
+            self._changed.notify_all()
 
     def _in_turn(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self.take(-1)
+        if self._ours == threading.get_ident():
+            return inner(*args, **kwargs)
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: self._ours is None)
+            finally:
+                self._waiting -= 1
+            self._theirs += 1
         try:
-            found = inner(*args, **kwargs)
+            return inner(*args, **kwargs)
         finally:
-            self.give()
-        return self._streamed(found) if inspect.isgenerator(found) else found
-
-    def _end(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Waits for no turn: it may be called because nothing answers."""
-        self.is_over = True
-        return inner(*args, **kwargs)
-
-    def _streamed(self, tokens: Generator[Any, Any, Any]) -> Iterator[Any]:
-        """Go through a stream, which runs the loop for each of its items."""
-        following = functools.partial(next, tokens, self)
-        with closing(tokens):
-            while (one := self._in_turn(following)) is not self:
-                yield one
+            with self._changed:
+                self._theirs -= 1
+                self._changed.notify_all()
 
 
-def turns_of(handle: Any) -> Turns:
-    """Return those of *handle*: the same for all who attach it."""
-    found = vars(handle).get(_ATTRIBUTE) if hasattr(handle, "__dict__") else None
+def turns_of(loop: asyncio.AbstractEventLoop | None) -> Turns:
+    """Return those of *loop*: the same for all who attach what lives on it."""
+    found: Turns | None = getattr(loop, _ATTRIBUTE, None)
     if found is None:
-        found = Turns(handle)
-        if found.is_kept:
-            setattr(handle, _ATTRIBUTE, found)
+        found = Turns(loop)
+        if hasattr(loop, "__dict__"):
+            setattr(loop, _ATTRIBUTE, found)
     return found
-
-
-def _running(cls: type) -> Iterator[str]:
-    """Name the methods of a class that run a loop until something is done."""
-    for name in dir(cls):
-        method = inspect.unwrap(inspect.getattr_static(cls, name), stop=None)
-        code = getattr(method, "__code__", None)
-        if code is not None and _RUNS in code.co_names and not name.startswith("__"):
-            yield name
