@@ -135,6 +135,7 @@ def test_core_catches_everything_only_at_its_boundaries():
 
     assert places == {
         "cli/_declared.py",  # the arguments an exporter declares
+        "cli/_engines.py",  # what an engine's plugin says of who records
         "cli/_offered.py",  # importing a command
         "cli/export.py",  # an exporter, after the run
         "config/_tools.py",  # configure at launch: before the run, told as a fault

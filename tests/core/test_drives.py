@@ -71,6 +71,9 @@ def test_workers_are_told_apart(hive_config):
         {"cell": 0},
         {"cell": 1},
     ]
+    workers = [process for process in run.processes if process.target.worker is not None]
+    files = {"-".join(process.name.split("-")[-2:]) for process in workers}
+    assert files == {"replica3-worker0", "replica3-worker1"}
     assert len(set(paths)) == 4
     assert all("rollout_replica_3/fake/rollout_replica3_rank" in path for path in paths)
 
@@ -249,10 +252,10 @@ def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, m
     """Its exports may take minutes: the waiting is said once, and in the end that it was not."""
     monkeypatch.setattr(_farewell, "_SILENT_S", 0)
     engine = rlprof.Target("rollout", 0, 1, replica=2)
-    file = tmp_path / "manifest" / "rollout-0-host-1-worker0of2.jsonl"
+    file = tmp_path / "manifest" / "rollout-0-host-1-replica2-worker0.jsonl"
     file.parent.mkdir()
     file.write_text(json.dumps({"here": attrs.asdict(Here.now())}) + "\n")
-    (file.parent / "rollout-0-host-1-worker0of3.jsonl").write_bytes(file.read_bytes())
+    (file.parent / "rollout-0-host-1-replica3-worker0.jsonl").write_bytes(file.read_bytes())
     said = []
 
     slow = _farewell.await_workers(tmp_path, [engine], 0.3, said.append)

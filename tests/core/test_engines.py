@@ -421,3 +421,22 @@ def test_a_request_may_name_the_tools_inside_an_engine(given, tmp_path, monkeypa
         assert main([*words, "--set", "fake.level=7"]) == 0
 
     assert [one.options for one in asked] == [{"fake": {"level": 7}}]
+
+
+def test_tools_are_not_chosen_anew_for_an_engine_they_record_inside(given, capsys):
+    """It was launched for those it has: refused at once, with what to do instead."""
+    rlprof.register("engine", "hive", engines.Hive)
+    config = given("hive", rollout={"engine": "hive", "phases": ["rollout"], "tool": ["fake"]})
+
+    with rlprof.open(config, role="actor") as prof:
+        prof.attach([])
+        while not rlprof.read(prof.run_dir).attached:
+            time.sleep(0.05)
+        words = ["capture", str(prof.run_dir), "--role", "rollout", "--no-wait"]
+        code = main([*words, "--tool", "other"])
+
+    assert code == 1
+    assert (
+        "--tool: rollout is recorded by its engine, hive, and by the tools it was launched with "
+        "(fake); leave --tool out, --set TOOL.KEY=VALUE changes theirs"
+    ) in capsys.readouterr().err

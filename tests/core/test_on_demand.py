@@ -242,7 +242,7 @@ def test_options_and_tools_of_a_request_are_its_own(config, calls):
     ("wanted", "error"),
     [
         ({"tool": ("fake",), "options": {"fake": {"levle": 1}}},
-         "roles.actor.options.fake.levle: unknown key; did you mean 'level'?"),
+         "fake.levle: unknown key; did you mean 'level'?"),
         ({"tool": ("fak",)}, "tool 'fak' is not installed; did you mean 'fake'?"),
         ({"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
         ({"options": {"torch": {}}}, "this role does not use it"),
@@ -466,11 +466,44 @@ def test_the_command_says_what_cannot_be_asked(live, capsys):
 
     out, err = capsys.readouterr()
     assert (refused, nobody, wrong, beyond, usage.value.code) == (1, 1, 1, 1, 2)
-    assert "unknown key; did you mean 'level'?" in out
+    assert "refused: fake.levle: unknown key; did you mean 'level'?" in out  # installed there alone
     assert "nobody to ask for critic, rank 0 (going on: actor 0/1)\n" in err
     assert "rlprof capture: 3 faults" in err
     assert "--at: expected 0 to 999999999999999999, got 9999" in err
     assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["levle=1"], "--set levle=1: unknown key; did you mean 'level'?"),
+        (["fake.level=high"], "--set fake.level=high: expected a whole number, got 'high'"),
+        (["fkae.level=1"], "--set fkae.level=1: unknown key; there are: "),
+        (["fkae.level=1"], "; did you mean 'fake'?"),
+        (["level=1", "levle=2", "colour=red"], "rlprof capture: 2 faults"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_what_was_typed(config, capsys, words, why):
+    """At once, where the plugin is installed here, and nothing is asked of the run."""
+    with rlprof.open(config(steps="none")) as prof:
+        prof.scribe.flush()
+        typed = [part for word in words for part in ("--set", word)]
+        code = main(["capture", str(prof.run_dir), "--no-wait", *typed])
+
+    assert code == 1
+    assert why in capsys.readouterr().err
+    assert not list(prof.run_dir.glob("requests/*"))
+
+
+def test_an_option_of_one_of_several_tools_names_the_tool_that_was_meant(config, capsys):
+    """What is near a tool's name was to be one."""
+    with rlprof.open(config(steps="none", tool=["fake", "other"])) as prof:
+        prof.scribe.flush()
+        code = main(["capture", str(prof.run_dir), "--no-wait", "--set", "fkae.level=1"])
+
+    assert code == 1
+    told = "say of which tool: TOOL.fkae.level= (there: fake, other); did you mean 'fake'?"
+    assert told in capsys.readouterr().err
 
 
 def test_the_command_says_that_a_role_of_the_config_may_yet_come(config, capsys):

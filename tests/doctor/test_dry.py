@@ -235,6 +235,10 @@ class Alone:
     def start(self): ...
 class Hive(Alone):
     drives = True
+    @staticmethod
+    def misfits(options, tools):
+        comb = f"is too small for {', '.join(tools)}; take another"
+        return {"comb": comb, "wax": ("warn", "old")}
 """
 
 
@@ -254,7 +258,9 @@ def test_tools_that_record_inside_an_engine_are_tried(
     told = doctor(profile(roles={"rollout": {"engine": engine}}, tools=tools))
 
     why = "tool mad of rollout: failed: start: tool: start has no such device; use another"
-    assert ([why] if tried else []) == told["BAD"], told.text
+    comb = "roles.rollout: engine hive, comb: is too small for mad; take another"
+    assert ([comb, why] if tried else []) == told["BAD"], told.text
+    assert ("roles.rollout: engine hive, wax: old" in told["warn"]) is tried
     assert int(tried) == told.code
 
 

@@ -536,6 +536,8 @@ def test_stages_are_never_asked_for_without_a_number_of_steps(lab, inside):
     names = sorted(one.path.rpartition("worker")[2].partition("_engine")[0]
                    for one in traces_of(run, 0))  # fmt: skip
     assert names == ["0_decode", "0_prefill"]
+    parts = sorted(one.part for one in traces_of(run, 0))
+    assert parts == ["worker 0 decode", "worker 0 prefill"]
     assert lived(handle)
 
 

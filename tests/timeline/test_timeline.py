@@ -133,6 +133,28 @@ def test_two_traces_of_one_window_do_not_share_tracks(run, write) -> None:
         assert written.track(f"{worker} 2/rollout") == written.track(f"{worker} 3/rollout")
 
 
+def test_traces_that_say_which_part_they_show_are_named_by_it(run, write) -> None:
+    """In the order of their numbers; a part that comes twice has tracks for each."""
+    process = run.process("rollout", 0, 1)
+    for part in ("worker 10 decode", "worker 2 prefill", "", "worker 2 decode", "worker 2 decode"):
+        event = {"ph": "X", "name": part, "pid": 0, "tid": 7, "ts": 1}
+        header = {"epoch_ns": NOW, "error_ns": 2_000}
+        process.artifact(ROLLOUT, as_trace([event], header), part=part)
+
+    written = write()
+
+    assert written.order[1:] == [
+        f"rollout 0/1 · torch{part} · process 0"
+        for part in (
+            "", " · worker 2 decode", " · worker 2 decode 2", " · worker 2 prefill",
+            " · worker 10 decode",
+        )
+    ]  # fmt: skip
+    assert written.track("worker 2 prefill")[0] == (
+        "rollout 0/1 · torch · worker 2 prefill · process 0"
+    )
+
+
 def test_two_engines_of_one_process_do_not_share_tracks(run, write) -> None:
     """Each has its own name in the timeline, though a driver has recorded both."""
     process = run.process("driver", 0, 1)

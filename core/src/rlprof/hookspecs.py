@@ -162,6 +162,14 @@ class Engine:
         a static method `capabilities()`: what can be had of the engine that is installed here, as
         `{what: how}`, or `{what: ("warn", how)}` where that is less than one would expect, for
         `rlprof doctor`; called in a process of its own. Raise `CaptureError` if it is not.
+    `misfits`
+        a static method `misfits(options, tools)`: which of *options*, a value of `Options`, cannot
+        work on this host, as `{option: "what is wrong; what to do"}`, or `{option: ("warn", …)}`
+        where a window opens all the same, with less. *tools* are those that record inside it, with
+        what is asked of them. For `rlprof doctor`, in a process of its own: heavy imports are fine.
+    `who_records`
+        a static method `who_records(options, tools)`: in words, what records the engine, for
+        `rlprof check` and `rlprof plan`. Default: the tools inside it, if it `drives`.
     `drives`
         True: the tools of its role record inside the engine's own processes. Core checks their
         options and merges their Launches into the engine's; the plugin carries orders to those

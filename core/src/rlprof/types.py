@@ -187,6 +187,8 @@ class Artifact:
     """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
     text_size: int | None = None
     """Bytes of what is inside, where the file is one member of gzip; None: nobody has counted."""
+    part: str = ""
+    """Which part of what was recorded it shows, where it has company: `worker 0 prefill`."""
     size: int = 0
     sha256: str = ""
 

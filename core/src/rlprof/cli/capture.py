@@ -12,6 +12,7 @@ from rlprof import control
 from rlprof.cli import _words
 from rlprof.cli._arguments import duration
 from rlprof.cli._live import the_live_run
+from rlprof.cli._set import Settings, misfits, read_set
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.config import Config, load_config, parse_ranks
 from rlprof.errors import ConfigError, RunError, shown
@@ -76,7 +77,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--tool", action="append", metavar="TOOL", help="record with this tool (may be repeated; "
-        "default: those of the config)",
+        "default: those of the config; not for a role whose engine the tools record inside)",
     )  # fmt: skip
     parser.add_argument(
         "--set",
@@ -84,7 +85,7 @@ def add(subparsers: Any) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="an option of the tool, over those of the config, in YAML: contents=[cpu,stack]; "
-        "with several tools torch.contents=[cpu]",
+        "with several tools, or inside an engine, torch.contents=[cpu]",
     )
     parser.add_argument("--no-wait", action="store_true", help="ask, and return at once")
     parser.add_argument(
@@ -101,8 +102,10 @@ def run(args: argparse.Namespace) -> int:
     """Ask, then follow what becomes of it."""
     recorded = the_live_run(Path(args.path))
     config = load_config(recorded.config)  # which `run.json` keeps
-    request = _request(args, recorded, config)
+    request, settings = _request(args, recorded, config)
     control.check(request, config)
+    if faults := misfits(settings, request, config):
+        raise ConfigError(faults, "rlprof capture")
     meant = _meant(recorded, request, config)
     if not meant:
         raise RunError(f"{recorded.path}: {_nobody(recorded, request, config)}")
@@ -119,7 +122,9 @@ def run(args: argparse.Namespace) -> int:
         return 130
 
 
-def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control.Request:
+def _request(
+    args: argparse.Namespace, recorded: Run, config: Config
+) -> tuple[control.Request, Settings]:
     role = args.role or _only_role(recorded)
     own = config.roles.get(role)
     faults: list[str] = []
@@ -137,10 +142,13 @@ def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control
     tools = args.tool
     used = tools or (config.tools_of(role) if own is not None else config.tool)
     names = [*used, *([own.engine] if own is not None and own.engine else [])]
-    options = _options(args.set, names, faults, _inside(config, role, tools))
+    inside = _inside(config, role)
+    if tools and inside is not None:
+        faults.append(_beside(role, config))
+    settings = read_set(args.set, names, () if tools else inside or (), faults)
     if faults:
         raise ConfigError(faults, "rlprof capture")
-    return control.Request(
+    request = control.Request(
         id=control.new_id(),
         role=role,
         next=args.next,
@@ -149,9 +157,10 @@ def _request(args: argparse.Namespace, recorded: Run, config: Config) -> control
         phases=None if args.phase is None else tuple(args.phase),
         mode=args.mode,
         tool=None if tools is None else tuple(tools),
-        options=options,
+        options=settings.options,
         by=control.asker(),
     )
+    return request, settings
 
 
 def _only_role(recorded: Run) -> str:
@@ -167,51 +176,21 @@ def _only_role(recorded: Run) -> str:
     return roles[0]
 
 
-def _inside(config: Config, role: str, tools: list[str] | None) -> tuple[str, ...]:
-    """Name the tools that record inside the engine of *role*, if its plugin drives any."""
+def _inside(config: Config, role: str) -> tuple[str, ...] | None:
+    """Name the tools that record inside the engine of *role*; None: its plugin drives none."""
     own = config.roles.get(role)
-    if own is None or own.engine is None or tools:
-        return ()
-    return config.tools_inside(role) if drives(own.engine) else ()
+    if own is None or own.engine is None or not drives(own.engine):
+        return None
+    return config.tools_inside(role)
 
 
-def _options(
-    pairs: list[str], names: list[str], faults: list[str], inside: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """Read `--set`: `key=value` for the one tool there is, `tool.key=value` for one of several.
-
-    Those *inside* an engine are always named.
-    """
-    import yaml
-
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key.strip():
-            faults.append(f"--set {pair}: expected KEY=VALUE, e.g. contents=[cpu,stack]")
-            continue
-        path = key.strip().split(".")
-        if path[0] not in (*names, *inside) or len(path) == 1:
-            if len(names) != 1:
-                there = ", ".join(names) or "none"
-                faults.append(f"--set {pair}: say of which tool: TOOL.{key}= (there: {there})")
-                continue
-            path.insert(0, names[0])
-        try:
-            value = yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as exc:
-            faults.append(f"--set {pair}: is no YAML: {' '.join(str(exc).split())}")
-            continue
-        here: Any = options
-        for part in path[:-1]:
-            here = here.setdefault(part, {})
-            if not isinstance(here, dict):
-                break
-        if not isinstance(here, dict):
-            faults.append(f"--set {pair}: another --set gave {'.'.join(path[:-1])} a value")
-        else:
-            here[path[-1]] = value
-    return options
+def _beside(role: str, config: Config) -> str:
+    """Say that tools cannot be chosen anew for an engine, which was launched for its own."""
+    there = ", ".join(config.tools_inside(role)) or "none"
+    return (
+        f"--tool: {role} is recorded by its engine, {config.roles[role].engine}, and by the tools "
+        f"it was launched with ({there}); leave --tool out, --set TOOL.KEY=VALUE changes theirs"
+    )
 
 
 def _meant(recorded: Run, request: control.Request, config: Config) -> set[_Who]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._engines import engine_words
 from rlprof.config import check_config, merge_launches
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from rlprof.config import ToolUse
     from rlprof.types import Launch
 
 _LONGEST = 40
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.file}: fine")
     for role, uses in tools.items():
-        names = [use.name if use.kind == "tool" else _engine(use) for use in uses]
+        names = [use.name if use.kind == "tool" else engine_words(use) for use in uses]
         needs = _needs(merge_launches({use.name: use.launch for use in uses}))
         born = f"; processes must be born with {', '.join(needs)}" if needs else ""
         print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
@@ -55,12 +55,6 @@ def run(args: argparse.Namespace) -> int:
     if not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0
-
-
-def _engine(use: ToolUse) -> str:
-    """Name an engine, and the tools that record its own processes."""
-    inside = ", ".join(one.name for one in use.inside)
-    return f"engine {use.name}" + (f" (inside it: {inside})" if inside else "")
 
 
 def _needs(launch: Launch) -> list[str]:

@@ -7,9 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._arguments import duration
+from rlprof.cli._engines import engine_words
 from rlprof.cli._estimate import estimates
 from rlprof.cli._table import table
-from rlprof.config import load_config
+from rlprof.config import choose_tools, load_config
+from rlprof.errors import ConfigError
 from rlprof.plugins import drives
 from rlprof.rundir import read
 from rlprof.schedule import parse_steps
@@ -102,15 +104,18 @@ def _range(text: str) -> range:
 
 def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
+    tools: dict[str, str] = {}
     for step in config.steps.between(first, last):
         if len(rows) >= _MOST:
             rows.append(("...", "", "", "", "and more; narrow --steps"))
             break
         for name, role in config.roles.items():
+            if name not in tools:
+                tools[name] = _tools(config, name)
             ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
             windows = _windows(config, name, step)
             if windows:
-                rows.append((str(step), name, ranks, _tools(config, name), windows))
+                rows.append((str(step), name, ranks, tools[name], windows))
     return rows
 
 
@@ -119,10 +124,11 @@ def _tools(config: Config, role: str) -> str:
     names, engine = list(config.tools_of(role)), config.roles[role].engine
     if engine is None:
         return ", ".join(names)
-    inside = ""
-    if drives(engine):
-        names, inside = [], ", ".join(config.tools_inside(role))
-    return ", ".join([*names, f"engine {engine}" + (f" (inside it: {inside})" if inside else "")])
+    try:
+        uses = choose_tools(config, [role])[role]
+    except ConfigError:  # said by `rlprof check`, and where costs are estimated
+        return ", ".join([*([] if drives(engine) else names), f"engine {engine}"])
+    return ", ".join(use.name if use.kind == "tool" else engine_words(use) for use in uses)
 
 
 def _windows(config: Config, role: str, step: int) -> str:

@@ -28,6 +28,13 @@ class Finding:
         return f"{self.where}: {self.what}{advice}"
 
 
+def judged(where: str, how: object, *, usual: Level) -> Finding:
+    """Make a finding of what a plugin says: text, or `("warn", text)`, a list once it was JSON."""
+    is_warning = isinstance(how, list) and len(how) == 2 and how[0] == "warn"
+    text = str(how[1] if isinstance(how, list) and is_warning else how)
+    return Finding("warn" if is_warning else usual, where, text)
+
+
 def unless_wrong(where: str, what: str, wrong: Sequence[Finding]) -> list[Finding]:
     """Return what is *wrong*, or, where that is nothing, the one finding that all is well."""
     return list(wrong) or [Finding("ok", where, what)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlprof import plugins
 from rlprof.doctor._child import ask
-from rlprof.doctor._finding import Finding
+from rlprof.doctor._finding import Finding, judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,9 +56,7 @@ def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
         yield Finding("warn", where, answer.value["missing"])
     else:
         for what, how in answer.value["found"].items():
-            is_warning = isinstance(how, list) and len(how) == 2 and how[0] == "warn"  # as JSON
-            text = str(how[1] if is_warning else how)
-            yield Finding("warn" if is_warning else "ok", f"{where}, {what}", text)
+            yield judged(f"{where}, {what}", how, usual="ok")
 
 
 def fits(version: str, requirement: str) -> bool:

@@ -64,6 +64,19 @@ def capabilities(name: str) -> dict[str, Any]:
         return {"found": {}, "missing": str(exc)}
 
 
+def misfits(config: Any, roles: list[str] | None) -> dict[str, dict[str, Any]]:
+    """Ask the plugins of engines, by role, which of their options cannot work on this host."""
+    _, tools = check_config(config, roles=roles)
+    found: dict[str, dict[str, Any]] = {}
+    for role, uses in tools.items():
+        for use in uses:
+            asked = getattr(use.plugin, "misfits", None) if use.kind == "engine" else None
+            if asked is not None:
+                said = asked(use.options, use.asked_inside)
+                found[role] = {f"engine {use.name}, {option}": how for option, how in said.items()}
+    return found
+
+
 def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
     """Record one window as a run would, of a little work; all that happens is in its run folder."""
     import rlprof
@@ -122,7 +135,18 @@ def import_torch() -> str:
     return str(torch.__version__)
 
 
-_ALL = (check, load, drives, capabilities, window, run_dir, scratch, backends, import_torch)
+_ALL = (
+    check,
+    load,
+    drives,
+    capabilities,
+    misfits,
+    window,
+    run_dir,
+    scratch,
+    backends,
+    import_torch,
+)
 _JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 

@@ -27,7 +27,7 @@ _SILENT_S = 5
 
 def worker_name(name: str, target: Target) -> str:
     """Name the files of an engine's process: a session of its own may be in the same one."""
-    return f"{name}-worker{target.worker}of{target.replica}"
+    return f"{name}-replica{target.replica}-worker{target.worker}"
 
 
 def await_workers(
@@ -41,7 +41,7 @@ def await_workers(
         file
         for target in engines
         for file in (folder / "manifest").glob(
-            f"{safe_name(target.role)}-*-worker*of{target.replica}.jsonl"
+            f"{safe_name(target.role)}-*-replica{target.replica}-worker*.jsonl"
         )
     ]
     began = time.monotonic()

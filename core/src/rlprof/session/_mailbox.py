@@ -62,7 +62,7 @@ class Mailbox:
             data = control.as_config(request, self._config)
             checked, tools = check_config(data, roles=[request.role])
         except ConfigError as exc:
-            self._tell(request, tracks, "; ".join(exc.faults), means)
+            self._tell(request, tracks, "; ".join(_as_asked(request, exc.faults)), means)
             return
         uses, role = tools[request.role], checked.roles[request.role]
         demand = Demand(
@@ -101,6 +101,11 @@ class Mailbox:
         means.boundary.say(f"request {request.id}: {error}", logging.WARNING)
 
 
+def _as_asked(request: control.Request, faults: Iterable[str]) -> list[str]:
+    """Say faults of the config that the request would be in the words of the request."""
+    return [fault.removeprefix(f"config: roles.{request.role}.options.") for fault in faults]
+
+
 def _is_meant(request: control.Request, track: Track) -> bool:
     return track.target.role == request.role and any(map(request.includes, track.ranks))
 
@@ -116,8 +121,11 @@ def _uses(request: control.Request, uses: Sequence[ToolUse], track: Track) -> li
 
 def _why_not(request: control.Request, uses: Sequence[ToolUse], track: Track) -> str:
     """Say why nothing would record *track*."""
-    if _is_beside(request, track):
+    is_inside = any(getattr(use.plugin, "drives", False) for use in uses if use.kind == "engine")
+    if _is_beside(request, track) or (request.tool is not None and is_inside):
         return f"{request.role} is recorded by its engine; leave --tool out"
+    if uses and is_inside:
+        return f"{request.role} is recorded by its engine, which is not attached to this process"
     if uses:
         return (
             f"{request.role} is recorded by its engine, which is not attached to this process; "

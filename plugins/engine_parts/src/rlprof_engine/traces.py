@@ -50,6 +50,11 @@ class Whose:
     is_idle: bool = False
     """Whether it should have engine steps, and has none."""
 
+    @property
+    def part(self) -> str:
+        """The same in words: `worker 0`."""
+        return re.sub(r"(?<=[a-z])(?=\d)", " ", self.what.replace("_", " "))
+
 
 def header(capture: Capture, target: Target) -> dict[str, Any]:
     """Say what a trace is of, as its first key does."""
@@ -102,6 +107,7 @@ def artifact_of(
         note,
         events=done.events,
         text_size=done.text_size,
+        part=one.part,
     )
 
 

@@ -110,10 +110,10 @@ def harm(part: Any, request: Any) -> str:
     if read(request, "profile_by_stage") and not count:
         return "profile_by_stage needs num_steps"
     names = read(request, "activities")
-    return "" if names is None else _harm_of(names)
+    return "" if names is None else harm_of(names)
 
 
-def _harm_of(names: list[str]) -> str:
+def harm_of(names: list[str]) -> str:
     """Say the same of activities: what torch or a package of theirs would raise at."""
     if not names:
         return "activities is empty; nothing would be recorded"

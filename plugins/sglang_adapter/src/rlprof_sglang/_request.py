@@ -53,7 +53,7 @@ class Request:
         replica = 0 if target.replica is None else target.replica
         wanted: dict[str, Any] = {
             "output_dir": str(folder),
-            "activities": list(self._activities()),
+            "activities": list(self.activities()),
             "with_stack": "stack" in contents,
             "record_shapes": "shapes" in contents,
             "profile_id": f"gs{window.start_step}-r{replica}",
@@ -78,7 +78,7 @@ class Request:
         self._count(wanted)
         return wanted
 
-    def _activities(self) -> tuple[str, ...]:
+    def activities(self) -> tuple[str, ...]:
         """Say what to record as SGLang does, without what would end a scheduler."""
         options, facts = self.options, self.facts
         if options.activities is not None:

@@ -14,6 +14,7 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_sglang._beforehand import misfits, who_records
 from rlprof_sglang._engine import Engine, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
 from rlprof_sglang._installed import capabilities
@@ -46,6 +47,8 @@ class Sglang:
     drives = True
 
     capabilities = staticmethod(capabilities)
+    misfits = staticmethod(misfits)
+    who_records = staticmethod(who_records)
 
     options: SglangOptions = attrs.field(factory=SglangOptions)
     _engine: Engine | None = None

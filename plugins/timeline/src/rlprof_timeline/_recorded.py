@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from rlprof import Target
     from rlprof.rundir import CaptureResult, Process, Run, Span
+
+_WORDS = re.compile(r"(\D+)(\d{0,9})")
 
 
 def of_run(run: Run) -> Plan:
@@ -80,16 +83,20 @@ def _spans(run: Run, process: Process, problems: list[str] | None = None) -> Ite
 def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]:
     """Put together the traces that share tracks.
 
-    By target, for a process may hold several engines, by tool, and by place in a window: two
-    traces of one window may share process numbers.
+    By target, for a process may hold several engines, by tool, and by the part of the window that
+    they show, or else their place in it: two traces of one window may share process numbers.
     """
     groups: defaultdict[tuple[Any, ...], list[Trace]] = defaultdict(list)
     titles: dict[tuple[Any, ...], str] = {}
     for capture in captures:
         found = [artifact for artifact in capture.artifacts if artifact.kind == "trace"]
-        for nth, artifact in enumerate(found, 1):
-            key = (*_rank(capture.target), capture.tool, nth)
-            tool = capture.tool if nth == 1 else f"{capture.tool} {nth}"
+        seen: Counter[str] = Counter()
+        for artifact in found:
+            part = artifact.part
+            seen[part] += 1
+            nth, name = seen[part], f"{capture.tool} · {part}" if part else capture.tool
+            key = (*_rank(capture.target), capture.tool, bool(part), _in_order(part), part, nth)
+            tool = name if nth == 1 else f"{name} {nth}"
             titles[key] = f"{capture.target} · {tool}"
             about = {"target": str(capture.target), "tool": capture.tool,
                      "window": capture.window.id}  # fmt: skip
@@ -109,6 +116,11 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
             )
     for key in sorted(groups):
         yield TraceGroup(titles[key], tuple(groups[key]))
+
+
+def _in_order(part: str) -> tuple[tuple[str, int], ...]:
+    """Order `worker 10` behind `worker 2`."""
+    return tuple((word, int(digits or -1)) for word, digits in _WORDS.findall(part))
 
 
 def _order(process: Process, roles: list[str]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_vllm._beforehand import misfits, who_records
 from rlprof_vllm._engine import Engine, reach
 from rlprof_vllm._export import NOTES, exported
 from rlprof_vllm._installed import capabilities
@@ -44,6 +45,8 @@ class Vllm:
     drives = True
 
     capabilities = staticmethod(capabilities)
+    misfits = staticmethod(misfits)
+    who_records = staticmethod(who_records)
 
     options: VllmOptions = attrs.field(factory=VllmOptions)
     _engine: Engine | None = None

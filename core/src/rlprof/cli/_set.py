@@ -1,0 +1,111 @@
+"""`--set KEY=VALUE`: options over those of the config, and which of them cannot be.
+
+What is wrong with one is said by what was typed, not by the place it would have in a config.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import control
+from rlprof.config import load_config
+from rlprof.config._structure import Faults, closest, join
+from rlprof.config._tools import use_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof.config import Config
+
+
+@attrs.frozen
+class Settings:
+    """What was typed, as options by tool."""
+
+    options: dict[str, Any] = attrs.field(factory=dict)
+    paths: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """By what was typed: the tool, and the key among its options."""
+
+
+def read_set(
+    pairs: Sequence[str], names: Sequence[str], inside: Sequence[str], faults: list[str]
+) -> Settings:
+    """Read `key=value` for the one tool there is, `tool.key=value` for one of several.
+
+    Those *inside* an engine are always named. What is wrong is added to *faults*.
+    """
+    import yaml
+
+    found = Settings()
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            faults.append(f"--set {pair}: expected KEY=VALUE, e.g. contents=[cpu,stack]")
+            continue
+        path = key.strip().split(".")
+        if path[0] not in (*names, *inside) or len(path) == 1:
+            if len(names) != 1:
+                there = ", ".join([*names, *inside]) or "none"
+                hint = closest(path[0], [*names, *inside]) if len(path) > 1 else ""
+                faults.append(
+                    f"--set {pair}: say of which tool: TOOL.{key}= (there: {there}){hint}"
+                )
+                continue
+            path.insert(0, names[0])
+        try:
+            value = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as exc:
+            faults.append(f"--set {pair}: is no YAML: {' '.join(str(exc).split())}")
+            continue
+        here: Any = found.options
+        for part in path[:-1]:
+            here = here.setdefault(part, {})
+            if not isinstance(here, dict):
+                break
+        if not isinstance(here, dict):
+            faults.append(f"--set {pair}: another --set gave {'.'.join(path[:-1])} a value")
+        else:
+            here[path[-1]] = value
+            found.paths[pair] = tuple(path)
+    return found
+
+
+def misfits(settings: Settings, request: control.Request, config: Config) -> list[str]:
+    """Ask the plugins that are installed here about the options; the run's own may be elsewhere.
+
+    Only what is wrong with what was typed is returned: the rest is the run's to judge.
+    """
+    faults = Faults()
+    if settings.paths:
+        use_tools(load_config(control.as_config(request, config)), [request.role], faults)
+    options = join(join("roles", request.role), "options")
+    found = []
+    for path, messages in faults.found.items():
+        typed = [pair for pair, parts in settings.paths.items() if _is_at(path, options, parts)]
+        if not typed:  # all together, or none of them
+            typed = [
+                pair for pair, parts in settings.paths.items() if path == join(options, parts[0])
+            ]
+        for message in messages if typed else ():
+            hint = "" if "did you mean" in message else _hint(settings, typed)
+            found.append(f"--set {' '.join(typed)}: {message}{hint}")
+    return found
+
+
+def _is_at(path: str, options: str, parts: Sequence[str]) -> bool:
+    """Whether a fault at *path* is one of the option *parts*, or of what it is in."""
+    here = join(options, parts[0])
+    for part in parts[1:]:
+        here = join(here, part)
+        if path == here:
+            return True
+    return path.startswith((f"{here}.", f"{here}["))
+
+
+def _hint(settings: Settings, typed: Sequence[str]) -> str:
+    """Ask whether a tool was meant: where there is one, `torhc.level` is taken for a key of it."""
+    word, dot, _ = typed[0].partition("=")[0].strip().partition(".")
+    tool = settings.paths[typed[0]][0]
+    return closest(word, [tool]) if dot and word != tool else ""

@@ -1,0 +1,107 @@
+"""What is said of the options of `sglang` before there is an engine, on this host."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from rlprof.cli import main
+from rlprof_sglang import Sglang, SglangOptions, _beforehand
+
+TORCH = {"torch": {}}
+
+
+@pytest.fixture(name="host")
+def _host(monkeypatch):
+    """Return a function that makes this a host with SGLang, and with CUDA or without."""
+
+    def host(*, cuda=False):
+        torch = ModuleType("torch")
+        torch.__spec__ = ModuleSpec("torch", None)
+        torch.cuda = SimpleNamespace(is_available=lambda: cuda)
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        monkeypatch.setattr(_beforehand, "sources_here", lambda: "somewhere")
+
+    return host
+
+
+@pytest.mark.parametrize(
+    ("activities", "said"),
+    [
+        (("MEM",), "MEM need CUDA, and nothing else is asked"),
+        (("XPU",), "XPU cannot be recorded on cpu; add CPU"),
+        (("RPD",), "RPD needs rpdTracerControl and rocpd"),
+    ],
+)
+def test_activities_that_no_window_could_have_here_are_a_fault(host, activities, said):
+    """Told as a window would tell it, and what to do."""
+    host()
+
+    found = Sglang.misfits(SglangOptions(way="native", activities=activities), TORCH)
+
+    advice = "choose others, or run this where the engine runs"
+    assert found == {"activities": f"{said}; {advice}"}
+
+
+def test_activities_that_would_be_left_out_are_a_warning(host):
+    """A window opens, with less; with CUDA it has all of it."""
+    options = SglangOptions(activities=("CPU", "MEM"))
+
+    host()
+    without = Sglang.misfits(options, TORCH)
+    host(cuda=True)
+    there = Sglang.misfits(options, TORCH)
+
+    assert {what: how[0] for what, how in without.items()} == {"activities: MEM": "warn"}
+    assert there == {}
+
+
+def test_where_sglang_is_not_nobody_knows_the_engines_device(monkeypatch):
+    """A driver's host need not have what the engine's has."""
+    monkeypatch.setattr(_beforehand, "sources_here", lambda: None)
+
+    assert Sglang.misfits(SglangOptions(activities=("MEM",)), TORCH) == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "level"), [({"way": "native"}, "BAD"), ({"way": "worker"}, ""), ({}, "warn")]
+)
+def test_a_folder_that_nobody_can_make_is_told(monkeypatch, more, level):
+    """A fault where SGLang's own profiler will write there, and a warning where it may."""
+    monkeypatch.setattr(_beforehand, "sources_here", lambda: None)
+
+    found = Sglang.misfits(SglangOptions(profiler_dir="/proc/x", **more), TORCH)
+
+    how = found.get("profiler_dir", "")
+    assert level == ("" if not how else "BAD" if isinstance(how, str) else how[0])
+    assert not how or "name a folder that can be made" in str(how)
+
+
+@pytest.mark.parametrize("command", [["check"], ["plan", "--no-estimate", "--steps", "1-1"]])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("{way: native}", "(SGLang's own profiler records, and stands for torch)"),
+        ("{native_merge: true}", "(SGLang's own profiler records, and stands for torch)"),
+        ("{way: worker}", "(inside it: torch)"),
+        (
+            "{}",
+            (
+                "(inside it: torch; where rlprof is not in its schedulers, SGLang's own profiler "
+                "stands for it)"
+            ),
+        ),
+    ],
+)
+def test_who_asks_before_a_run_is_told_what_records(tmp_path, capsys, command, options, said):
+    """The tools inside, or SGLang's own profiler in their place; or what that depends on."""
+    file = tmp_path / "profile.yaml"
+    engine = "roles: {rollout: {engine: sglang}}"
+    file.write_text(f"tool: torch\nsteps: [1]\n{engine}\nengines: {{sglang: {options}}}")
+
+    assert main([command[0], str(file), *command[1:]]) == 0
+
+    assert f"engine sglang {said}" in capsys.readouterr().out

@@ -1,0 +1,47 @@
+"""What is said of the options of `vllm` before there is an engine, on this host."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof.cli import main
+from rlprof_vllm import Vllm, VllmOptions
+
+TORCH = {"torch": {}}
+
+
+@pytest.mark.parametrize(
+    ("more", "level"), [({"way": "native"}, "BAD"), ({"way": "worker"}, ""), ({}, "warn")]
+)
+def test_a_folder_that_nobody_can_make_is_told(more, level):
+    """A fault where vLLM's own profiler will write there, and a warning where it may."""
+    how = Vllm.misfits(VllmOptions(profiler_dir="/proc/x", **more), TORCH).get("profiler_dir", "")
+
+    assert level == ("" if not how else "BAD" if isinstance(how, str) else how[0])
+    assert not how or "name a folder that can be made" in str(how)
+
+
+@pytest.mark.parametrize("command", [["check"], ["plan", "--no-estimate", "--steps", "1-1"]])
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("native", "(vLLM's own profiler records, and stands for torch)"),
+        ("worker", "(inside it: torch)"),
+        (
+            "auto",
+            (
+                "(inside it: torch; where rlprof is not in its workers, vLLM's own profiler stands "
+                "for it)"
+            ),
+        ),
+    ],
+)
+def test_who_asks_before_a_run_is_told_what_records(tmp_path, capsys, command, way, said):
+    """The tools inside, or vLLM's own profiler in their place; or what that depends on."""
+    file = tmp_path / "profile.yaml"
+    engine = f"roles: {{rollout: {{engine: vllm}}}}\nengines: {{vllm: {{way: {way}}}}}"
+    file.write_text(f"tool: torch\nsteps: [1]\n{engine}\n")
+
+    assert main([command[0], str(file), *command[1:]]) == 0
+
+    assert f"engine vllm {said}" in capsys.readouterr().out
