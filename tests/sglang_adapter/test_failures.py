@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from rlprof import CaptureError, Target, Window, Workers
+from rlprof.session._session import Session
 from rlprof_sglang import Sglang, SglangOptions
 from tests.fakes.sglang_engines import SchedulerDiedError
 from tests.fakes.sglang_schedulers import Mode
@@ -357,10 +358,34 @@ def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
         return lab.train(handle, steps=(1,))
 
     run = handle.loop.run_until_complete(main())
+    handle.loop.run_until_complete(asyncio.sleep(0.2))  # what waits there is answered
 
     assert run.problems == ("rollout replica 0: sglang: configure: never returned",)
     assert "its engine was not ready; enter phases by `async with`" in caplog.text
     assert handle.tokenizer_manager.called("start_profile") == []
+
+
+def test_an_engine_that_was_asked_when_it_was_attached_is_recorded_later(lab, monkeypatch):
+    """Its loop ran for that moment alone; it is asked again when a window opens."""
+    handle = engine(NEW)
+    thread = threading.Thread(target=handle.loop.run_until_complete, args=(asyncio.sleep(0.3),))
+    attach = Session.attach
+
+    def attached(*args, **kwargs):
+        thread.start()
+        wait_for(handle.loop.is_running)
+        handle.tokenizer_manager.gates["get_internal_state"] = gate = threading.Event()
+        attach(*args, **kwargs)
+        thread.join()
+        gate.set()
+
+    monkeypatch.setattr(Session, "attach", attached)
+
+    run = lab.train(handle, steps=(1, 2))
+    handle.loop.run_until_complete(asyncio.sleep(0.2))  # what it was asked first is answered
+
+    assert states(run) == ["whole"] * 2
+    assert lab.answers == [ANSWER] * 2
 
 
 @pytest.mark.parametrize("how", ["with", "async with"])

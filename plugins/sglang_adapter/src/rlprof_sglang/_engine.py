@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof import CaptureError
@@ -12,20 +11,20 @@ from rlprof_engine.calls import called, run_on
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import Facts, looked_inside, seen
 from rlprof_sglang._server import Server
-from rlprof_sglang._turns import Turns, turns_of
+from rlprof_sglang._turns import Turns, driven, turns_of
 from rlprof_sglang._words import MARK, STATE
 
 if TYPE_CHECKING:
     import concurrent.futures
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-_LOOK_S = 0.02
-"""How often it is looked whether somebody else runs an engine's loop."""
-_SLICE_S = 0.2
-"""So long it is run for us at once: whoever waits for it meanwhile goes on, and serves us, too."""
 _LATE_S = 1
 """An engine that has not answered before is waited for no longer."""
 _IS_OVER = "_rlprof_is_over"
+
+
+class CameToRestError(CaptureError):
+    """Somebody ran the engine's loop for a moment; it is to be run for whatever else is asked."""
 
 
 class Engine(Protocol):
@@ -162,15 +161,7 @@ class _Object:
             hook.close()
             raise CaptureError(f"sglang: {why}")
         within_s = min(within_s, _LATE_S) if self.is_late else within_s
-        until, turns = time.monotonic() + within_s, self._turns
-        call = asyncio.run_coroutine_threadsafe(hook, loop)  # where somebody runs it, it has begun
-        while not call.done() and (left := until - time.monotonic()) > 0:
-            if not turns.take(min(left, _LOOK_S)):
-                continue
-            try:
-                _run(loop, call, min(left, _SLICE_S))
-            finally:
-                turns.give()
+        call = driven(loop, hook, within_s)
         if not call.done():
             self._late = call
             raise CaptureError(f"sglang: the engine did not answer within {within_s} s")
@@ -211,16 +202,28 @@ class _Object:
 
     async def run(self, function: Callable[[], object]) -> None:
         """Call it on the engine's own loop."""
-        await run_on(self.loop, function)
+        loop = self._own_loop
+        await run_on(loop if loop is not None and loop.is_running() else None, function)
 
     async def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         loop = self._own_loop
-        if loop is not None and not loop.is_running():
-            raise CaptureError("sglang: the engine's event loop does not run any more")
+        rests = CameToRestError("sglang: the engine's event loop does not run any more")
         if self._is_over:
             raise CaptureError("sglang: the engine was shut down")
+        if loop is not None and not loop.is_running():
+            raise rests
         promise = getattr(self._manager, method)(*args, **kwargs)
-        return await called(promise, self.loop, self._is_dead, f"sglang: {method}")
+        try:
+            return await called(promise, loop, self._is_deaf, f"sglang: {method}")
+        except CaptureError as exc:
+            if self._is_dead() or not self._is_deaf():
+                raise
+            raise rests from exc
+
+    def _is_deaf(self) -> bool:
+        """Whether nobody hears what it is asked."""
+        loop = self._own_loop
+        return self._is_dead() or (loop is not None and not loop.is_running())
 
     def _is_dead(self) -> bool:
         return self._is_over or getattr(self._manager, "gracefully_exit", False) is True
@@ -228,18 +231,6 @@ class _Object:
     @property
     def _is_over(self) -> bool:
         return getattr(self._handle, _IS_OVER, False) is True
-
-
-def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:
-    """Run *loop* until *call* is done, for so many seconds."""
-    there = asyncio.wrap_future(call, loop=loop)
-    there.add_done_callback(lambda late: late.cancelled() or late.exception())  # told by `call`
-    waiting = asyncio.wait({there}, timeout=s)
-    try:
-        loop.run_until_complete(waiting)
-    except RuntimeError:  # a stream of tokens runs it, of which we know nothing: let it work
-        waiting.close()
-        time.sleep(_LOOK_S)
 
 
 def loop_here() -> asyncio.AbstractEventLoop | None:

@@ -15,7 +15,7 @@ import attrs
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_sglang._beforehand import misfits, who_records
-from rlprof_sglang._engine import Engine, loop_here, reach, told
+from rlprof_sglang._engine import CameToRestError, Engine, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
 from rlprof_sglang._installed import capabilities
 from rlprof_sglang._launch import check, engine_launch, profiler_dir
@@ -88,16 +88,21 @@ class Sglang:
         self._engine = reach(handle, options.key, workers.loop)
         if self._engine.is_resting:  # it is asked when a window opens, on its own thread
             return None
-        return self._arrive(workers)
+        return self._unless_it_rests(workers)
+
+    async def _unless_it_rests(self, workers: Workers) -> None:
+        with suppress(CameToRestError):
+            await self._arrive(workers)
 
     async def _arrive(self, workers: Workers) -> None:
         """Choose the way, and let the schedulers warm up."""
         engine = self._engine
         assert engine is not None  # noqa: S101 -- `configure` has reached it
         await engine.look()
-        self._way = way(self.options, engine, workers.tools)
-        if self._way == "worker":
+        chosen = way(self.options, engine, workers.tools)
+        if chosen == "worker":
             answers_in(await self._tell(workers.prepare(), workers), "ready", _NOBODY)
+        self._way = chosen
 
     @hookimpl
     def start(

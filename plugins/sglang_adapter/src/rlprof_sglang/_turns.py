@@ -6,15 +6,21 @@ waits while we do, from when its engine is attached, and we while somebody else 
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.wrapped import Wrapped
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable
+    import concurrent.futures
+    from collections.abc import Callable, Coroutine
 
+_LOOK_S = 0.02
+"""How often it is looked whether somebody else runs a loop."""
+_SLICE_S = 0.2
+"""So long one is run for us at once: whoever waits for it meanwhile goes on, and serves us, too."""
 _ATTRIBUTE = "_rlprof_turns"
 
 
@@ -78,3 +84,31 @@ def turns_of(loop: asyncio.AbstractEventLoop | None) -> Turns:
         if hasattr(loop, "__dict__"):
             setattr(loop, _ATTRIBUTE, found)
     return found
+
+
+def driven(
+    loop: asyncio.AbstractEventLoop, hook: Coroutine[Any, Any, Any], within_s: float
+) -> concurrent.futures.Future[Any]:
+    """Run *hook* on *loop*, by whoever runs that, for so long; never cut it short."""
+    until, turns = time.monotonic() + within_s, turns_of(loop)
+    call = asyncio.run_coroutine_threadsafe(hook, loop)  # where somebody runs it, it has begun
+    while not call.done() and (left := until - time.monotonic()) > 0:
+        if not turns.take(min(left, _LOOK_S)):
+            continue
+        try:
+            _run(loop, call, min(left, _SLICE_S))
+        finally:
+            turns.give()
+    return call
+
+
+def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:
+    """Run *loop* until *call* is done, for so many seconds."""
+    there = asyncio.wrap_future(call, loop=loop)
+    there.add_done_callback(lambda late: late.cancelled() or late.exception())  # told by `call`
+    waiting = asyncio.wait({there}, timeout=s)
+    try:
+        loop.run_until_complete(waiting)
+    except RuntimeError:  # somebody runs it of whom we know nothing: let them work
+        waiting.close()
+        time.sleep(_LOOK_S)
