@@ -13,17 +13,16 @@ STEPS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>
+static int has_piped;  /* which a command does when it starts its first child */
+int pipe2(int fds[2], int flags) {
+    has_piped = 1;
+    return ((int (*)(int *, int))dlsym(RTLD_NEXT, "pipe2"))(fds, flags);
+}
 int clock_gettime(clockid_t id, struct timespec *out) {
     static int (*real)(clockid_t, struct timespec *);
     if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-    static struct timespec first;
     int code = real(id, out);
-    if (id == CLOCK_REALTIME) {
-        struct timespec now;
-        real(CLOCK_MONOTONIC, &now);
-        if (!first.tv_sec) first = now;
-        if (now.tv_sec > first.tv_sec) out->tv_sec -= 5;
-    }
+    if (id == CLOCK_REALTIME && has_piped) out->tv_sec -= 5;
     return code;
 }
 """
