@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import random
 import socket
+from contextlib import ExitStack
+
+_FIRST, _BEYOND = 20_000, 22_000
+"""Below those that the kernel gives to whoever connects, which may be one by the time of the start;
+above Ray's."""
 
 
 def free_port() -> int:
-    """Return one that nobody has, and that leaves room: SGLang takes another, 10,000 higher."""
+    """Return one that nobody has, nor the one 10,000 higher, which SGLang takes, too."""
     while True:
-        with socket.socket() as mine:
-            mine.bind(("127.0.0.1", 0))
-            port = mine.getsockname()[1]
-        if port < 55_000:
+        port = random.SystemRandom().randrange(_FIRST, _BEYOND)
+        if _are_free(port, port + 10_000):
             return port
+
+
+def _are_free(*ports: int) -> bool:
+    with ExitStack() as held:
+        for port in ports:
+            try:
+                held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                return False
+    return True

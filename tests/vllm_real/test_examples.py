@@ -13,8 +13,9 @@ from contextlib import suppress
 import pytest
 
 import rlprof
+from tests.ports import free_port
 from tests.vllm_real.conftest import BOUND_S, ROOT
-from tests.vllm_real.drivers.server import FLAGS, free_port
+from tests.vllm_real.drivers.server import FLAGS
 from tests.vllm_real.tiny import QUIET, SMALL
 
 pytestmark = pytest.mark.slow

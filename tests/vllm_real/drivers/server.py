@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import rlprof
 from rlprof_vllm import Vllm, server_args
+from tests.ports import free_port
 from tests.vllm_real.drive import ARGUMENTS, config, told
 
 FLAGS = (
@@ -20,13 +20,6 @@ FLAGS = (
     f"--kv-cache-memory-bytes={32 << 20} --host=127.0.0.1"
 ).split()
 UP_S = 240
-
-
-def free_port():
-    """Return a port that nobody has."""
-    with socket.socket() as mine:
-        mine.bind(("127.0.0.1", 0))
-        return mine.getsockname()[1]
 
 
 def post(url, body):
