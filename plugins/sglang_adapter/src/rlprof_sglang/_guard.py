@@ -125,7 +125,7 @@ def _follow(part: Any) -> None:
         global ran  # noqa: PLW0603 -- as above
         ran += 1
         try:
-            is_over = _is_alone(part) and _overdue.ends(part)
+            is_over = _overdue.is_overdue(part) and _is_alone(part) and _overdue.ends(part)
             if not is_over and not waits(part, batch):
                 inner(batch)
             _watch(part)
