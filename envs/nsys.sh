@@ -28,6 +28,7 @@ echo "envs: unpacking Nsight Systems into $base (a minute, once)"
 rm -rf "$base"
 apt=$base/apt
 mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$base/bin"
+export TMPDIR=$apt # of apt, of nsys
 
 # The mirror of the system's own component main, asked for non-free as well; the rest of what the
 # machine has set up (proxies, passwords, keys) stays in force, but for what it runs after an update.
@@ -55,7 +56,8 @@ fetch() { (cd "$apt" && apt-get -c "$apt/conf" -qq "$@") >>"$apt/log" 2>&1; }
 fetch update || refuse "apt-get update fails, see $apt/log"
 grep -v '^#' "$here/nsys.txt" | while read -r package version sum; do
     fetch download "$package=$version" || refuse "$package $version is not to be had, see $apt/log"
-    echo "$sum *$(ls "$apt/$package"_*.deb)" | sha256sum --check --quiet
+    echo "$sum *$(ls "$apt/$package"_*.deb)" | sha256sum --check --quiet >>"$apt/log" 2>&1 \
+        || refuse "$package is not the file that envs/nsys.txt names"
 done
 fetch download libssh-4 libpfm4 || refuse "its libraries are not to be had, see $apt/log"
 for file in "$apt"/*.deb; do dpkg-deb -x "$file" "$base"; done
@@ -87,12 +89,10 @@ window() { # one window of an idle process: true if its report is there
     wait
     [ -s "$apt/dry.nsys-rep" ]
 }
-export TMPDIR=$apt
 for attempt in 1 2 3 4 5 6 7 8; do # it races with itself at the start, on a busy machine
     window "$attempt" </dev/null >>"$apt/log" 2>&1 && break
     [ "$attempt" -lt 8 ] || refuse "cannot record here, see $apt/log"
 done
-unset TMPDIR
 rm -rf "$apt"
 touch "$base/.complete"
 ready
