@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,6 +20,8 @@ from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rlprof import Artifact, Capture, Target
     from rlprof.types import Place
     from rlprof_nsys._edges import Edge

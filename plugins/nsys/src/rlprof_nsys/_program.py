@@ -80,7 +80,7 @@ class Program:
 
 
 def find_nsys(asked: str) -> str:
-    """Find the program: *asked*, by its path or on PATH, or in the usual folders; empty: nowhere."""
+    """Find the program *asked*, by its path, on PATH, or in the usual folders; empty: nowhere."""
     found = shutil.which(asked)
     if found is not None or asked != "nsys":
         return found or ""
@@ -100,7 +100,7 @@ def sentence_in(text: str) -> str:
 
 def options_in(text: str) -> frozenset[str]:
     """Name the options that a help text describes, those left out that are supported no more."""
-    found = set()
+    found: set[str] = set()
     for match in _OPTION.finditer(text):
         name, ends = match[1], match[2]
         found |= {f"{name}{end}" for end in ends.split("|")} if ends else {name}

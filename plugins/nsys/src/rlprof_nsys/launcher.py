@@ -220,12 +220,9 @@ def _run_unprofiled(command: list[str], why: str) -> NoReturn:
     sys.stderr.write(f"rlprof-nsys: {why}; the program runs unprofiled\n")
     sys.stderr.flush()
     os.environ[MARK] = Mark(why=why).text()
-    for number in (*_PASSED_ON, signal.SIGPIPE, signal.SIGXFSZ):
-        if signal.getsignal(number) is not signal.SIG_IGN or number in (
-            signal.SIGPIPE,
-            signal.SIGXFSZ,
-        ):
-            signal.signal(number, signal.SIG_DFL)
+    handled = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in (*handled, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # noqa: S606
     except OSError as exc:
