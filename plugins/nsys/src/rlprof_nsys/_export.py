@@ -17,6 +17,7 @@ import attrs
 
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
+from rlprof_nsys._nsys import NOTES
 from rlprof_nsys._sqlite import UnreadableError
 from rlprof_nsys._trace import write_trace
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from rlprof import Capture
     from rlprof_nsys._program import Program
 
-NOTES = "nsys.json"
-"""What `stop` has left beside the report."""
 _REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
