@@ -116,6 +116,9 @@ class _Export:
             written = write_trace(database, self.out / name, about)
         except UnreadableError as exc:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
+        spans = self.notes.get("spans")
+        if not why and isinstance(spans, int) and written.ranges < spans:
+            why = f"{spans - written.ranges} of {spans} phases are no ranges in the report"
         return Artifact(
             name,
             kind="trace",

@@ -69,6 +69,16 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
             yield f'{{"ph":"e","id":{number},"cat":"nvtx","name":{name},{place}{micros(end)}}}'
 
 
+def ranges_in(tables: Tables, domain: str) -> int:
+    """Count the ranges that were pushed in *domain*, by all processes."""
+    query = (
+        f"SELECT count(*) FROM {NVTX} WHERE eventType = {PUSH_POP} AND globalTid >> {PID_SHIFT} = ?"  # noqa: S608 -- our own words
+        " AND domainId = ?"
+    )
+    named = [key for key, name in _names(tables, DOMAIN).items() if name == domain]
+    return sum(tables.first(query, process, number) or 0 for process, number, _ in named)
+
+
 def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str]:
     """Yield the calls of *table*: of the CUDA API, of the operating system's libraries."""
     cat = json.dumps(kind.lower().replace(" ", "_"))

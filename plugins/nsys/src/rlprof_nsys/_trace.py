@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_nsys._device_events import device_events
-from rlprof_nsys._host_events import CUDA_API, calls, ranges
+from rlprof_nsys._host_events import CUDA_API, calls, ranges, ranges_in
+from rlprof_nsys._mark import DOMAIN
 from rlprof_nsys._sqlite import Tables, UnreadableError
 from rlprof_nsys._tracks import Tracks
 
@@ -36,17 +37,21 @@ class Written:
 
     events: int
     text_size: int
+    ranges: int
+    """Of the domain in which phases are."""
 
 
 def write_trace(database: Path, file: Path, about: Mapping[str, Any]) -> Written:
-    """Write *file* from *database*; UnreadableError where it is none of a report."""
+    """Write *file*, whole or not at all; UnreadableError where *database* is none of a report."""
     part = file.with_name(f".{file.name}.part")
     try:
         with closing(Tables(database)) as tables:
             written = _write(tables, part, about)
+        part.replace(file)
     except sqlite3.Error as exc:
         raise UnreadableError(f"is no SQLite of a report: {exc}") from exc
-    part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
     return written
 
 
@@ -76,7 +81,7 @@ def _write(tables: Tables, part: Path, about: Mapping[str, Any]) -> Written:
                 pieces, length = [], 0
         block = "".join([*pieces, "\n]}\n"]).encode("ascii")
         out.write(packer.compress(block) + packer.flush())
-    return Written(events, size + len(block))
+    return Written(events, size + len(block), ranges_in(tables, DOMAIN))
 
 
 def _lines(tables: Tables) -> Iterator[str]:
