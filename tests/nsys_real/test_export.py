@@ -1,4 +1,4 @@
-"""What becomes of real reports: as many ranges as were made, where the program's clock puts them."""
+"""What becomes of real reports: all ranges that were made, where the program's clock puts them."""
 
 from __future__ import annotations
 
