@@ -87,6 +87,8 @@ window() { # one window of an idle process: true if its report is there
         && timeout 60 "$nsys" stop --session="$session" || true
     timeout 20 "$nsys" shutdown --session="$session" --kill=sigterm || true
     wait
+    # A start that failed leaves its agent; nobody else's has this session.
+    pgrep -f -- "--session-name=$session( |\$)" | xargs -r kill -9 || true
     [ -s "$apt/dry.nsys-rep" ]
 }
 for attempt in 1 2 3 4 5 6 7 8; do # it races with itself at the start, on a busy machine
