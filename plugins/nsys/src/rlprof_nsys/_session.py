@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program, Said
 
 _LEAST_S = 1.0
+_ENDED_S = 5.0
+_IDLE = "not applicable in this state"
 
 
 @attrs.define
@@ -49,8 +51,9 @@ class Session:
         said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
         self.is_in_doubt = said.code is None
         left = max(_LEAST_S, end - time.monotonic())
-        # One that refuses may have ended the window by itself: its range was over.
-        found = self._await(folder, said, left if said.code == 0 else min(left, 5.0))
+        if said.code != 0:  # it may have ended the window by itself, for its time was over
+            left = min(left, _ENDED_S if _IDLE in said.text else _LEAST_S)
+        found = self._await(folder, said, left)
         if not found.file and said.code != 0:
             found = Found(why=self._refusal("stop", said, within_s))
         self._leave_word(None)

@@ -220,6 +220,7 @@ def _run_unprofiled(command: list[str], why: str) -> NoReturn:
     sys.stderr.write(f"rlprof-nsys: {why}; the program runs unprofiled\n")
     sys.stderr.flush()
     os.environ[MARK] = Mark(why=why).text()
+    adopt_orphans(on=False)  # it would outlast the exec
     handled = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     for number in (*handled, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
         signal.signal(number, signal.SIG_DFL)
