@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
+import time
 
 import pytest
 
 from rlprof import CaptureError, Target
+from rlprof_nsys import _watch
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._nsys import Nsys
 from rlprof_nsys._program import Program, find_nsys, options_in, values_in
+from rlprof_nsys._watch import leave_children_alone
 from tests.fakes.nsys import LAUNCH_HELP, VERSION
 from tests.nsys.conftest import SESSION, configured, options
 
@@ -380,3 +384,47 @@ def test_at_launch_it_asks_for_nothing_of_this_machine(nsys):
     Nsys().configure(place="launch", target=Target("actor"), options=options(nsys=nsys.path))
 
     assert nsys.calls == []
+
+
+def test_a_session_that_is_gone_is_not_made_anew(inside, folder):
+    """A start in a session that nobody is in would record nothing: nsys is not asked."""
+    hooks = configured(self_test=False)
+    inside.end_session(SESSION)
+
+    with pytest.raises(CaptureError, match="nsys has no session"):
+        hooks.start(window=None, target=None, folder=folder)
+
+    assert inside.calls == []
+
+
+def test_variables_of_an_nsys_that_died_are_taken_away():
+    """Children are left alone by nsys; what the user has set stays."""
+    environ = {
+        "QUADD_AGENT_PID": "1", "NSYS_TSC_SUPPORT": "enable", MARK: "{}", "PATH": "/bin",
+        "LD_PRELOAD": "/x/libToolsInjectionProxy64.so:/y/libjemalloc.so",
+        "NVTX_INJECTION64_PATH": "/x/libToolsInjection64.so",
+        "CUDA_INJECTION64_PATH": "/mine/libother.so",
+    }  # fmt: skip
+
+    leave_children_alone(environ)
+
+    assert environ == {
+        MARK: "{}", "PATH": "/bin", "LD_PRELOAD": "/y/libjemalloc.so",
+        "CUDA_INJECTION64_PATH": "/mine/libother.so",
+    }  # fmt: skip
+
+
+def test_an_agent_that_dies_is_noticed(monkeypatch):
+    """Its end takes its variables away, whenever that is."""
+    agent = subprocess.Popen(["sleep", "60"])
+    monkeypatch.setenv("QUADD_AGENT_PID", str(agent.pid))
+    monkeypatch.setattr(_watch, "_watched", set())
+
+    _watch.watch_agent()
+    agent.kill()
+    agent.wait()
+
+    end = time.monotonic() + 20
+    while "QUADD_AGENT_PID" in os.environ and time.monotonic() < end:
+        time.sleep(0.01)
+    assert "QUADD_AGENT_PID" not in os.environ
