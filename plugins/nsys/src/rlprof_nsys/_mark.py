@@ -10,8 +10,8 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MARK = "RLPROF_NSYS"
-"""The variable."""
+MARK = "NSYS_RLPROF"
+"""The variable; not one of rlprof's own, for those name a run."""
 OPEN = "open"
 """The file in the launcher's folder that names the folder of the window which is open."""
 DOMAIN = "rlprof"

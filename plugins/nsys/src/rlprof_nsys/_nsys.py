@@ -18,6 +18,7 @@ from rlprof_nsys._options import NsysOptions
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
+from rlprof_nsys._watch import watch_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +68,7 @@ class Nsys:
             return _launch(target, options)
         self.options = options
         self._session = self._join()
+        watch_agent()
         self._look_at_options(self._session.program)
         if "nvtx" in options.trace:
             self._nvtx, why = load_nvtx()

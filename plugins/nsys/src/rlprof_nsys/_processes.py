@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def adopt_orphans() -> bool:
-    """Become the parent of whatever below us loses its own."""
+def adopt_orphans(*, on: bool = True) -> bool:
+    """Become the parent of whatever below us loses its own, or leave that to init again."""
     try:
-        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0)
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on)) == 0)
     except (OSError, AttributeError):
         return False
 

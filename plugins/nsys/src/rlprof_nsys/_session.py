@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program, Said
 
 _LEAST_S = 1.0
+_ENDED_S = 5.0
+_IDLE = "not applicable in this state"
 
 
 @attrs.define
@@ -35,6 +37,7 @@ class Session:
         """Begin to collect into *folder*; raise CaptureError if nsys does not."""
         if self.is_in_doubt:
             self._settle(within_s)
+        self._see_that_it_is_there(within_s)
         args = [f"--session={self.name}", *options, "--force-overwrite=true"]
         output = f"--output={str(folder / 'report').replace('%', '%%')}"
         said = self.program.call("start", *args, output, timeout_s=within_s)
@@ -49,8 +52,9 @@ class Session:
         said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
         self.is_in_doubt = said.code is None
         left = max(_LEAST_S, end - time.monotonic())
-        # One that refuses may have ended the window by itself: its range was over.
-        found = self._await(folder, said, left if said.code == 0 else min(left, 5.0))
+        if said.code != 0:  # it may have ended the window by itself, for its time was over
+            left = min(left, _ENDED_S if _IDLE in said.text else _LEAST_S)
+        found = self._await(folder, said, left)
         if not found.file and said.code != 0:
             found = Found(why=self._refusal("stop", said, within_s))
         self._leave_word(None)
@@ -87,14 +91,25 @@ class Session:
         if self.is_in_doubt:
             raise CaptureError(self._refusal("stop", said, within_s))
 
+    def _see_that_it_is_there(self, within_s: float) -> None:
+        """Raise CaptureError if it is gone: `nsys start` would make another, with nobody in it."""
+        said = self.program.call("sessions", "list", timeout_s=within_s)
+        known = {word for line in said.text.splitlines() for word in line.split()}
+        if said.code == 0 and self.name not in known:
+            raise CaptureError(self._gone)
+
+    @property
+    def _gone(self) -> str:
+        return (
+            f"nsys has no session {self.name} any more: it was shut down, or its agent died; "
+            "the program goes on without it"
+        )
+
     def _refusal(self, verb: str, said: Said, within_s: float) -> str:
         if said.code is None:
             return f"nsys {verb} did not return within {within_s:g} s, and was ended"
         if "Failed to find session" in said.text:
-            return (
-                f"nsys has no session {self.name} any more: it was shut down, or its agent died; "
-                "the program goes on without it"
-            )
+            return self._gone
         if "not allowed in this state" in said.text:
             return (
                 f"session {self.name} is collecting already: one process at a time can have a "

@@ -82,7 +82,8 @@ class Signals:
 def main(argv: list[str]) -> int:
     """Start the command under nsys, live as long as it does, and end as it ends."""
     asked, command = read_arguments(argv)
-    _choose_variables(asked.env)
+    if _choose_variables(asked.env):  # begin again: nsys reads what its ancestors were born with
+        os.execv(sys.executable, [sys.executable, "-m", "rlprof_nsys.launcher", *argv])  # noqa: S606
     program, why = _prepare(asked)
     if program is None:
         _run_unprofiled(command, why)
@@ -102,12 +103,17 @@ def main(argv: list[str]) -> int:
     return os.WEXITSTATUS(status)
 
 
-def _choose_variables(allowed: tuple[str, ...] | None) -> None:
-    """Take away what a report must not hold."""
+def _choose_variables(allowed: tuple[str, ...] | None) -> bool:
+    """Take away what a report must not hold; return whether there was any of it."""
     patterns = (*_NEEDED, *(allowed or ()))
-    for name in list(os.environ) if allowed is not None else ():
-        if not any(fnmatchcase(name, pattern) for pattern in patterns):
-            del os.environ[name]
+    named = [
+        name
+        for name in os.environ
+        if allowed is not None and not any(fnmatchcase(name, one) for one in patterns)
+    ]
+    for name in named:
+        del os.environ[name]
+    return bool(named)
 
 
 def _prepare(asked: Asked) -> tuple[Program | None, str]:
@@ -220,6 +226,7 @@ def _run_unprofiled(command: list[str], why: str) -> NoReturn:
     sys.stderr.write(f"rlprof-nsys: {why}; the program runs unprofiled\n")
     sys.stderr.flush()
     os.environ[MARK] = Mark(why=why).text()
+    adopt_orphans(on=False)  # it would outlast the exec
     handled = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     for number in (*handled, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
         signal.signal(number, signal.SIG_DFL)
