@@ -135,6 +135,19 @@ def test_a_range_that_was_not_ended_lasts_until_the_end(read, database):
     assert shown(read(), "nvtx") == [("X", "cut", 1.0, 999_999.0, unfinished)]
 
 
+def test_what_was_before_the_session_is_left_out(read, database):
+    """What ended before the session is not shown, and what reaches into it from its beginning."""
+    database.range(-9_000, -5_000, "before")
+    database.range(-1, None, "mark before", kind=34)
+    database.range(-3_000, 2_000, "under way", int64Value=4)
+    database.call(OSRT, -6_000_000_000, -6_000_000_000, "profiling started")
+    database.call(OSRT, -5_000, 7_000, "read")
+    found = read()
+    args = {"domain": "rlprof", "payload": 4, "began_us": -3.0}
+    assert shown(found, "nvtx") == [("X", "under way", 0.0, 2.0, args)]
+    assert shown(found, "os_runtime") == [("X", "read", 0.0, 7.0, {"began_us": -5.0})]
+
+
 def test_any_text_survives(read, database):
     """Names with quotes, control characters, other scripts and broken bytes are strict JSON."""
     odd = 'a"b\\c\n\x01é漢😀</script>'

@@ -100,7 +100,7 @@ def _events(
 ) -> Iterator[tuple[str, str, tuple[int, int] | None]]:
     """Yield each event, where it is, and when and on which thread its call began."""
     places: dict[Any, str] = {}
-    for start, end, device, context, stream, process, correlation, *values in tables.rows(
+    for start, end, device, context, stream, process, correlation, *values in tables.events(
         kind.table, *_PLACE, *kind.columns
     ):
         key = process, device, context, stream

@@ -36,7 +36,7 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
     number = 0
     quoted = tables.quoted
     chosen = f"eventType IN ({MARK}, {PUSH_POP}, {START_END})"
-    rows = tables.rows(NVTX, *columns, where=chosen)
+    rows = tables.events(NVTX, *columns, where=chosen)
     heads: dict[Any, tuple[str, str]] = {}
     for start, end, kind, category, text, text_id, thread, domain, *values in rows:
         key = thread, domain, category
@@ -55,6 +55,8 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
             if value is not None:
                 said = f'{said}{"," if said else ""}"payload":{_plain(value)}'
                 break
+        if start < 0:
+            said, start = f"{said}{',' if said else ''}{_began(start)}", 0  # noqa: PLW2901
         if end is None and kind != MARK:
             said = f'{said}{"," if said else ""}"unfinished":true'
             end = max(start, last_ns)  # noqa: PLW2901
@@ -85,7 +87,7 @@ def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str
     columns = "start", "end", "nameId", "globalTid", "correlationId", "returnValue"
     quoted = tables.quoted
     places: dict[Any, str] = {}
-    for start, end, name, thread, correlation, returned in tables.rows(table, *columns):
+    for start, end, name, thread, correlation, returned in tables.events(table, *columns):
         if thread not in places:
             pid, tid = tracks.of_thread(thread, kind)
             yield from tracks.names()
@@ -93,6 +95,8 @@ def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str
         args = f'"returned":{returned}' if returned else ""
         if correlation:
             args = f'"correlation":{correlation}{"," if args else ""}{args}'
+        if start < 0:
+            args, start = f"{args}{',' if args else ''}{_began(start)}", 0  # noqa: PLW2901
         yield (
             f'{{"ph":"X","cat":{cat},"name":{quoted(name)},{places[thread]}{micros(start)}'
             f',"dur":{micros(end - start)},"args":{{{args}}}}}'
@@ -109,6 +113,11 @@ def _names(tables: Tables, kind: int) -> dict[tuple[int, int | None, int | None]
         key = (thread or 0) >> PID_SHIFT, domain, None if kind == DOMAIN else category
         found[key] = text or tables.text(text_id)
     return found
+
+
+def _began(start: int) -> str:
+    """Say when that began which the session found under way: it is shown from there on."""
+    return f'"began_us":{micros(start)}'
 
 
 def _plain(value: Any) -> str:

@@ -46,6 +46,14 @@ class Tables:
             self._columns[table] = frozenset(name for (name,) in rows)
         return self._columns[table]
 
+    def events(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
+        """Yield the rows that reach into the session, the earliest first.
+
+        nsys has others: that a library began to be traced when the process did, hours ago.
+        """
+        reach = '("start" >= 0 OR "end" > 0)'
+        yield from self.rows(table, *columns, where=f"{reach} AND {where}" if where else reach)
+
     def rows(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
         """Yield the rows of *table*, the earliest first; none where it is not there."""
         known = self.columns(table)
