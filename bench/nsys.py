@@ -118,7 +118,8 @@ def convert(home: Path) -> bool:
         )
     print(
         f"  SQLite to chrome-trace: {rows_mb / made.wall_s:.1f} MB/s of SQLite in, "
-        f"{json_mb / made.wall_s:.1f} MB/s of JSON out"
+        f"{json_mb / made.wall_s:.1f} MB/s of JSON out; per CPU second "
+        f"{rows_mb / made.cpu_s:.1f} and {json_mb / made.cpu_s:.1f}"
     )
     return verdict(
         "memory of SQLite to chrome-trace, 1,000,000 ranges", made.peak_mb, MOST_MB, "MB"

@@ -30,8 +30,12 @@ class Launched:
         return self.child.stdout.readline().strip()
 
     def start(self, report, timeout_s=60):
-        """Open a window that will be *report*."""
+        """Open a window that will be *report*.
+
+        `nsys start` returns up to a few ms before the program's ranges are seen, now and then.
+        """
         self._call(timeout_s, "start", *QUIET, "--force-overwrite=true", "-o", str(report))
+        time.sleep(0.1)
 
     def stop(self, timeout_s=60):
         """Close the window; its report is there afterwards."""
