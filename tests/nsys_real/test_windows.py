@@ -177,6 +177,19 @@ def test_range_mode_has_a_report_per_window_too(nsys, tmp_path, alone):
     assert [len(ranges(nsys, file)) for file in reports(home)] == result(home)["spans"]
 
 
+def test_ranges_that_nsys_does_not_see_are_told(nsys, tmp_path):
+    """An nvtx that does not reach nsys is found out by the self-test; windows are whole."""
+    home = tmp_path / "home"
+
+    train(nsys, home, steps=1, blind=True)
+
+    (capture,) = captures(home)
+    assert capture.state == "whole"
+    assert capture.unsupported["nvtx"].startswith(
+        "no ranges of phases: nsys does not see those of nvtx 0.2.11"
+    )
+
+
 def test_attached_records_a_process_that_nsys_launched(nsys, tmp_path):
     """Who has started the program by `nsys launch` himself has windows all the same."""
     home = tmp_path / "home"
