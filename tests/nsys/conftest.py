@@ -52,5 +52,7 @@ def configured(**asked):
     """Return the hooks of a tool that is configured in this process, and the tool."""
     tool = Nsys()
     hooks = plugins.hooks("tool", tool)
-    hooks.configure(place="process", target=Target("actor"), options=options(**asked))
+    hooks.configure(
+        place="process", target=Target("actor"), options=options(**{"start_s": 60, **asked})
+    )
     return hooks

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program, Said
 
 _LEAST_S = 1.0
+_BRIEF_S = 0.1
 _ENDED_S = 5.0
 _IDLE = "not applicable in this state"
 
@@ -35,12 +36,14 @@ class Session:
 
     def start(self, folder: Path, options: Sequence[str], *, within_s: float) -> None:
         """Begin to collect into *folder*; raise CaptureError if nsys does not."""
+        end = time.monotonic() + within_s
         if self.is_in_doubt:
             self._settle(within_s)
-        self._see_that_it_is_there(within_s)
+        self._see_that_it_is_there(max(_BRIEF_S, end - time.monotonic()))
         args = [f"--session={self.name}", *options, "--force-overwrite=true"]
         output = f"--output={str(folder / 'report').replace('%', '%%')}"
-        said = self.program.call("start", *args, output, timeout_s=within_s)
+        left = max(_BRIEF_S, end - time.monotonic())
+        said = self.program.call("start", *args, output, timeout_s=left)
         if said.code != 0:
             self.is_in_doubt = said.code is None
             raise CaptureError(self._refusal("start", said, within_s))
