@@ -11,7 +11,7 @@ from rlprof_nsys import Nsys
 class TestNsys(ToolTests):
     plugin = Nsys
     options = {"trace": ["nvtx", "osrt"], "options": {"osrt-threshold": 1000}}
-    produces = "files"
+    produces = "trace"
 
     @property
     def works_here(self):
