@@ -1,9 +1,9 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-sglang test-fast test-matrix lint format bench clean
+.PHONY: help demo test test-core test-vllm test-sglang test-nsys test-fast test-matrix lint format bench clean
 .PHONY: test-beside lane-of-clusters lane-of-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-peer
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-peer env-nsys
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -11,6 +11,7 @@ PY_VLLM := .envs/vllm/bin/python
 ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 PY_SGLANG := .envs/sglang/bin/python
 ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
+ENV_NSYS = PYTHON=$(CURDIR)/$(PY) envs/nsys.sh
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,7 +20,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
 	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
-test: test-core test-vllm test-sglang ## every suite, each in the environment it needs
+test: test-core test-vllm test-sglang test-nsys ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@$(ENV_VLLM)
@@ -41,6 +42,7 @@ lane-of-clusters:
 
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
+	$(MAKE) test-nsys
 
 test-vllm: ## the adapter on real vLLM, on CPU
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
@@ -49,6 +51,9 @@ test-vllm: ## the adapter on real vLLM, on CPU
 test-sglang: ## the adapter on real SGLang, on CPU
 	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/sglang_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
+
+test-nsys: env-test ## the tool on real Nsight Systems, on CPU
+	@if $(ENV_NSYS); then $(PY) -m pytest tests/nsys_real; else test -z "$$CI"; fi
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(PY) -m pytest -m "not slow"
@@ -68,7 +73,7 @@ format: env-test ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: env-test env-peer env-vllm env-sglang ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
+bench: env-test env-peer env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
 	@bash bench/run.sh
 
 env-test:
@@ -85,6 +90,9 @@ env-sglang:
 
 env-sglang12:
 	@PYTHON=$(PYTHON) envs/make_env.sh sglang12
+
+env-nsys: env-test
+	@$(ENV_NSYS)
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer

@@ -18,14 +18,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ENGINES = ("vllm", "sglang")
 """Each has tests on the real one in a folder of its own, and an environment for them."""
 ABSENT = [engine for engine in ENGINES if find_spec(engine) is None]
-collect_ignore = [f"{engine}_real" for engine in ABSENT]
+ASKED = ("nsys",)
+"""The real program is beside the environment; their tests run where somebody names their folder."""
+collect_ignore = [f"{one}_real" for one in (*ABSENT, *ASKED)]
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
 
 def pytest_report_header():
-    """Say which tests need an environment of their own."""
-    return [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
+    """Say which tests need an environment of their own, or to be asked for."""
+    absent = [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
+    return absent + [f"tests/{one}_real: only by name; `make test-{one}`" for one in ASKED]
 
 
 @pytest.fixture(autouse=True)

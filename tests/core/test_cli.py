@@ -248,7 +248,7 @@ def test_check_prints_every_fault(rlprof, file):
     assert (code, out) == (1, "")
     assert err == lines(f"""
         rlprof: {file}: 2 faults
-          {file}:1: tool: tool 'tocrh' is not installed; did you mean 'torch'? (installed: torch, torch_memory)
+          {file}:1: tool: tool 'tocrh' is not installed; did you mean 'torch'? (installed: nsys, torch, torch_memory)
           {file}:2: steps: '4-2' ends before it begins; did you mean '2-4'?
     """)  # noqa: E501
 
@@ -461,15 +461,16 @@ def test_plugins_lists_what_is_installed(rlprof):
     rows = out.splitlines()
     assert rows[0] == f"rlprof {CORE}"
     assert rows[2].split() == ["KIND", "NAME", "FROM", "FITS", "WHAT"]
-    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:8]}
+    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:9]}
     assert listed == {
+        ("tool", "nsys", "rlprof-nsys"): "yes",
         ("tool", "torch", "rlprof-torch"): "yes",
         ("tool", "torch_memory", "rlprof-torch"): "yes",
         ("engine", "sglang", "rlprof-sglang"): "yes",
         ("engine", "vllm", "rlprof-vllm"): "yes",
         ("exporter", "timeline", "rlprof-timeline"): "yes",
     }
-    assert "torch.profiler" in rows[3]
+    assert "torch.profiler" in rows[4]
     assert "not installed" not in out
 
 
