@@ -15,10 +15,10 @@ from tests.fakes import tools
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ENGINES = ("vllm", "sglang")
+DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu"}
 """Each has tests on the real one in a folder of its own, and an environment for them."""
-ABSENT = [engine for engine in ENGINES if find_spec(engine) is None]
-collect_ignore = [f"{engine}_real" for engine in ABSENT]
+ABSENT = [name for name, module in DRIVEN.items() if find_spec(module) is None]
+collect_ignore = [f"{name}_real" for name in ABSENT]
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 

@@ -40,6 +40,7 @@ COMMANDS = "rlprof.commands"
 KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
     ("tool", "torch_memory"): "rlprof-torch",
+    ("tool", "npu"): "rlprof-npu",
     ("exporter", "timeline"): "rlprof-timeline",
     ("engine", "vllm"): "rlprof-vllm",
     ("engine", "sglang"): "rlprof-sglang",

@@ -187,6 +187,8 @@ class Artifact:
     """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
     text_size: int | None = None
     """Bytes of what is inside, where the file is one member of gzip; None: nobody has counted."""
+    command: str = ""
+    """What looks at it and at those beside it, to be typed; `{run}` stands for the run folder."""
     size: int = 0
     sha256: str = ""
 
