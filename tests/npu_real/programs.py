@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import rlprof
+from rlprof.config import choose_tools, load_config
+from rlprof_npu import Npu
 
 OPERATORS = 2000
 
@@ -49,6 +53,45 @@ def be_killed(config):
         _work(torch, OPERATORS * 10)
         time.sleep(1)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def each(config):
+    """Start and stop the tool with each of the options in ASKED; leave what was said of each."""
+    _torch()
+    home = Path(config["run_dir"]).parent
+    target, log = rlprof.Target("actor"), Path(os.environ["STAND_IN_LOG"])
+    with (home / "each").open("w") as lines:
+        for number, asked in enumerate(json.loads(os.environ["ASKED"])):
+            folder = home / f"raw-{number}"
+            folder.mkdir()
+            log.write_text("")
+            (use,) = choose_tools(load_config(config | {"tools": {"npu": asked}}))["actor"]
+            tool, window = Npu(), rlprof.Window(number, number + 1)
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                tool.configure("process", use.options)
+                tool.start(window, target, folder)
+                tool.stop()
+            (info,) = folder.glob("*_ascend_pt/profiler_info*.json")
+            taken = json.loads(info.read_text())["config"]
+            found = {
+                "reached": log.read_text().splitlines(),
+                "taken": taken["common_config"] | taken["experimental_config"],
+                "printed": printed.getvalue(),
+            }
+            lines.write(json.dumps(found) + "\n")
+
+
+def marks(config):
+    """Leave marks of training's own beside those of phases."""
+    torch = _torch()
+    mstx = __import__("torch_npu").npu.mstx
+    with rlprof.open(config, role="actor") as prof:
+        for _ in prof.steps(range(1, 4)):
+            with prof.phase("update_actor"):
+                for domain in ("default", "mine"):
+                    mstx.range_end(mstx.range_start("own", domain=domain), domain)
+                _work(torch, 10)
 
 
 def beside(config):

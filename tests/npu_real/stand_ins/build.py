@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 LIBRARIES = (
     "ascendcl", "hccl", "msprofiler", "ms_tools_ext", "ascend_hal", "mspti", "acl_op_compiler",
-    "ge_runner", "graph", "acl_tdt_channel",
+    "ge_runner", "graph", "acl_tdt_channel", "ascend_dump",
 )  # fmt: skip
 """By these names the wheel asks for them; the first holds everything, the others lead to it."""
 _LINKED = re.compile(r"(?:acl|rt|Msprof|Hccl|ge)\w*")

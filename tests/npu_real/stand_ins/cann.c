@@ -75,8 +75,19 @@ int aclprofSetConfig(int kind, const char *value, size_t size) {
 int aclprofStart(void *config) { tell("aclprofStart"); return 0; }
 int aclprofStop(void *config) { tell("aclprofStop"); return 0; }
 int aclprofFinalize(void) { tell("aclprofFinalize"); return 0; }
-int aclprofGetSupportedFeatures(size_t *size, void **features) { *size = 0; *features = NULL; return 1; }
-int aclprofGetSupportedFeaturesV2(size_t *size, void **features) { *size = 0; *features = NULL; return 1; }
+int aclopStartDumpArgs(unsigned kind, const char *path) { tell("aclopStartDumpArgs"); return 0; }
+int aclopStopDumpArgs(unsigned kind) { tell("aclopStopDumpArgs"); return 0; }
+
+/* What only some releases of CANN can: this one can, unless it is to be an old one. */
+struct feature { char name[64], compatible[16], version[16], component[16], component_version[16], said[128]; };
+int aclprofGetSupportedFeaturesV2(size_t *size, void **features) {
+    static struct feature all[] = {{"ATTR", "1", "1", "all", "all", "it can"}, {"MemoryAccess", "1", "1", "all", "all", "it can"}};
+    tell("aclprofGetSupportedFeatures");
+    *size = getenv("STAND_IN_OLD") ? 0 : 2;
+    *features = all;
+    return 0;
+}
+int aclprofGetSupportedFeatures(size_t *size, void **features) { return aclprofGetSupportedFeaturesV2(size, features); }
 
 /* Marks: a domain is its own name. */
 static unsigned long next_range(void) { static unsigned long last = 0; return ++last; }

@@ -6,7 +6,6 @@ It ends with 0 and writes `analyse.done` also after it has failed, so what count
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -14,7 +13,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from rlprof.session.interpreter import command, environment
-from rlprof_npu._raw import OUTPUT
+from rlprof_npu._raw import OUTPUT, first_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 LOG = "analysis.log"
 """Beside the library's folder: what the analysis has printed."""
 _KILL_S = 10.0
-_ERROR = re.compile(r"\[ERROR\][^:\n]*?(?:\S+\.py: )?(.*)")
-_LONGEST = 300
 
 
 def analyse(made: Path, timeout_s: float) -> str:
@@ -49,12 +46,6 @@ def analyse(made: Path, timeout_s: float) -> str:
             process.wait(_KILL_S)
     told = first_error(log.read_text(errors="replace"))
     return told or (f"it ended with {code}" if code else "")
-
-
-def first_error(text: str) -> str:
-    """Return the first thing the library calls an error; what follows comes of it."""
-    found = _ERROR.search(text)
-    return " ".join(found[1].split())[:_LONGEST] if found else ""
 
 
 def missing_of(

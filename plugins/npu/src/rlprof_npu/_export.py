@@ -45,7 +45,8 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     found: list[Artifact] = []
     files = [path for path in sorted(made.rglob("*")) if path.is_file()]
     if notes.get("analysis") == "after":
-        lost += _analysed(made, notes, activities)
+        made, told = _analysed(made, notes, activities)
+        lost += told
         if "text" in notes["export_type"]:
             found += _trace_of(capture, made, out, notes=notes, lost=lost, said=said)
         files = sorted({path for kept in _KEPT for path in made.glob(kept) if path.is_file()})
@@ -81,23 +82,24 @@ def _revive(made: Path, notes: dict[str, Any], activities: list[str]) -> str:
     return f"the process ended before the window did; what was on disk of {which} by then is here"
 
 
-def _analysed(made: Path, notes: dict[str, Any], activities: list[str]) -> list[str]:
-    """Run the analysis; say what is wrong with what it has left."""
+def _analysed(made: Path, notes: dict[str, Any], activities: list[str]) -> tuple[Path, list[str]]:
+    """Run the analysis; return where it is, and what is wrong with what it has left."""
     level, exports = str(notes["applied"].get("level")), notes["export_type"]
     wanted = [one for one in activities if one != "npu" or _raw.device_folder(made) is not None]
     timeout_s = float(notes.get("timeout_s") or 540)
     why = analyse(made, timeout_s)
     missing = missing_of(made, activities=wanted, level=level, exports=exports)
     if not missing and not why:
-        return []
-    told = [f"torch_npu's analysis failed: {'; '.join(filter(None, [why, *missing]))}"]
-    if "sizes" not in notes and "npu" in wanted and "cpu" in wanted:
-        # CANN cannot read what it has not finished itself; what is of the host can be had.
-        _raw.rebuild_info(made, notes, host_only=True)
-        again = analyse(made, timeout_s)
-        told.append(f"and again for the host alone: {again}" if again else "the host alone is here")
-        _raw.rebuild_info(made, notes)
-    return told
+        return made, []
+    told = f"torch_npu's analysis failed: {'; '.join(filter(None, [why, *missing]))}"
+    if "sizes" in notes or wanted != activities or len(wanted) < 2 or not _raw.host_bytes(made):
+        return made, [told]
+    # CANN cannot read what it has not finished itself; what is of the host can be had.
+    alone = _raw.host_alone(made, notes)
+    why = analyse(alone, timeout_s)
+    if why or missing_of(alone, activities=["cpu"], level=level, exports=exports):
+        return made, [told, f"and again for the host alone: {why}"]
+    return alone, [told, "the host alone is here"]
 
 
 def _trace_of(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlprof import CaptureError
 from rlprof_npu._options import DOMAIN, LEVELS
+from rlprof_npu._raw import first_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from rlprof_npu._options import NpuOptions
 
@@ -89,10 +91,50 @@ def is_recording(torch: Any) -> bool:
     """Whether a profiler of torch or torch_npu records in this process."""
     if torch.autograd.profiler._is_profiler_enabled or torch._C._autograd._profiler_enabled():
         return True
+    return any(getattr(one, "is_prof_inited", False) for one in _paths())
+
+
+def _paths() -> list[Any]:
+    """Return what the library knows its folder by, if it has recorded yet."""
     module: Any = sys.modules.get("torch_npu.profiler._profiler_path_creator")
     made: Any = getattr(getattr(module, "ProfPathCreator", None), "_instance", None)
-    ones = made.values() if isinstance(made, dict) else ()
-    return any(getattr(one, "is_prof_inited", False) for one in ones)
+    return list(made.values()) if isinstance(made, dict) else []
+
+
+def forget(folder: Path) -> None:
+    """Let the library record again after it failed to begin or to end in *folder*."""
+    for one in _paths():
+        if str(getattr(one, "_prof_path", "")).startswith(str(folder)):
+            one.is_prof_inited = False
+
+
+class Overheard:
+    """What the library prints while the block runs: its errors are printed, and nothing else.
+
+    All that is written goes on to where it was going, that of other threads, too.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self._stream: Any = None
+
+    def __enter__(self) -> Overheard:
+        self._stream, sys.stdout = sys.stdout, cast("Any", self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if cast("Any", sys.stdout) is self:
+            sys.stdout = self._stream
+
+    def write(self, text: str) -> int:
+        """Pass *text* on, and keep what is called an error."""
+        found = first_error(text)
+        if found:
+            self.errors.append(found)
+        return int(self._stream.write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], dict[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,8 +24,16 @@ _SUFFIX = "_ascend_pt"
 _DEVICE = re.compile(r"PROF_\d+_\d+_[0-9a-zA-Z]+")
 _INFO = re.compile(r"profiler_info(?:_\d+)?\.json")
 _STAMP = re.compile(r"_(\d{14,20})_ascend_pt$")
+_ERROR = re.compile(r"\[ERROR\](?:[^\n]*?\.py:)?([^\n]*)")
+_LONGEST = 300
 _MADE_LATER = (OUTPUT, "logs")
 """By an analysis: no part of the raw data."""
+
+
+def first_error(text: str) -> str:
+    """Return the first thing the library calls an error; what follows comes of it."""
+    found = _ERROR.search(text)
+    return " ".join(found[1].split())[:_LONGEST] if found else ""
 
 
 def find_folder(folder: Path) -> Path | None:
@@ -109,6 +118,17 @@ def give_rank(made: Path, rank: int) -> bool:
     if path.name != f"profiler_info_{rank}.json":
         path.unlink()
     return True
+
+
+def host_alone(made: Path, notes: Mapping[str, Any]) -> Path:
+    """Return a folder beside *made* with what it has of the host, for the library to read."""
+    alone = made.parent / "host" / made.name
+    shutil.rmtree(alone, ignore_errors=True)
+    (alone / "FRAMEWORK").mkdir(parents=True)
+    for file in (made / "FRAMEWORK").iterdir():
+        shutil.copyfile(file, alone / "FRAMEWORK" / file.name)
+    rebuild_info(alone, notes, host_only=True)
+    return alone
 
 
 def rebuild_info(made: Path, notes: Mapping[str, Any], *, host_only: bool = False) -> None:

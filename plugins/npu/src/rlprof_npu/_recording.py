@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
-from rlprof_npu._library import experimental
+from rlprof_npu._library import Overheard, experimental, forget
 from rlprof_npu._options import DOMAIN
 from rlprof_npu._raw import CLOCK_MARK, NOTES, find_folder, missing_in, sizes_of
 
@@ -127,8 +127,9 @@ class NpuRecording:
         )
         self._profile.step_num = self._window.start_step
         self._note_config(activities, common)
-        self._profile.start()
-        self._note_start()
+        with Overheard() as heard:
+            self._profile.start()
+        self._note_start(heard.errors)
         if self._has_cpu:
             with self._torch.profiler.record_function("rlprof.warmup"):
                 pass  # the first range is slow, a mark should be tight
@@ -143,16 +144,14 @@ class NpuRecording:
         }
         self._write_notes()
 
-    def _note_start(self) -> None:
+    def _note_start(self, errors: list[str]) -> None:
         """Note where its clocks begin; raise CaptureError if it did not begin, for it does not."""
         state = self._profile.prof_if
         made = find_folder(self._folder)
-        if made is None or not str(getattr(state, "prof_path", "")):
+        if errors or made is None or not str(getattr(state, "prof_path", "")):
             self.abandon()
-            raise CaptureError(
-                "torch_npu did not start to record; it prints the reason and raises nothing: look "
-                "for [ERROR] in the output of the process"
-            )
+            why = errors[0] if errors else "it left no folder, and did not say why"
+            raise CaptureError(f"torch_npu did not start to record: {why}")
         self._notes["start_info"] = {
             "syscnt_enable": bool(getattr(state, "syscnt_enable", False)),
             "freq": getattr(state, "freq", 100),
@@ -167,20 +166,24 @@ class NpuRecording:
         if profile is not None:
             with suppress(Exception):
                 profile.stop()
+        forget(self._folder)
 
     def end(self) -> None:
         """Stop; the raw data and what the library says of them are on disk when this returns."""
         profile, self._profile = self._profile, None
         if profile is None:
             return
-        try:
-            self._close_ranges()
-            self._mark()
-        finally:
-            profile.step()  # ends the only step there is, and saves it
-            profile.stop()
+        with Overheard() as heard:
+            try:
+                self._close_ranges()
+                self._mark()
+            finally:
+                profile.step()  # ends the only step there is, and saves it
+                profile.stop()
+        forget(self._folder)
         made = find_folder(self._folder)
         missing = missing_in(made, self._options.activities)
+        missing += [f"torch_npu says: {error}" for error in heard.errors]
         silent = f"mstx recorded none of {self._silent} phases" if self._silent else ""
         self._notes |= {"missing": missing, "said": [silent] if silent else [], "end": clock_pair()}
         self._notes["sizes"] = {} if made is None else sizes_of(made)
