@@ -461,15 +461,16 @@ def test_plugins_lists_what_is_installed(rlprof):
     rows = out.splitlines()
     assert rows[0] == f"rlprof {CORE}"
     assert rows[2].split() == ["KIND", "NAME", "FROM", "FITS", "WHAT"]
-    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:8]}
+    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:9]}
     assert listed == {
+        ("tool", "npu", "rlprof-npu"): "yes",
         ("tool", "torch", "rlprof-torch"): "yes",
         ("tool", "torch_memory", "rlprof-torch"): "yes",
         ("engine", "sglang", "rlprof-sglang"): "yes",
         ("engine", "vllm", "rlprof-vllm"): "yes",
         ("exporter", "timeline", "rlprof-timeline"): "yes",
     }
-    assert "torch.profiler" in rows[3]
+    assert "torch.profiler" in rows[4]
     assert "not installed" not in out
 
 

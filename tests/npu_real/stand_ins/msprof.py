@@ -61,10 +61,12 @@ def export(prof: Path) -> None:
     out = prof / "mindstudio_profiler_output"
     out.mkdir(exist_ok=True)
     (out / "msprof_20260101000000.json").write_text(json.dumps(events))
-    with (out / "op_summary_20260101000000.csv").open("w", newline="") as table:
+    draft = out / "op_summary.draft"
+    with draft.open("w", newline="") as table:
         writer = csv.DictWriter(table, rows[0])
         writer.writeheader()
         writer.writerows(rows)
+    draft.rename(out / "op_summary_20260101000000.csv")  # torch_npu goes on as soon as it is there
 
 
 def analyze(prof: Path) -> None:
