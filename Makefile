@@ -1,16 +1,19 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-sglang test-fast test-matrix lint format bench clean
-.PHONY: test-beside lane-of-clusters lane-of-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-peer
+.PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-fast test-matrix lint
+.PHONY: format bench clean test-beside lane-of-clusters lane-of-others
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
 PY_VLLM := .envs/vllm/bin/python
 ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 PY_SGLANG := .envs/sglang/bin/python
+PY_NPU := .envs/npu/bin/python
+ENV_NPU = PYTHON=$(PYTHON) envs/npu.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh npu
 ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
+ENV_NSYS = PYTHON=$(CURDIR)/$(PY) envs/nsys.sh
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,7 +22,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
 	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
-test: test-core test-vllm test-sglang ## every suite, each in the environment it needs
+test: test-core test-vllm test-sglang test-nsys test-npu ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@$(ENV_VLLM)
@@ -41,6 +44,8 @@ lane-of-clusters:
 
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
+	$(MAKE) test-nsys
+	$(MAKE) test-npu
 
 test-vllm: ## the adapter on real vLLM, on CPU
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
@@ -48,6 +53,16 @@ test-vllm: ## the adapter on real vLLM, on CPU
 
 test-sglang: ## the adapter on real SGLang, on CPU
 	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/sglang_real -o filterwarnings=default; \
+	else test -z "$$CI"; fi
+
+test-nsys: env-test ## the tool on real Nsight Systems, on CPU
+	@if $(ENV_NSYS); then $(PY) -m pytest tests/nsys_real; else test -z "$$CI"; fi
+
+# Without CANN the wheel does not load: libraries of ours, made of its own symbols, stand in for it.
+test-npu: ## the tool npu on the real torch_npu, on libraries that stand in for CANN
+	@if $(ENV_NPU); then \
+	LD_LIBRARY_PATH=$$($(PY_NPU) -m tests.npu_real.stand_ins) TORCH_DEVICE_BACKEND_AUTOLOAD=0 \
+	$(PY_NPU) -m pytest tests/npu_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
@@ -68,7 +83,7 @@ format: env-test ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: env-test env-peer env-vllm env-sglang ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
+bench: env-test env-peer env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
 	@bash bench/run.sh
 
 env-test:
@@ -85,6 +100,12 @@ env-sglang:
 
 env-sglang12:
 	@PYTHON=$(PYTHON) envs/make_env.sh sglang12
+
+env-nsys: env-test
+	@$(ENV_NSYS)
+
+env-npu:
+	@$(ENV_NPU)
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer

@@ -15,17 +15,20 @@ from tests.fakes import tools
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ENGINES = ("vllm", "sglang")
+DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu"}
 """Each has tests on the real one in a folder of its own, and an environment for them."""
-ABSENT = [engine for engine in ENGINES if find_spec(engine) is None]
-collect_ignore = [f"{engine}_real" for engine in ABSENT]
+ABSENT = [name for name, module in DRIVEN.items() if find_spec(module) is None]
+ASKED = ("nsys",)
+"""The real program is beside the environment; their tests run where somebody names their folder."""
+collect_ignore = [f"{name}_real" for name in (*ABSENT, *ASKED)]
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
 
 def pytest_report_header():
-    """Say which tests need an environment of their own."""
-    return [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
+    """Say which tests need an environment of their own, or to be asked for."""
+    absent = [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
+    return absent + [f"tests/{one}_real: only by name; `make test-{one}`" for one in ASKED]
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,15 @@ Kind = _returning([_artifact(kind="tracee")])
 Status = _returning([_artifact(status="fine")])
 
 
+class NamesCommand(Fake):
+    """Say what looks at its file."""
+
+    @hookimpl
+    def export(self, out):
+        (out / "there.txt").write_text("x")
+        return [_artifact(command="look {run}/step")]
+
+
 class StartsFive(Fake):
     """Return a number from start."""
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import rlprof as package
 from rlprof import hookimpl, plugins
 from rlprof.cli import COMMANDS, main
 from rlprof.cli._table import seconds, size, table
 from rlprof.types import Launch
+from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
 
 if TYPE_CHECKING:
@@ -248,7 +250,7 @@ def test_check_prints_every_fault(rlprof, file):
     assert (code, out) == (1, "")
     assert err == lines(f"""
         rlprof: {file}: 2 faults
-          {file}:1: tool: tool 'tocrh' is not installed; did you mean 'torch'? (installed: torch, torch_memory)
+          {file}:1: tool: tool 'tocrh' is not installed; did you mean 'torch'? (installed: npu, nsys, torch, torch_memory)
           {file}:2: steps: '4-2' ends before it begins; did you mean '2-4'?
     """)  # noqa: E501
 
@@ -461,15 +463,17 @@ def test_plugins_lists_what_is_installed(rlprof):
     rows = out.splitlines()
     assert rows[0] == f"rlprof {CORE}"
     assert rows[2].split() == ["KIND", "NAME", "FROM", "FITS", "WHAT"]
-    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:8]}
+    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:10]}
     assert listed == {
+        ("tool", "npu", "rlprof-npu"): "yes",
+        ("tool", "nsys", "rlprof-nsys"): "yes",
         ("tool", "torch", "rlprof-torch"): "yes",
         ("tool", "torch_memory", "rlprof-torch"): "yes",
         ("engine", "sglang", "rlprof-sglang"): "yes",
         ("engine", "vllm", "rlprof-vllm"): "yes",
         ("exporter", "timeline", "rlprof-timeline"): "yes",
     }
-    assert "torch.profiler" in rows[3]
+    assert "torch.profiler" in rows[5]
     assert "not installed" not in out
 
 
@@ -580,6 +584,22 @@ def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
     code, out, err = rlprof("ls", tmp_path / "bad")
     assert (code, out) == (1, "")
     assert err.startswith(f"rlprof: {tmp_path}/bad/run.json: cannot be read: ")
+
+
+def test_ls_says_what_to_type(rlprof, tmp_path):
+    """What looks at a tool's files is told once, with the run folder in its place."""
+    home = tmp_path / "a run"
+    config = {"run_dir": str(home), "tool": "named", "steps": {"every": 1}, "roles": {"actor": {}}}
+    plugins.register("tool", "named", authors.NamesCommand)
+    with package.open(config, role="actor", rank=0, world_size=1) as prof:
+        for _ in prof.steps(range(2)):
+            with prof.phase("rollout"):
+                pass
+
+    _, out, _ = rlprof("ls", prof.run_dir)
+
+    assert out.count("to look at it:") == 1
+    assert out.endswith(f"to look at it:\n  look '{prof.run_dir}'/step\n")
 
 
 # Tables

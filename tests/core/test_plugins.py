@@ -493,7 +493,7 @@ def test_every_known_word_is_of_a_kind_there_is():
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("tool", "torch"), ("tool", "torch_memory"), ("exporter", "timeline")]
+    ("kind", "name"), [("tool", "torch"), ("tool", "nsys"), ("exporter", "timeline")]
 )
 def test_the_plugins_of_this_checkout_fit(kind, name):
     """What is developed together works together, and comes from whom core says."""

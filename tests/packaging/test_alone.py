@@ -132,7 +132,7 @@ def test_a_tool_records_installed_from_wheels(built, environment):
     assert "No broken requirements found" in made.run(made.python, "-m", "pip", "check")
 
 
-@pytest.mark.parametrize("name", ["rlprof", "rlprof-torch", "rlprof-timeline"])
+@pytest.mark.parametrize("name", ["rlprof", "rlprof-torch", "rlprof-npu", "rlprof-timeline"])
 def test_an_sdist_installs(name, built, environment):
     """Who builds from source gets the same package."""
     made = environment(*({built["rlprof"].sdist, built[name].sdist}))
@@ -168,7 +168,8 @@ def test_all_together_replace_nobodys_torch(built, environment):
 
 
 @pytest.mark.parametrize(("tool", "dist"), [("torch", "rlprof-torch"),
-                                            ("torch_memory", "rlprof-torch")])  # fmt: skip
+                                            ("torch_memory", "rlprof-torch"),
+                                            ("npu", "rlprof-npu")])  # fmt: skip
 def test_check_says_what_to_install(core, tool, dist):
     """A config that names a tool of ours that is not there is told the command."""
     file = config_file(core, tool)

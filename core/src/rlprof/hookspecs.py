@@ -119,7 +119,8 @@ class Tool:
 
         Called on a new instance, in a helper process, on another host, or days later, also for
         a window that was never closed: read only *folder*, never what `start` or `stop` kept.
-        Name files `capture.stem` plus a suffix. Paths of artifacts are relative to *out*; size
+        Name files `capture.stem` plus a suffix, or so a folder of files that must keep names of
+        their own. Paths of artifacts are relative to *out*; size
         and checksum are filled in by core. Return nothing if there is nothing: the capture then
         reads as empty. Raw data that were cut give artifacts with `status="partial"` and a note,
         or one `CaptureError`; so `stop` leaves a mark by which the whole can be told. Leave the

@@ -40,6 +40,8 @@ COMMANDS = "rlprof.commands"
 KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
     ("tool", "torch_memory"): "rlprof-torch",
+    ("tool", "nsys"): "rlprof-nsys",
+    ("tool", "npu"): "rlprof-npu",
     ("exporter", "timeline"): "rlprof-timeline",
     ("engine", "vllm"): "rlprof-vllm",
     ("engine", "sglang"): "rlprof-sglang",

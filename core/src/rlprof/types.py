@@ -189,6 +189,8 @@ class Artifact:
     """Bytes of what is inside, where the file is one member of gzip; None: nobody has counted."""
     part: str = ""
     """Which part of what was recorded it shows, where it has company: `worker 0 prefill`."""
+    command: str = ""
+    """What looks at it and at those beside it, to be typed; `{run}` stands for the run folder."""
     size: int = 0
     sha256: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,13 @@ def problems(run: Run) -> list[str]:
     split = [problem.partition(": ") for problem in run.problems]
     lines += [who + colon + what for who, colon, what in split if who not in targets]
     return lines + _once((who, what) for who, _, what in split if who in targets)
+
+
+def commands(run: Run) -> list[str]:
+    """List what can be typed to look at what was recorded, as the tools have named it."""
+    found = [one.command for capture in run.captures for one in capture.artifacts if one.command]
+    here = shlex.quote(str(run.path))
+    return [command.replace("{run}", here) for command in dict.fromkeys(found)]
 
 
 def missing(run: Run) -> list[str]:

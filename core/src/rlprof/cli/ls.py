@@ -86,6 +86,7 @@ def _run(run: Run, *, files: bool) -> str:
     parts += _listed("requests", _words.answers(run))
     parts += _listed("left on other nodes", _words.left(run))
     parts += _listed("missing", _words.missing(run))
+    parts += _listed("to look at it", _words.commands(run))
     parts += _listed("problems", _words.problems(run))
     parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
     return "\n\n".join(parts)

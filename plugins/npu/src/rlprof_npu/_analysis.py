@@ -1,0 +1,74 @@
+"""torch_npu's own analysis of a window, run aside and then looked at.
+
+It ends with 0 and writes `analyse.done` also after it has failed, so what counts is what is there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+from rlprof.session.interpreter import command, environment
+from rlprof_npu._raw import OUTPUT, first_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+LOG = "analysis.log"
+"""Beside the library's folder: what the analysis has printed."""
+_KILL_S = 10.0
+
+
+def analyse(made: Path, timeout_s: float) -> str:
+    """Analyse the library's folder *made*; say why that failed, as far as it is told."""
+    argv = command("rlprof_npu.analysing", str(os.getpid()), f"{timeout_s:g}", str(made))
+    log = made.parent / LOG
+    # The library imports torch, which would load it a second time, by itself.
+    env = environment() | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            argv, env=env, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
+            start_new_session=True, cwd=made.parent,
+        )  # fmt: skip
+    try:
+        code = process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return f"it took longer than analysis_timeout_s {timeout_s:g}"
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it has started, too
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_S)
+    told = first_error(log.read_text(errors="replace"))
+    return told or (f"it ended with {code}" if code else "")
+
+
+def missing_of(
+    made: Path, *, activities: Sequence[str], level: str, exports: Sequence[str]
+) -> list[str]:
+    """Say what a good analysis would have left and this one has not; traces are read elsewhere."""
+    output = made / OUTPUT
+    found = []
+    has_kernels = "npu" in activities and level != "none"
+    if "text" in exports:
+        if not (output / "trace_view.json").is_file():
+            found.append("it left no trace_view.json")
+        if has_kernels and not (output / "kernel_details.csv").is_file():
+            found.append("it left no kernel_details.csv")
+    if "db" in exports and not any(_has_tables(file) for file in output.glob("*profiler*.db")):
+        found.append("it left no database that can be read")
+    return found
+
+
+def _has_tables(file: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            (count,) = database.execute("select count(*) from sqlite_master").fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(count)

@@ -1,0 +1,213 @@
+"""What the tool can be asked; verl's words mean here what they mean there.
+
+The library resets what it dislikes and goes on, so everything is checked here, before the run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ACTIVITIES = ("npu", "cpu")
+CONTENTS = (*ACTIVITIES, "memory", "shapes", "module", "stack")
+LEVELS = {"none": "Level_none", "0": "Level0", "1": "Level1", "2": "Level2"}
+"""Our word → the library's."""
+METRICS = (
+    "AiCoreNone", "PipeUtilization", "ArithmeticUtilization", "Memory", "MemoryL0", "MemoryUB",
+    "ResourceConflictRatio", "L2Cache", "MemoryAccess",
+)  # fmt: skip
+EXPORTS = ("text", "db")
+HOST_SYSTEMS = ("cpu", "mem", "disk", "network", "osrt", "numa")
+DOMAIN = "rlprof"
+"""The mstx domain of our ranges."""
+
+_LONGEST_DOMAIN = 255
+
+
+def _one(known: Sequence[str], value: Any) -> str:
+    """Return which of *known* is meant by *value*, in any case of letters."""
+    folded = {word.lower(): word for word in known}
+    found = folded.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        close = difflib.get_close_matches(str(value).lower(), folded, n=1)
+        hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
+        raise ValueError(f"expected one of {', '.join(known)}, got {_shown(value)}{hint}")
+    return found
+
+
+def _some(known: Sequence[str], value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return tuple(dict.fromkeys(_one(known, item) for item in items))
+
+
+def parse_level(value: Any) -> str:
+    """Read `level`: `none`, 0, 1, 2; verl's `level0` and the library's `Level0`, too."""
+    text = str(value).lower() if isinstance(value, str) or type(value) is int else ""
+    word = text.removeprefix("level").removeprefix("_")
+    if word not in LEVELS:
+        raise ValueError(f"expected none, 0, 1 or 2, got {_shown(value)}")
+    return word
+
+
+def parse_analysis(value: Any) -> Literal["none", "after"]:
+    """Read `analysis`: `none` or `after`; verl says false and true."""
+    found = {False: "none", True: "after"}[value] if isinstance(value, bool) else value
+    if found == "none":
+        return "none"
+    if found == "after":
+        return "after"
+    raise ValueError(f"expected none (or false) or after (or true), got {_shown(value)}")
+
+
+def parse_exports(value: Any) -> tuple[str, ...]:
+    """Read `export_type`: `text`, `db`, or both."""
+    found = _some(EXPORTS, value)
+    if not found:
+        raise ValueError("is empty; give text, db, or both")
+    return tuple(sorted(found))
+
+
+def parse_threshold(value: Any) -> float:
+    """Read milliseconds, 0 or more."""
+    is_number = type(value) in (int, float)
+    if not is_number or not 0 <= value <= 1e9 or math.isnan(value):
+        raise ValueError(f"expected milliseconds, 0 or more, got {_shown(value)}")
+    return float(value)
+
+
+def parse_deadline(value: Any) -> float:
+    """Read seconds, more than none."""
+    if type(value) not in (int, float) or not 0 < value <= 1e9:
+        raise ValueError(f"expected seconds, more than 0, got {_shown(value)}")
+    return float(value)
+
+
+def parse_domains(value: Any) -> tuple[str, ...]:
+    """Read names of mstx domains."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    for item in items:
+        is_name = isinstance(item, str) and item.isascii() and item.isprintable() and item.strip()
+        if not is_name or len(item) > _LONGEST_DOMAIN or "," in item:
+            raise ValueError(f"expected names of mstx domains, in ASCII, got {_shown(item)}")
+    return tuple(dict.fromkeys(items))
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value) if isinstance(value, (str, int, float, bool)) else type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _field(parse: Callable[[Any], Any], default: Any = None) -> Any:
+    return attrs.field(default=default, metadata={"parse": parse})
+
+
+@attrs.frozen
+class NpuOptions:
+    """Options of `npu`."""
+
+    contents: tuple[str, ...] = _field(partial(_some, CONTENTS), ())
+    """What to record; where neither `npu` nor `cpu` is named, both are."""
+    level: str = _field(parse_level, "0")
+    """How much of the device: `none` (marks alone), 0, 1 (communication, AI Core metrics), 2."""
+    aic_metrics: str | None = _field(partial(_one, METRICS))
+    """AI Core metrics, from level 1 on; default there: PipeUtilization."""
+    l2_cache: bool = False
+    op_attr: bool = False
+    """Attributes of operators; only in a `db`."""
+    record_op_args: bool = False
+    """Arguments of operators, for AOE tuning."""
+    gc_detect_threshold: float | None = _field(parse_threshold)
+    """Record garbage collections that take longer, in ms; 0: all. Needs `cpu`."""
+    export_type: tuple[str, ...] = _field(parse_exports, ("text",))
+    """What the analysis writes: `text` (csv and json; a trace for the timeline), `db`, or both."""
+    host_sys: tuple[str, ...] = _field(partial(_some, HOST_SYSTEMS), ())
+    sys_io: bool = False
+    sys_interconnection: bool = False
+    mstx: bool | None = None
+    """Marks, those of phases among them; default: where the device is recorded."""
+    mstx_domain_include: tuple[str, ...] = _field(parse_domains, ())
+    """Only these domains; ours, `rlprof`, always belongs to them."""
+    mstx_domain_exclude: tuple[str, ...] = _field(parse_domains, ())
+    analysis: str = _field(parse_analysis, "after")
+    """`after`: torch_npu's analysis runs after the window, in a process of its own; `none`: the
+    raw data are kept for an analysis elsewhere."""
+    analysis_timeout_s: float = _field(parse_deadline, 540.0)
+    """What that process may take; it must be less than `limits.export_timeout_s`."""
+    discrete: bool | None = None
+    """verl's word for `mode`; a window of the other kind is recorded, and said."""
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """What is recorded: of the device, of the host, or of both."""
+        return tuple(one for one in ACTIVITIES if one in self.contents) or ACTIVITIES
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether mstx is recorded."""
+        return "npu" in self.activities if self.mstx is None else self.mstx
+
+    @property
+    def metrics(self) -> str:
+        """The AI Core metrics to record: nothing is left to defaults, which differ by version."""
+        return self.aic_metrics or ("PipeUtilization" if self.level in "12" else "AiCoreNone")
+
+
+def conflicts(options: NpuOptions) -> list[str]:
+    """List what cannot be had together, which the library would silently leave out."""
+    found = []
+    has_npu, has_cpu = ("npu" in options.activities), ("cpu" in options.activities)
+    device = {
+        "level": options.level != "0",
+        "aic_metrics": options.aic_metrics not in (None, "AiCoreNone"),
+        "mstx": bool(options.mstx),
+        **{
+            name: bool(getattr(options, name))
+            for name in ("l2_cache", "op_attr", "record_op_args", "host_sys", "sys_io",
+                         "sys_interconnection", "mstx_domain_include", "mstx_domain_exclude")
+        },
+    }  # fmt: skip
+    if not has_npu:
+        asked = [name for name, is_asked in device.items() if is_asked]
+        found += [f"{name} is recorded with the device; add npu to contents" for name in asked]
+    if not has_cpu:
+        host: list[str] = [one for one in options.contents if one in ("shapes", "module", "stack")]
+        host += ["gc_detect_threshold"] if options.gc_detect_threshold is not None else []
+        found += [f"{name} is recorded with the host; add cpu to contents" for name in host]
+    if device["aic_metrics"] and options.level not in "12":
+        found.append(f"aic_metrics {options.aic_metrics} is recorded from level 1 on; set level: 1")
+    if options.level == "none" and options.mstx is False:
+        found.append("level none records marks alone; leave mstx on, or set level: 0")
+    domains = options.mstx_domain_include or options.mstx_domain_exclude
+    if domains and options.mstx is False:
+        found.append("domains are chosen of mstx, which is off; leave mstx on")
+    if options.mstx_domain_include and options.mstx_domain_exclude:
+        found.append("mstx_domain_include and mstx_domain_exclude cannot both be had; give one")
+    if options.op_attr and "db" not in options.export_type:
+        found.append("op_attr is written into a db only; set export_type: [text, db]")
+    if options.op_attr and options.level == "none":
+        found.append("op_attr is not recorded at level none; set level: 0")
+    return found
+
+
+_HEAVIEST = ("stack", "module", "shapes", "memory")
+"""Contents that can be done without, the most expensive first (12 us an event for stacks)."""
+
+
+def lighter(options: NpuOptions) -> NpuOptions | None:
+    """Leave out the most expensive of the contents, then go down to level 0."""
+    for name in _HEAVIEST:
+        if name in options.contents:
+            left = tuple(other for other in options.contents if other != name)
+            return attrs.evolve(options, contents=left)
+    if options.level == "2":
+        return attrs.evolve(options, level="1")
+    if options.level == "1":
+        return attrs.evolve(options, level="0", aic_metrics=None)
+    return None

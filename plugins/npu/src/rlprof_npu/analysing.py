@@ -1,0 +1,36 @@
+"""The process that analyses: called with PARENT SECONDS FOLDER, it lets torch_npu read raw data.
+
+A process of its own, and never a daemon: the library changes how its host starts processes, starts
+some itself, and refuses to work in a daemon. It ends, and all it has started, when its time is over
+or who asked is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+_TICK_S = 0.5
+
+
+def main(argv: list[str]) -> int:
+    """Analyse one folder."""
+    parent, timeout_s, folder = argv
+    deadline = time.monotonic() + float(timeout_s)
+    threading.Thread(target=_watch, args=(int(parent), deadline), daemon=True).start()
+    try:
+        from torch_npu.profiler.profiler import analyse
+    except ImportError as exc:
+        print(f"[ERROR] torch_npu cannot be imported here: {exc}", flush=True)  # noqa: T201 -- its log
+        return 1
+    analyse(str(Path(folder)), max_process_number=1)
+    return 0
+
+
+def _watch(parent: int, deadline: float) -> None:
+    while os.getppid() == parent and time.monotonic() < deadline:
+        time.sleep(_TICK_S)
+    os.killpg(os.getpgrp(), signal.SIGKILL)  # a session of our own: we and what we have started

@@ -1,0 +1,68 @@
+"""What the launcher is told on its command line, and how the tool writes that."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@attrs.frozen
+class Asked:
+    """What is asked of the launcher."""
+
+    name: str
+    """Of the session, in words: `actor-0`."""
+    nsys: str = "nsys"
+    trace: tuple[str, ...] = ()
+    options: Mapping[str, str] = attrs.field(factory=dict)
+    env: tuple[str, ...] | None = None
+    """Variables the program may have; None: all."""
+    window: str = ""
+    """The range that a window is, as `--nvtx-capture` says it; empty: none."""
+
+    def arguments(self) -> tuple[str, ...]:
+        """Write it as `read_arguments` reads it."""
+        env = () if self.env is None else ("--env=", *(f"--env={name}" for name in self.env))
+        return (
+            f"--name={self.name}",
+            f"--nsys={self.nsys}",
+            f"--trace={','.join(self.trace)}",
+            *(f"--option={name}={value}" for name, value in self.options.items()),
+            *env,
+            *((f"--window={self.window}",) if self.window else ()),
+            "--",
+        )
+
+
+def read_arguments(argv: list[str]) -> tuple[Asked, list[str]]:
+    """Return what is asked, and the program's own command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rlprof_nsys.launcher",
+        usage="%(prog)s [options] -- COMMAND...",
+        description="Run COMMAND idle under nsys, so that windows of it can be recorded.",
+    )
+    parser.add_argument("--name", default="process", help="what the session is called")
+    parser.add_argument("--nsys", default="nsys", help="the program, on PATH or by its path")
+    parser.add_argument("--trace", default="nvtx,cuda,osrt", help="what nsys traces")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--env", action="append", metavar="NAME", help="a variable it may have")
+    parser.add_argument("--window", default="", metavar="RANGE@DOMAIN")
+    cut = argv.index("--") if "--" in argv else len(argv)
+    command = argv[cut + 1 :]
+    given = parser.parse_args(argv[:cut])
+    if not command:
+        parser.error("no COMMAND to run; write it behind --")
+    asked = Asked(
+        name=given.name,
+        nsys=given.nsys,
+        trace=tuple(filter(None, given.trace.split(","))),
+        options=dict(pair.partition("=")[::2] for pair in given.option),
+        env=None if given.env is None else tuple(filter(None, given.env)),
+        window=given.window,
+    )
+    return asked, command

@@ -1,0 +1,90 @@
+"""What nsys itself makes of its files: a report of raw data, SQLite of a report, tables of that."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from rlprof_nsys._program import HELP_S, Program, find_nsys, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_TABLES = (
+    ("nvtxsum", "nvtx_sum"),
+    ("cudaapisum", "cuda_api_sum"),
+    ("gpukernsum", "cuda_gpu_kern_sum"),
+    ("gpumemtimesum", "cuda_gpu_mem_time_sum"),
+    ("gpumemsizesum", "cuda_gpu_mem_size_sum"),
+    ("osrtsum", "osrt_sum"),
+)
+"""What `nsys stats` is asked for: what releases to 2022 call it, and those since."""
+_LISTED = re.compile(r"^\s+([a-z0-9_]+)(?:\[.*\])? -- ", re.MULTILINE)
+_LEAST_S, _PER_MB_S = 60.0, 10.0
+"""A report of 11 MB took 19 s to import and 4 s to export on a busy machine."""
+
+
+class ConversionError(Exception):
+    """nsys could not make the file."""
+
+
+def program_of(notes: Mapping[str, object], tmp: Path) -> Program | None:
+    """Find the nsys that has recorded, or another; None: there is none on this host."""
+    asked = notes.get("nsys")
+    path = (find_nsys(asked) if isinstance(asked, str) and asked else "") or find_nsys("nsys")
+    return Program(path, str(tmp)) if path else None
+
+
+def imported(program: Program, raw: Path, report: Path) -> None:
+    """Make *report* of the raw data that an nsys which was cut off has left."""
+    if not program.importer:
+        raise ConversionError(f"QdstrmImporter is not beside {program.path}")
+    argv = [program.importer, "-i", str(raw), "-o", str(report)]
+    said = run(argv, timeout_s=_within_s(raw), folder=program.folder)
+    if said.code != 0 or not _size(report):
+        raise ConversionError(f"nsys' importer: {_reason(said.code, said.sentence)}")
+
+
+def to_sqlite(program: Program, report: Path, database: Path) -> None:
+    """Make *database* of *report*."""
+    argv = ["export", "--type=sqlite", "--quiet=true", "--force-overwrite=true"]
+    within_s = _within_s(report)
+    said = program.call(*argv, f"--output={database}", str(report), timeout_s=within_s)
+    if said.code != 0 or not _size(database):
+        raise ConversionError(f"nsys export: {_reason(said.code, said.sentence)}")
+
+
+def tables_of(program: Program, database: Path, out: Path, stem: str) -> tuple[list[Path], str]:
+    """Make the tables that this nsys knows and the data has; and say why there are none."""
+    listed = program.call("stats", "--help-reports", timeout_s=HELP_S)
+    known = set(_LISTED.findall(listed.text))
+    wanted = [name for names in _TABLES for name in names if name in known][: len(_TABLES)]
+    if not wanted:
+        return [], "nsys stats names no table that is known here"
+    base = database.with_name("stats")
+    argv = [f"--report={name}" for name in wanted]
+    argv += ["--format=csv", "--force-overwrite=true", f"--output={base}", str(database)]
+    said = program.call("stats", *argv, timeout_s=_within_s(database))
+    found = []
+    for name in wanted:
+        made = base.with_name(f"{base.name}_{name}.csv")
+        if _size(made):  # it leaves an empty one where there are no data
+            file = out / f"{stem}.{name}.csv"
+            shutil.move(made, file)
+            found.append(file)
+    reason = "" if found else f"nsys stats: {_reason(said.code, said.sentence)}"
+    return found, reason
+
+
+def _within_s(file: Path) -> float:
+    return _LEAST_S + _size(file) / 1e6 * _PER_MB_S
+
+
+def _reason(code: int | None, sentence: str) -> str:
+    return f"not done in time: {sentence}" if code is None else sentence
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0

@@ -1,0 +1,155 @@
+"""What becomes of a report: the file itself, a trace on the wall clock, and tables of nsys stats.
+
+The report is handed on whatever happens; what could not be made of it is in a note, and the capture
+then partial, so that its raw data stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import Artifact, CaptureError
+from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
+from rlprof_nsys._nsys import NOTES
+from rlprof_nsys._sqlite import UnreadableError
+from rlprof_nsys._trace import write_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof import Capture
+    from rlprof_nsys._program import Program
+
+_REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
+_NO_NSYS = (
+    "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
+    "again"
+)
+
+
+def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
+    """Hand on the report in *folder*, and what can be made of it here."""
+    notes = _notes(folder)
+    with tempfile.TemporaryDirectory(prefix=".nsys.", dir=out) as tmp:
+        return _Export(capture, folder, out, notes, Path(tmp)).artifacts()
+
+
+@attrs.frozen
+class _Export:
+    """One export: from where, to where, and a folder for what is in between."""
+
+    capture: Capture
+    folder: Path
+    out: Path
+    notes: Mapping[str, Any]
+    tmp: Path
+
+    def artifacts(self) -> list[Artifact]:
+        """Make what can be made, the trace first."""
+        file = self._recorded()
+        why = str(self.notes.get("why") or "")
+        size = self.notes.get("bytes")
+        if not why and not self.notes.get("whole"):
+            why = "nobody has said that the report is whole"
+        elif not why and file.name == _REPORT and size not in (None, file.stat().st_size):
+            why = f"the report has {file.stat().st_size} bytes; {size} were written"
+        program = program_of(self.notes, self.tmp)
+        try:
+            report, database = self._opened(program, file)
+            trace = self._trace(database, why)
+        except (ConversionError, UnreadableError) as exc:
+            return [self._handed_on(file, "; ".join(filter(None, (why, str(exc)))))]
+        tables: list[Path] = []
+        lack = "no tables: there is no nsys on this host"
+        if program is not None:
+            tables, lack = tables_of(program, database, self.out, self.capture.stem)
+        made = [trace, self._handed_on(report, why, said=lack)]
+        return made + [Artifact(one.name, kind="files", format="csv") for one in tables]
+
+    def _recorded(self) -> Path:
+        """Return what was recorded: a report before its raw data, and whatever is not empty."""
+        there = [self.folder / name for name in (_REPORT, _RAW, _DATABASE)]
+        for file in there:
+            if file.is_file() and file.stat().st_size:
+                return file
+        if any(file.is_file() for file in there):
+            raise CaptureError("nsys left an empty report: it was cut off before it wrote it")
+        raise CaptureError(str(self.notes.get("why") or "nsys left no report"))
+
+    def _opened(self, program: Program | None, file: Path) -> tuple[Path, Path]:
+        """Return the report and its SQLite."""
+        if file.name == _DATABASE:
+            return file, file
+        made = self.folder / _DATABASE
+        if program is None:
+            if made.is_file() and made.stat().st_size:
+                return file, made
+            raise ConversionError(_NO_NSYS)
+        report = file
+        if file.name == _RAW:
+            report = self.tmp / _REPORT
+            imported(program, file, report)
+        database = self.tmp / _DATABASE
+        to_sqlite(program, report, database)
+        return report, database
+
+    def _trace(self, database: Path, why: str) -> Artifact:
+        capture = self.capture
+        name = f"{capture.stem}.trace.json.gz"
+        about = {
+            "run": capture.run_id,
+            "target": attrs.asdict(capture.target),
+            "window": attrs.asdict(capture.window),
+            "tool": capture.tool,
+            "host": capture.host,
+            "pid": capture.pid,
+            "nsys": str(self.notes.get("version") or ""),
+        }
+        try:
+            written = write_trace(database, self.out / name, about)
+        except UnreadableError as exc:
+            raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
+        spans = self.notes.get("spans")
+        if not why and isinstance(spans, int) and written.ranges < spans:
+            why = f"{spans - written.ranges} of {spans} phases are no ranges in the report"
+        return Artifact(
+            name,
+            kind="trace",
+            format="chrome-trace",
+            status="partial" if why else "whole",
+            note=why,
+            events=written.events,
+            text_size=written.text_size,
+        )
+
+    def _handed_on(self, file: Path, why: str, said: str = "") -> Artifact:
+        """Put the report where artifacts are: the same file on one disk, else a copy."""
+        target = self.out / f"{self.capture.stem}{file.suffix}"
+        target.unlink(missing_ok=True)
+        try:
+            os.link(file, target)
+        except OSError:
+            shutil.copyfile(file, target)
+        note = "; ".join(filter(None, (why, said)))
+        return Artifact(
+            target.name,
+            kind="files",
+            format=file.suffix.removeprefix("."),
+            status="partial" if why else "whole",
+            note=note,
+        )
+
+
+def _notes(folder: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads((folder / NOTES).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

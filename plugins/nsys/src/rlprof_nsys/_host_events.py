@@ -1,0 +1,129 @@
+"""What threads have done: NVTX ranges and marks, calls of CUDA and of the operating system."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rlprof_nsys._sqlite import PID_SHIFT
+from rlprof_nsys._times import micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof_nsys._sqlite import Tables
+    from rlprof_nsys._tracks import Tracks
+
+CUDA_API = "CUDA API"
+NVTX = "NVTX_EVENTS"
+CATEGORY, MARK, PUSH_POP, START_END, DOMAIN = 33, 34, 59, 60, 75
+"""The values of `eventType` that are read."""
+_VALUES = ("uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue", "floatValue",
+           "jsonText")  # fmt: skip
+"""Of these columns one has the payload."""
+
+
+def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
+    """Yield NVTX ranges and marks, each domain of a thread on a track of its own.
+
+    Ranges that were started and ended, perhaps on another thread, become async events. What was
+    open at the end lasts until then.
+    """
+    domains, categories = _names(tables, DOMAIN), _names(tables, CATEGORY)
+    last_ns = tables.duration_ns()
+    columns = ("start", "end", "eventType", "category", "text", "textId", "globalTid", "domainId",
+               *_VALUES)  # fmt: skip
+    number = 0
+    quoted = tables.quoted
+    chosen = f"eventType IN ({MARK}, {PUSH_POP}, {START_END})"
+    rows = tables.events(NVTX, *columns, where=chosen)
+    heads: dict[Any, tuple[str, str]] = {}
+    for start, end, kind, category, text, text_id, thread, domain, *values in rows:
+        key = thread, domain, category
+        if key not in heads:
+            process = (thread or 0) >> PID_SHIFT
+            whose = domains.get((process, domain, None), "")
+            pid, tid = tracks.of_thread(thread, f"NVTX {whose}".strip())
+            yield from tracks.names()
+            args = {"domain": whose} if whose else {}
+            if category:
+                args["category"] = categories.get((process, domain, category), str(category))
+            heads[key] = f'"pid":{pid},"tid":{tid},"ts":', json.dumps(args)[1:-1]
+        place, said = heads[key]
+        name = quoted(text_id) if text is None else json.dumps(text or "unnamed")
+        for value in values:
+            if value is not None:
+                said = f'{said}{"," if said else ""}"payload":{_plain(value)}'
+                break
+        if start < 0:
+            said, start = f"{said}{',' if said else ''}{_began(start)}", 0  # noqa: PLW2901
+        if end is None and kind != MARK:
+            said = f'{said}{"," if said else ""}"unfinished":true'
+            end = max(start, last_ns)  # noqa: PLW2901
+        head = f'"cat":"nvtx","name":{name},{place}{micros(start)}'
+        if kind == PUSH_POP:
+            yield f'{{"ph":"X",{head},"dur":{micros(end - start)},"args":{{{said}}}}}'
+        elif kind == MARK:
+            yield f'{{"ph":"i","s":"t",{head},"args":{{{said}}}}}'
+        else:
+            number += 1
+            yield f'{{"ph":"b","id":{number},{head},"args":{{{said}}}}}'
+            yield f'{{"ph":"e","id":{number},"cat":"nvtx","name":{name},{place}{micros(end)}}}'
+
+
+def ranges_in(tables: Tables, domain: str) -> int:
+    """Count the ranges that were pushed in *domain*, by all processes."""
+    query = (
+        f"SELECT count(*) FROM {NVTX} WHERE eventType = {PUSH_POP} AND globalTid >> {PID_SHIFT} = ?"  # noqa: S608 -- our own words
+        " AND domainId = ?"
+    )
+    named = [key for key, name in _names(tables, DOMAIN).items() if name == domain]
+    return sum(tables.first(query, process, number) or 0 for process, number, _ in named)
+
+
+def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str]:
+    """Yield the calls of *table*: of the CUDA API, of the operating system's libraries."""
+    cat = json.dumps(kind.lower().replace(" ", "_"))
+    columns = "start", "end", "nameId", "globalTid", "correlationId", "returnValue"
+    quoted = tables.quoted
+    places: dict[Any, str] = {}
+    for start, end, name, thread, correlation, returned in tables.events(table, *columns):
+        if thread not in places:
+            pid, tid = tracks.of_thread(thread, kind)
+            yield from tracks.names()
+            places[thread] = f'"pid":{pid},"tid":{tid},"ts":'
+        args = f'"returned":{returned}' if returned else ""
+        if correlation:
+            args = f'"correlation":{correlation}{"," if args else ""}{args}'
+        if start < 0:
+            args, start = f"{args}{',' if args else ''}{_began(start)}", 0  # noqa: PLW2901
+        yield (
+            f'{{"ph":"X","cat":{cat},"name":{quoted(name)},{places[thread]}{micros(start)}'
+            f',"dur":{micros(end - start)},"args":{{{args}}}}}'
+        )
+
+
+def _names(tables: Tables, kind: int) -> dict[tuple[int, int | None, int | None], str]:
+    """Return the names of domains, or of categories, that processes have given."""
+    columns = "globalTid", "domainId", "category", "text", "textId"
+    found = {}
+    for thread, domain, category, text, text_id in tables.rows(
+        NVTX, *columns, where=f"eventType = {kind}"
+    ):
+        key = (thread or 0) >> PID_SHIFT, domain, None if kind == DOMAIN else category
+        found[key] = text or tables.text(text_id)
+    return found
+
+
+def _began(start: int) -> str:
+    """Say when that began which the session found under way: it is shown from there on."""
+    return f'"began_us":{micros(start)}'
+
+
+def _plain(value: Any) -> str:
+    """Write a payload; JSON has no numbers without end."""
+    if type(value) is int:  # nearly all
+        return str(value)
+    if isinstance(value, float) and value - value != 0:
+        return json.dumps(str(value))
+    return json.dumps(value)

@@ -1,0 +1,263 @@
+"""The tool `nsys`: one report of Nsight Systems per window, while the program goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import CaptureError, Launch, hookimpl
+from rlprof_nsys._arguments import Asked
+from rlprof_nsys._mark import DOMAIN, RANGE, Mark, read_mark
+from rlprof_nsys._options import NsysOptions
+from rlprof_nsys._program import Program, find_nsys, options_in
+from rlprof_nsys._ranges import Ranges, load_nvtx
+from rlprof_nsys._session import Session
+from rlprof_nsys._watch import watch_agent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlprof import Artifact, Capture, Target
+    from rlprof.types import Place
+    from rlprof_nsys._edges import Edge
+
+NOTES = "nsys.json"
+"""In the window's folder, beside the report: what `export` knows of it."""
+_NOT_CLOSED = "the process ended inside the window"
+
+
+@attrs.define
+class _Open:
+    """The window that is open."""
+
+    folder: Path
+    ranges: Ranges
+    edge: Edge | None
+    notes: dict[str, Any]
+
+
+@attrs.define(eq=False)  # identity: pluggy compares plugins
+class Nsys:
+    """Record windows with Nsight Systems: NVTX, CUDA, the OS; a finished report of each."""
+
+    Options = NsysOptions
+    runs_on = "node"
+    # Not per node: each process has a session of its own. CUPTI is what nsys traces CUDA with.
+    claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
+
+    options: NsysOptions = attrs.field(factory=NsysOptions)
+    _session: Session | None = None
+    _version: str = ""
+    _collecting: tuple[str, ...] = ()
+    _nvtx: Any = None
+    _self_test: str | None = None
+    _unsupported: dict[str, str] = attrs.field(factory=dict)
+    _mark: Mark = attrs.field(factory=Mark)
+    _open: _Open | None = None
+
+    @hookimpl
+    def configure(self, place: Place, target: Target, options: NsysOptions) -> Launch | None:
+        """At launch put the launcher before the command; in the process see what it came to."""
+        if place == "launch":
+            return _launch(target, options)
+        self.options = options
+        self._session = self._join()
+        watch_agent()
+        self._look_at_options(self._session.program)
+        if "nvtx" in options.trace:
+            self._nvtx, why = load_nvtx()
+            if not why and options.self_test and "nvtx" not in self._unsupported:
+                why = self._try_a_range(self._session)
+            if why:
+                self._unsupported.setdefault("nvtx", why)
+        return None
+
+    @hookimpl
+    def start(self, folder: Path) -> Ranges:
+        """Have nsys begin to collect."""
+        from rlprof_nsys._edges import edge_of
+
+        session = self._session
+        if session is None:
+            raise CaptureError("nsys was not configured in this process")
+        if self._open is not None:
+            raise CaptureError("a window is open already: a session of nsys has one at a time")
+        if not folder.is_dir():
+            raise CaptureError(f"{folder} is no folder; nsys would write elsewhere")
+        edge = edge_of(self.options, self._nvtx)
+        notes = self._notes(session)
+        _write(folder, notes)
+        more = () if edge is None else edge.options
+        session.start(folder, [*self._collecting, *more], within_s=self.options.start_s)
+        if edge is not None:
+            _begin(edge, session, folder)
+        notes["start_s"] = round(time.monotonic() - notes["wall"][0][1] / 1e9, 6)
+        applied = {
+            "mode": self.options.mode,
+            "session": session.name,
+            "version": self._version,
+            "trace": self._mark.trace,
+            "collecting": " ".join(self._collecting),
+        }
+        ranges = Ranges(self._nvtx, applied, dict(self._unsupported))
+        self._open = _Open(folder, ranges, edge, notes)
+        return ranges
+
+    @hookimpl
+    def stop(self) -> None:
+        """Have nsys end, and wait until its report is whole."""
+        opened, self._open = self._open, None
+        session = self._session
+        if opened is None or session is None:
+            return
+        notes = opened.notes
+        before = _clocks()
+        if opened.edge is None:
+            found = session.stop(opened.folder, within_s=self.options.stop_s)
+        else:
+            opened.edge.end()
+            found = session.await_range(opened.folder, within_s=self.options.stop_s)
+        file = opened.folder / found.file if found.file else None
+        notes.update(
+            whole=bool(file) and not found.why,
+            why=found.why,
+            bytes=file.stat().st_size if file else 0,
+            stop_s=round(time.monotonic() - before[1] / 1e9, 6),
+            wall=[notes["wall"][0], before],
+            spans=opened.ranges.count if self._sees_ranges else 0,
+        )
+        _write(opened.folder, notes)
+        if found.why:
+            raise CaptureError(found.why)
+
+    @hookimpl
+    def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
+        """Make of the report what can be looked at."""
+        from rlprof_nsys._export import exported
+
+        return list(exported(capture, folder, out))
+
+    def _join(self) -> Session:
+        """Find the session this process was born in; raise CaptureError if there is none."""
+        mark = read_mark(os.environ)
+        own = os.environ.get("NSYS_PROFILING_SESSION_ID", "")
+        if self.options.mode == "attached":
+            path = find_nsys(self.options.nsys)
+            if not own:
+                raise CaptureError(
+                    "mode attached: this process is in no session of nsys; start it by "
+                    "`nsys launch`, or leave mode out"
+                )
+            if not path:
+                raise CaptureError(
+                    f"there is no program {self.options.nsys!r} here; set nsys: PATH"
+                )
+            return Session(Program(path), own)
+        if mark is None:
+            raise CaptureError(
+                "this process was not started under nsys; put rlprof.launch(...).argv_prefix "
+                "before its command, or give an actor its runtime_env"
+            )
+        if mark.why:
+            raise CaptureError(f"the program runs unprofiled: {mark.why}")
+        if not own:
+            raise CaptureError(
+                f"nsys is not in this process (session {mark.session}): its environment was "
+                "changed on the way; start it with the variables of its parent"
+            )
+        self._mark = mark
+        self._unsupported = dict(mark.refused)
+        return Session(Program(mark.nsys, mark.folder), mark.session)
+
+    def _look_at_options(self, program: Program) -> None:
+        """Choose which of the options `nsys start` takes; say which this nsys does not know."""
+        self._version = program.version()
+        known = options_in(program.help("start"))
+        if "output" not in known:
+            raise CaptureError(f"{program.path} start --help does not answer; is it whole?")
+        at_launch = options_in(program.help("launch"))
+        chosen = []
+        for name, value in self.options.collecting.items():
+            if name in known:
+                chosen.append(f"--{name}={value}")
+            elif name in self.options.options and name not in at_launch:
+                self._unsupported[name] = f"nsys {self._version} has no option --{name}"
+            elif name in self.options.options and self.options.mode == "attached":
+                self._unsupported[name] = "belongs to `nsys launch`; give it there"
+        self._collecting = tuple(chosen)
+
+    def _try_a_range(self, session: Session) -> str:
+        from rlprof_nsys._self_test import self_test
+
+        try:
+            self._self_test = self_test(
+                session, self._nvtx, list(self._collecting), start_s=self.options.start_s
+            )
+        except (CaptureError, OSError) as exc:
+            return f"nobody knows if nsys sees ranges of phases: {exc}"
+        return self._self_test
+
+    @property
+    def _sees_ranges(self) -> bool:
+        return self._nvtx is not None and not self._self_test
+
+    def _notes(self, session: Session) -> dict[str, Any]:
+        return {
+            "nsys": session.program.path,
+            "version": self._version,
+            "session": session.name,
+            "mode": self.options.mode,
+            "pid": os.getpid(),
+            "domain": DOMAIN,
+            "whole": False,
+            "why": _NOT_CLOSED,
+            "wall": [_clocks()],
+            "self_test": self._self_test,
+        }
+
+
+def _begin(edge: Edge, session: Session, folder: Path) -> None:
+    """Begin the range; where that fails, end the window that waits for it."""
+    try:
+        edge.begin()
+    except Exception as exc:
+        session.stop(folder, within_s=10)
+        raise CaptureError(f"the range of the window cannot begin: {exc}") from exc
+
+
+def _launch(target: Target, options: NsysOptions) -> Launch | None:
+    """Write the command that goes before the program's own."""
+    if options.mode == "attached":
+        if options.env is not None:
+            raise CaptureError("env: in mode attached the process is yours to start; leave it out")
+        return None
+    rank = target.rank if target.replica is None else target.replica
+    asked = Asked(
+        name=f"{target.role}-{rank}",
+        nsys=options.nsys,
+        trace=options.trace,
+        options=options.options,
+        env=options.env,
+        window=f"{RANGE}@{DOMAIN}" if options.mode == "range" and options.range == "nvtx" else "",
+    )
+    prefix = (sys.executable, "-m", "rlprof_nsys.launcher", *asked.arguments())
+    return Launch(
+        argv_prefix=prefix,
+        runtime_env={"py_executable": shlex.join([*prefix, sys.executable])},
+    )
+
+
+def _clocks() -> list[int]:
+    return [time.time_ns(), time.monotonic_ns()]
+
+
+def _write(folder: Path, notes: dict[str, Any]) -> None:
+    part = folder / f".{NOTES}.part"
+    part.write_text(json.dumps(notes), encoding="utf-8")
+    part.replace(folder / NOTES)

@@ -1,0 +1,112 @@
+"""What the tool can be asked."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+TRACES = (
+    "cublas", "cublas-verbose", "cuda", "cuda-hw", "cuda-sw", "cudnn", "cusolver",
+    "cusolver-verbose", "cusparse", "cusparse-verbose", "gds", "mpi", "nvtx", "nvvideo", "openacc",
+    "opengl", "openmp", "openshmem", "osrt", "oshmem", "python-gil", "syscall", "ucx", "vulkan",
+)  # fmt: skip
+"""What some nsys can trace; which of it the installed one can is seen in its help."""
+_OURS = frozenset({
+    "command-file", "capture-range", "capture-range-end", "duration", "delay", "env-var", "export",
+    "force-overwrite", "help", "inherit-environment", "kill", "nvtx-capture", "output", "run-as",
+    "session", "session-new", "show-output", "start-later", "stats", "stop-on-exit",
+    "stop-on-range-end", "trace", "wait",
+})  # fmt: skip
+"""Options that the tool sets itself, or that would end the program or a window behind its back."""
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
+
+
+def parse_trace(value: Any) -> tuple[str, ...]:
+    """Read `trace`: names out of `TRACES`; raise ValueError naming those that are none."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    wrong = [item for item in items if item not in TRACES]
+    if wrong or not items:
+        close = [difflib.get_close_matches(str(item), TRACES, n=1) for item in wrong]
+        hints = [f"; did you mean {found[0]!r}?" for found in close if found]
+        got = ", ".join(repr(item)[:60] for item in wrong) or "none"
+        raise ValueError(f"expected some of {', '.join(TRACES)}, got {got}{''.join(hints)}")
+    return tuple(dict.fromkeys(items))
+
+
+def parse_options(value: Any) -> Mapping[str, str]:
+    """Read `options`: names of nsys' own options, without dashes, each with one value."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected names of options and their values, got {str(value)[:60]!r}")  # noqa: TRY004 -- a fault of the config
+    wrong, made = [], {}
+    for name, given in value.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            wrong.append(f"{str(name)[:60]!r} is no option's name: write it long, without dashes")
+        elif name in _OURS:
+            wrong.append(f"{name!r} is set by rlprof")
+        elif isinstance(given, bool):
+            made[name] = "true" if given else "false"
+        elif isinstance(given, (str, int, float)) and "\0" not in str(given):
+            made[name] = str(given)
+        else:
+            wrong.append(f"{name!r} needs text, a number, true or false")
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return made
+
+
+def _variables(_: Any, __: Any, value: tuple[str, ...] | None) -> None:
+    wrong = [name for name in value or () if not _VARIABLE.fullmatch(name)]
+    if wrong:
+        named = ", ".join(repr(name)[:60] for name in wrong)
+        raise ValueError(f"expected names of variables, * for any end, got {named}")
+
+
+def _path(_: Any, __: Any, value: str) -> None:
+    if not value or not value.isprintable():
+        raise ValueError("expected the path of the program, or its name on PATH")
+
+
+def _seconds(_: Any, __: Any, value: float) -> None:
+    if not 0 < value <= 3600:
+        raise ValueError(f"expected a number above 0, at most 3600, got {value:g}")
+
+
+@attrs.frozen
+class NsysOptions:
+    """Options of `nsys`."""
+
+    mode: Literal["session", "range", "attached"] = "session"
+    """`session`: the launcher starts the program idle under nsys, and a window is a start and a
+    stop. `range`: likewise, and a window's edges are those of a range in the program. `attached`:
+    you have started the program by `nsys launch`."""
+    trace: tuple[str, ...] = attrs.field(
+        default=("nvtx", "cuda", "osrt"), metadata={"parse": parse_trace}
+    )
+    """What nsys traces."""
+    range: Literal["cudaProfilerApi", "nvtx"] = "cudaProfilerApi"
+    """In range mode: what tells nsys where a window begins and ends."""
+    options: Mapping[str, str] = attrs.field(factory=dict, metadata={"parse": parse_options})
+    """Further options of nsys, by their long names: `{cuda-graph-trace: node}`. `sample` and
+    `cpuctxsw` are `none` unless given here."""
+    env: tuple[str, ...] | None = attrs.field(default=None, validator=_variables)
+    """Variables that the program may have, for a report holds them all; `RAY_*` names several.
+    Beside them it keeps those that programs and rlprof cannot do without. None: all."""
+    nsys: str = attrs.field(default="nsys", validator=_path)
+    """The program: its path, or its name on PATH."""
+    self_test: bool = True
+    """Record one range before the first window, and say so if nsys does not see it."""
+    start_s: float = attrs.field(default=4.0, validator=_seconds)
+    """How long `nsys start` may take; less than `limits.start_timeout_s`."""
+    stop_s: float = attrs.field(default=90.0, validator=_seconds)
+    """How long `nsys stop` and the wait for a whole report may take; less than
+    `limits.stop_timeout_s`."""
+
+    @property
+    def collecting(self) -> dict[str, str]:
+        """The further options, with what is never left to nsys."""
+        return {"sample": "none", "cpuctxsw": "none", **self.options}

@@ -1,0 +1,71 @@
+"""The launcher's processes: who its children are, which of them are nsys', and their ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans(*, on: bool = True) -> bool:
+    """Become the parent of whatever below us loses its own, or leave that to init again."""
+    try:
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on)) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def children() -> Iterator[int]:
+    """Go through the children of this process, adopted ones too."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError, ValueError):
+            fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[1]) == os.getpid() and fields[0] != b"Z":
+                yield int(folder.name)
+
+
+def end_all(is_ours: Callable[[int], bool], *, within_s: float) -> None:
+    """Kill those children that *is_ours* chooses, and those that become children by that."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        found = [pid for pid in children() if is_ours(pid)]
+        if not found:
+            return
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+        reap()
+
+
+def has_tmpdir(pid: int, folder: str) -> bool:
+    """Whether *pid* was born with TMPDIR *folder*: nsys' own processes are, the program's not."""
+    try:
+        return f"TMPDIR={folder}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def reap(but: int = 0) -> None:
+    """Take leave of children that have ended, except *but*."""
+    for pid in _zombies():
+        if pid != but:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _zombies() -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError, ValueError):
+            fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[1]) == os.getpid() and fields[0] == b"Z":
+                yield int(folder.name)

@@ -1,0 +1,113 @@
+"""The file of a window: awaited until it is whole, and made of raw data where nsys left those.
+
+A report exists, empty, for up to three seconds before it is written (2022.4); so that it is there
+proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rlprof_nsys._program import Program
+
+REPORT = "report.nsys-rep"
+RAW = "report.qdstrm"
+_GENERATED = re.compile(r"^\s*(/.*\.(?:nsys-rep|qdstrm))\s*$", re.MULTILINE)
+_POLL_S = 0.02
+_STILL_S = 0.3
+"""A file that has not grown for so long is whole, if nsys has not said so."""
+_IMPORT_S = 60.0
+
+
+@attrs.frozen
+class Found:
+    """What a window has left."""
+
+    file: str = ""
+    """`report.nsys-rep`, or `report.qdstrm`; empty: nothing."""
+    why: str = ""
+    """Why it is not a whole report; empty: it is."""
+
+
+def await_report(
+    program: Program, folder: Path, *, said: str, is_done: bool, within_s: float
+) -> Found:
+    """Wait for the report in *folder*; *said* is what nsys printed, *is_done* if it has ended well.
+
+    Whatever nsys has written elsewhere, because a folder was missing, is fetched.
+    """
+    end = time.monotonic() + within_s
+    for line in _GENERATED.findall(said):
+        _fetch(Path(line), folder)
+    report, raw = folder / REPORT, folder / RAW
+    size, since = -1, time.monotonic()
+    while True:
+        now = time.monotonic()
+        there = _size(report)
+        if there != size:
+            size, since = there, now
+        if size > 0 and (is_done or now - since >= _STILL_S):
+            return Found(REPORT)
+        if size <= 0 and is_done and _size(raw) > 0:
+            return _import(program, raw, report)
+        if now >= end or (is_done and size < 0 and now - since >= _STILL_S):
+            break
+        time.sleep(_POLL_S)
+    if size == 0:
+        return Found(REPORT, "the report is empty: nsys has not written it in time")
+    return rescue(program, folder)
+
+
+def rescue(program: Program, folder: Path) -> Found:
+    """Look for what an agent that died has left in the folder of its run, if that can be read."""
+    if _size(folder / REPORT) > 0:
+        return Found(REPORT)
+    left = sorted(Path(program.folder or "/nowhere").glob("**/*.qdstrm"), key=_age)
+    for raw in reversed(left):
+        if _size(raw) > 0:
+            with suppress(OSError):
+                shutil.move(raw, folder / RAW)
+                return _import(program, folder / RAW, folder / REPORT)
+    return Found(why="nsys left no report")
+
+
+def _import(program: Program, raw: Path, report: Path) -> Found:
+    from rlprof_nsys._program import run
+
+    importer = program.importer
+    if not importer:
+        return Found(raw.name, "nsys' importer is not beside it, so it left raw data (.qdstrm)")
+    said = run([importer, "-i", str(raw), "-o", str(report)], timeout_s=_IMPORT_S)
+    if said.code == 0 and _size(report) > 0:
+        raw.unlink()
+        return Found(REPORT)
+    return Found(raw.name, f"nsys' raw data cannot be imported: {said.sentence}")
+
+
+def _fetch(file: Path, folder: Path) -> None:
+    target = folder / (REPORT if file.suffix == ".nsys-rep" else RAW)
+    if file != target and file.is_file() and not target.exists():
+        with suppress(OSError):
+            shutil.move(file, target)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return -1
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0

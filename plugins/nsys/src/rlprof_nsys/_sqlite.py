@@ -1,0 +1,132 @@
+"""What `nsys export -t sqlite` has written, read row by row: a report may not fit into memory.
+
+Tables are there only where they have rows, columns depend on the release of nsys: what is missing
+reads as None. The order of rows is not promised, so SQLite sorts, with files where it must.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_TEXTS = 1 << 16
+"""How many texts are remembered; each costs a look-up else."""
+PID_SHIFT, THREAD = 24, 0xFFFFFF
+"""A `globalTid` has the thread in its lowest 24 bits and the process in the next 24."""
+
+
+class UnreadableError(Exception):
+    """The file holds no report that can be laid on a timeline."""
+
+
+class Tables:
+    """The tables of one report."""
+
+    def __init__(self, file: Path) -> None:
+        self._db = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        self._db.text_factory = _text
+        self._columns: dict[str, frozenset[str]] = {}
+        self.quoted: Callable[[int | None], str] = lru_cache(_TEXTS)(self._quoted)
+        """The text of a number in StringIds, as JSON."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Name the columns of *table*; none: it is not there."""
+        if table not in self._columns:
+            rows = self._db.execute("SELECT name FROM pragma_table_info(?)", (table,))
+            self._columns[table] = frozenset(name for (name,) in rows)
+        return self._columns[table]
+
+    def events(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
+        """Yield the rows that reach into the session, the earliest first.
+
+        nsys has others: that a library began to be traced when the process did, hours ago.
+        """
+        reach = '("start" >= 0 OR "end" > 0)'
+        yield from self.rows(table, *columns, where=f"{reach} AND {where}" if where else reach)
+
+    def rows(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of *table*, the earliest first; none where it is not there."""
+        known = self.columns(table)
+        if not known:
+            return
+        picked = ", ".join(f'"{name}"' if name in known else "NULL" for name in columns)
+        condition = f" WHERE {where}" if where else ""
+        order = ' ORDER BY "start", rowid' if "start" in known else ""
+        yield from self._db.execute(f"SELECT {picked} FROM {table}{condition}{order}")  # noqa: S608 -- our own words
+
+    def first(self, query: str, *values: Any) -> Any:
+        """Return the first value of a query on tables that may be missing; None: there is none."""
+        try:
+            row = self._db.execute(query, values).fetchone()
+        except sqlite3.OperationalError:  # no such table, no such column
+            return None
+        return row[0] if row else None
+
+    def text(self, number: int | None) -> str:
+        """Return a text of StringIds."""
+        found = self.first("SELECT value FROM StringIds WHERE id = ?", number)
+        return found if isinstance(found, str) else ""
+
+    def _quoted(self, number: int | None) -> str:
+        return json.dumps(self.text(number) or "unnamed")
+
+    def epoch_ns(self) -> int:
+        """Return the wall clock of time 0."""
+        found = self.first("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME")
+        if type(found) is not int:
+            raise UnreadableError("does not say when its session began (utcEpochNs)")
+        return found
+
+    def duration_ns(self) -> int:
+        """Return how long the session was; 0 where that is not said."""
+        return self.first("SELECT duration FROM ANALYSIS_DETAILS") or 0
+
+    def labels(self, table: str) -> dict[int, str]:
+        """Return the labels of an enumeration."""
+        return {number: label or "" for number, label in self.rows(table, "id", "label")}
+
+    def process_name(self, pid: int) -> str:
+        """Return what a process is called, without its folder."""
+        name = self.first("SELECT name FROM PROCESSES WHERE pid = ?", pid)
+        return name.rpartition("/")[2] if isinstance(name, str) else ""
+
+    def thread_name(self, global_tid: int) -> str:
+        """Return what a thread is called."""
+        query = "SELECT nameId FROM ThreadNames WHERE globalTid = ? ORDER BY priority DESC"
+        return self.text(self.first(query, global_tid))
+
+    def note_launches(self) -> None:
+        """Make it quick to find the call of the CUDA API that began something on a device."""
+        self._db.executescript(
+            "CREATE TEMP TABLE launches (process INT, correlation INT, start INT, thread INT,"
+            " PRIMARY KEY (process, correlation)) WITHOUT ROWID"
+        )
+        if {"correlationId", "globalTid"} <= self.columns("CUPTI_ACTIVITY_KIND_RUNTIME"):
+            self._db.execute(
+                "INSERT OR IGNORE INTO launches SELECT globalTid >> ?, correlationId, start,"
+                " globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId > 0"
+                " AND globalTid IS NOT NULL",
+                (PID_SHIFT,),
+            )
+
+    def launch(self, global_pid: int | None, correlation: int | None) -> tuple[int, int] | None:
+        """Return when and on which thread that call began; None: it is not in the report."""
+        if global_pid is None or correlation is None:
+            return None
+        query = "SELECT start, thread FROM launches WHERE process = ? AND correlation = ?"
+        found = self._db.execute(query, (global_pid >> PID_SHIFT, correlation)).fetchone()
+        return (found[0], found[1]) if found else None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

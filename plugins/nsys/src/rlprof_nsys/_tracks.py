@@ -1,0 +1,77 @@
+"""Which events share a track: each kind of a thread, each stream of a device.
+
+Ranges of two NVTX domains, and ranges and calls, need not nest, and what does not nest cannot share
+a track of a chrome-trace.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from rlprof_nsys._sqlite import PID_SHIFT, THREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof_nsys._sqlite import Tables
+
+_FIRST_DEVICE = 1_000_000_000
+"""Where the numbers of devices begin: above all processes."""
+_NO_STREAM = (None, 0xFFFFFFFF, -1)
+
+
+class Tracks:
+    """Numbers tracks as they come; `names` says then what each is called."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._numbers = count(1)
+        self._devices = count(_FIRST_DEVICE)
+        self._processes: dict[Any, int] = {}
+        self._tracks: dict[Any, tuple[int, int]] = {}
+        self._unsaid: list[str] = []
+
+    def names(self) -> Iterator[str]:
+        """Say what the tracks are called that are new since the last time."""
+        if self._unsaid:
+            unsaid, self._unsaid = self._unsaid, []
+            yield from unsaid
+
+    def of_thread(self, global_tid: int | None, kind: str) -> tuple[int, int]:
+        """Return process and track for what is of *kind* on a thread."""
+        key = global_tid, kind
+        if key not in self._tracks:
+            whole = global_tid or 0
+            pid, tid = whole >> PID_SHIFT & THREAD, whole & THREAD
+            if pid not in self._processes:
+                self._processes[pid] = pid
+                self._say("process", pid, 0, self._tables.process_name(pid) or f"process {pid}")
+            name = self._tables.thread_name(whole) if tid else ""
+            self._add(key, pid, f"{name or 'thread'} {tid} · {kind}" if tid else kind)
+        return self._tracks[key]
+
+    def of_stream(
+        self, global_pid: int | None, device: int, context: int, stream: int | None, kind: str
+    ) -> tuple[int, int]:
+        """Return process and track for what a stream of a device does for a process."""
+        key = global_pid, device, context, stream, kind
+        if key not in self._tracks:
+            whose = global_pid, device
+            if whose not in self._processes:
+                self._processes[whose] = next(self._devices)
+                pid = (global_pid or 0) >> PID_SHIFT & THREAD
+                self._say("process", self._processes[whose], 0, f"GPU {device} of process {pid}")
+            name = "all streams" if stream in _NO_STREAM else f"stream {stream}"
+            known = f"{name} of context {context}" if context else name
+            self._add(key, self._processes[whose], f"{known} · {kind}" if kind else known)
+        return self._tracks[key]
+
+    def _add(self, key: Any, pid: int, name: str) -> None:
+        self._tracks[key] = pid, next(self._numbers)
+        self._say("thread", pid, self._tracks[key][1], name)
+
+    def _say(self, what: str, pid: int, tid: int, name: str) -> None:
+        event = {"ph": "M", "pid": pid, "tid": tid, "name": f"{what}_name", "args": {"name": name}}
+        self._unsaid.append(json.dumps(event))

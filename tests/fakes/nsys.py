@@ -1,0 +1,201 @@
+"""A stand-in for Nsight Systems: its words and its states, none of its recording.
+
+`install` puts it into a folder, with what goes wrong there. It keeps what it was called with in
+`calls`, and sessions as files; a session lives as long as its `launch`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_ASKED = ("--help", "--version", "list")
+VERSION = "2022.4.2.1-df9881f"
+LAUNCH_HELP = """
+usage: nsys launch [<args>] [application] [<application args>]
+
+\t(Deprecated) --cpuctxsw=
+
+\t   WARNING: This switch is no longer supported.
+
+\t--cuda-graph-trace=
+
+\t   Possible values are 'graph' or 'node'.
+
+\t--mpi-impl=
+
+\t   Note that this switch is applicable only when --trace=mpi is specified.
+
+\t--nvtx-domain-[include|exclude]=
+
+\t   Choose the domains.
+
+\t-t, --trace=
+
+\t   Possible values are 'cuda', 'nvtx', 'osrt', 'mpi'
+\t   or 'none'.
+
+\t--wait=
+
+\t   Possible values are 'primary','all'.
+"""
+START_HELP = """
+usage: nsys start [<args>]
+
+\t-c, --capture-range=
+\t--capture-range-end=
+\t--cpuctxsw=
+\t-f, --force-overwrite=
+\t--gpu-metrics-device=
+\t-o, --output=
+\t-s, --sample=
+\t--session=
+"""
+
+
+@dataclass(frozen=True)
+class Fake:
+    """One that is installed."""
+
+    home: Path
+
+    @property
+    def path(self) -> str:
+        return str(self.home / "bin/nsys")
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """What it was called with, but for its version, its helps and its sessions."""
+        file = self.home / "calls"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [call for call in map(json.loads, lines) if call[-1] not in _ASKED]
+
+    @property
+    def verbs(self) -> list[str]:
+        return [call[0] for call in self.calls]
+
+    def goes_wrong(self, **faults: object) -> None:
+        """Say what goes wrong from now on, by verb."""
+        (self.home / "faults").write_text(json.dumps(faults))
+
+    def session(self, name: str) -> None:
+        """Have a session whose program is the calling process."""
+        (self.home / f"{name}.session").write_text(json.dumps({"pid": os.getpid()}))
+
+    def end_session(self, name: str) -> None:
+        (self.home / f"{name}.session").unlink()
+
+
+def install(home: Path, **faults: object) -> Fake:
+    """Put it below *home*, going wrong as *faults* say."""
+    program = home / "bin/nsys"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!{sys.executable} -IS\n" + MAIN.format(file=__file__, home=str(home)))
+    program.chmod(0o755)
+    fake = Fake(home)
+    fake.goes_wrong(**faults)
+    return fake
+
+
+MAIN = """
+import runpy, sys
+sys.exit(runpy.run_path({file!r})["main"]({home!r}, sys.argv[1:]))
+"""
+
+
+def main(home_text: str, argv: list[str]) -> int:
+    """Do what nsys would, or what the faults say."""
+    home = Path(home_text)
+    with (home / "calls").open("a") as file:
+        file.write(json.dumps(argv) + "\n")
+    if argv == ["--version"]:
+        print(f"NVIDIA Nsight Systems version {VERSION}")
+        return 0
+    if argv[-1] == "--help":
+        print({"launch": LAUNCH_HELP, "start": START_HELP}[argv[0]])
+        return 0
+    verb = argv[0]
+    given = dict(arg[2:].partition("=")[::2] for arg in argv[1:] if arg.startswith("--"))
+    fault = json.loads((home / "faults").read_text()).get(verb)
+    if fault == "hang":
+        time.sleep(60)
+    if fault == "fail":
+        print("Agent lost", file=sys.stderr)
+        return 1
+    if verb == "launch":
+        return _launch(home, given["session-new"], argv, fault)
+    if verb == "export":
+        return _export(Path(given["output"]), fault)
+    if argv == ["sessions", "list"]:
+        print("  ID  TIME  STATE  LAUNCH NAME")
+        for known in home.glob("*.session"):
+            print(f"  1017  00:04  Launched  1 {known.stem}")
+        return 0
+    if verb not in ("start", "stop"):
+        return 0
+    return _window(home, verb, given, fault)
+
+
+def _launch(home: Path, session: str, argv: list[str], fault: object) -> int:
+    if isinstance(fault, int):  # the race, for the first of them
+        tries = home / "tries"
+        count = len(tries.read_text()) if tries.exists() else 0
+        tries.write_text("x" * (count + 1))
+        if count < fault:
+            print("sem_open: No such file or directory")
+            return 1
+    known = home / f"{session}.session"
+    known.write_text(json.dumps({"pid": os.getpid()}))
+    command = next(i for i, arg in enumerate(argv[1:], 1) if not arg.startswith("--"))
+    env = {**os.environ, "NSYS_PROFILING_SESSION_ID": "7"}
+    if fault == "late":
+        time.sleep(1)
+    try:
+        code = subprocess.call(argv[command:], env=env, close_fds=False, start_new_session=True)
+    finally:
+        known.unlink(missing_ok=True)
+    return code
+
+
+def _window(home: Path, verb: str, given: dict[str, str], fault: object) -> int:
+    known = home / f"{given['session']}.session"
+    try:
+        state = json.loads(known.read_text())
+        os.kill(state["pid"], 0)
+    except (OSError, ValueError):
+        print("Failed to find session", file=sys.stderr)
+        return 1
+    if verb == "start":
+        if "output" in state:
+            print("Configuring is not allowed in this state.", file=sys.stderr)
+            return 1
+        known.write_text(json.dumps({**state, "output": given["output"]}))
+        return 0
+    if "output" not in state:
+        print("The request is not applicable in this state: StopRequest.", file=sys.stderr)
+        return 1
+    output = state.pop("output").replace("%%", "%")
+    known.write_text(json.dumps(state))
+    suffix = ".qdstrm" if fault == "raw" else ".nsys-rep"
+    if fault == "elsewhere":
+        output = str(home / "nsys-report-1234")
+    report = Path(output + suffix)
+    report.write_bytes(b"" if fault == "empty" else b"a report " * 1000)
+    print(f"[1/1] [0%    ] x\r[1/1] [=====100%] x\nGenerated:\n    {report}")
+    return 0
+
+
+def _export(file: Path, fault: object) -> int:
+    with sqlite3.connect(file) as tables:
+        if fault != "blind":
+            tables.execute("CREATE TABLE NVTX_EVENTS (text TEXT, textId INTEGER)")
+            tables.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+            tables.execute("INSERT INTO NVTX_EVENTS VALUES ('rlprof self-test', NULL)")
+    tables.close()
+    return 0

@@ -1,0 +1,133 @@
+"""What `npu` can be asked: values checked by us, and what cannot be had together."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+
+
+def asked(options):
+    """Return the options of a config with *options*, or its faults, without their path."""
+    config = {"tool": "npu", "steps": [1], "roles": {"actor": {}}, "tools": {"npu": options}}
+    try:
+        _, tools = check_config(config)
+    except ConfigError as exc:
+        return [fault.removeprefix("config: tools.npu").removeprefix(".") for fault in exc.faults]
+    return tools["actor"][0].options
+
+
+def test_the_defaults_record_host_and_device():
+    """Without options: host and device at level 0, with marks, as text, analysed afterwards."""
+    options = asked({})
+
+    assert options.activities == ("npu", "cpu")
+    assert (options.level, options.metrics, options.has_marks) == ("0", "AiCoreNone", True)
+    assert (options.export_type, options.analysis) == (("text",), "after")
+
+
+@pytest.mark.parametrize(
+    ("value", "level"),
+    [("level0", "0"), ("level_none", "none"), ("Level2", "2"), (1, "1"), ("1", "1")],
+)  # fmt: skip
+def test_levels_have_verls_names_too(value, level):
+    """`level` takes our words, verl's and the library's."""
+    assert asked({"level": value}).level == level
+
+
+@pytest.mark.parametrize(
+    ("value", "analysis"), [(True, "after"), (False, "none"), ("after", "after"), ("none", "none")]
+)
+def test_analysis_takes_verls_words(value, analysis):
+    """Verl's true and false mean after and none."""
+    assert asked({"analysis": value}).analysis == analysis
+
+
+def test_contents_without_an_activity_mean_both():
+    """As in verl, contents that name neither npu nor cpu record both."""
+    assert asked({"contents": ["shapes", "memory"]}).activities == ("npu", "cpu")
+    assert asked({"contents": ["cpu"]}).activities == ("cpu",)
+
+
+def test_level_1_has_metrics():
+    """From level 1 on the metrics are said, for the library's default differs by release."""
+    assert asked({"level": 1}).metrics == "PipeUtilization"
+    assert asked({"level": 1, "aic_metrics": "memoryub"}).metrics == "MemoryUB"
+
+
+@pytest.mark.parametrize(
+    ("options", "faults"),
+    [
+        ({"contents": ["gpu"]},
+         [("contents: expected one of npu, cpu, memory, shapes, module, stack, got 'gpu'; did you "
+           "mean 'npu'?")]),
+        ({"level": 3}, ["level: expected none, 0, 1 or 2, got 3"]),
+        ({"level": True}, ["level: expected none, 0, 1 or 2, got True"]),
+        ({"aic_metrics": "Pipe"}, [("aic_metrics: expected one of AiCoreNone, PipeUtilization, "
+                                   "ArithmeticUtilization, Memory, MemoryL0, MemoryUB, "
+                                   "ResourceConflictRatio, L2Cache, MemoryAccess, got 'Pipe'")]),
+        ({"gc_detect_threshold": -1},
+         ["gc_detect_threshold: expected milliseconds, 0 or more, got -1"]),
+        ({"export_type": []}, ["export_type: is empty; give text, db, or both"]),
+        ({"analysis": "offline"},
+         ["analysis: expected none (or false) or after (or true), got 'offline'"]),
+        ({"mstx_domain_include": ["a,b"]},
+         ["mstx_domain_include: expected names of mstx domains, in ASCII, got 'a,b'"]),
+        ({"l2_cache": 1}, ["l2_cache: expected true or false, got 1"]),
+    ],
+)  # fmt: skip
+def test_what_the_library_would_reset_is_refused(options, faults):
+    """A value it does not know is a fault of the config, under its path."""
+    assert asked(options) == faults
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"contents": ["cpu"], "level": 1},
+         "level is recorded with the device; add npu to contents"),
+        ({"contents": ["cpu"], "sys_io": True},
+         "sys_io is recorded with the device; add npu to contents"),
+        ({"contents": ["npu", "stack"]}, "stack is recorded with the host; add cpu to contents"),
+        ({"contents": ["npu"], "gc_detect_threshold": 0},
+         "gc_detect_threshold is recorded with the host; add cpu to contents"),
+        ({"aic_metrics": "Memory"},
+         "aic_metrics Memory is recorded from level 1 on; set level: 1"),
+        ({"level": "none", "mstx": False},
+         "level none records marks alone; leave mstx on, or set level: 0"),
+        ({"mstx": False, "mstx_domain_exclude": ["a"]},
+         "domains are chosen of mstx, which is off; leave mstx on"),
+        ({"mstx_domain_include": ["a"], "mstx_domain_exclude": ["b"]},
+         "mstx_domain_include and mstx_domain_exclude cannot both be had; give one"),
+        ({"op_attr": True}, "op_attr is written into a db only; set export_type: [text, db]"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_had_together_is_refused(options, fault):
+    """What the library would silently leave out is told before the run, with what to do."""
+    assert asked(options) == [f": {fault}"]
+
+
+def test_several_conflicts_are_told_at_once():
+    """Two things that cannot be had are one fault that names both."""
+    (fault,) = asked({"contents": ["cpu"], "level": 2, "sys_io": True})
+
+    assert fault == (
+        ": level is recorded with the device; add npu to contents; "
+        "sys_io is recorded with the device; add npu to contents"
+    )
+
+
+def test_two_tools_on_kineto_are_refused():
+    """`torch` and `npu` in one role need the same profiler underneath."""
+    config = {"tool": ["torch", "npu"], "steps": [1], "roles": {"actor": {}}}
+
+    with pytest.raises(ConfigError) as caught:
+        check_config(config)
+
+    assert caught.value.faults == (
+        (
+            "config: roles.actor: tools 'torch' and 'npu' both need kineto (one per process); "
+            "give them to different runs or roles"
+        ),
+    )

@@ -1,0 +1,151 @@
+"""torch_npu's `trace_view.json` becomes a trace on the wall clock."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from rlprof_npu._raw import first_error
+from rlprof_npu._trace import finish, place_clock
+
+AT = 1_795_380_511_000_000_000
+
+
+def us(ns):
+    """Write a time as torch_npu does."""
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def span(name, begin, dur=1.0, **more):
+    """Return an event that begins *begin* ns after AT."""
+    return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": us(AT + begin), "dur": dur, **more}
+
+
+def finished(tmp_path, text, marks=()):
+    """Return what `finish` says, and what it has written."""
+    raw, out = tmp_path / "trace_view.json", tmp_path / "out.json.gz"
+    raw.write_text(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
+    found = finish(raw, out, header={"tool": "npu"}, marks=marks)
+    with gzip.open(out) as file:
+        return found, json.load(file)
+
+
+def test_times_are_relative_and_exact(tmp_path):
+    """`ts` is microseconds after the first event, to the nanosecond; `epoch_ns` is an int."""
+    events = [span("b", 1_000_123), span("a", 456), {"ph": "M", "name": "process_name", "pid": 1}]
+
+    found, trace = finished(tmp_path, events)
+
+    assert next(iter(trace)) == "rlprof"
+    assert trace["rlprof"]["epoch_ns"] == AT
+    assert [one.get("ts") for one in trace["traceEvents"]] == [1000.123, 0.456, None]
+    assert (found.events, found.dropped, found.truncated) == (3, 0, False)
+
+
+def test_marks_move_the_clock(tmp_path):
+    """Spans lie 0.25 s before the wall clock of their marks: the trace is moved there."""
+    events = [span("rlprof.clock", 10_000, 5.0), span("rlprof.clock", 900_000, 5.0)]
+    late = 250_000_000
+    marks = [(AT + begin + late - 1000, AT + begin + late + 6000) for begin in (10_000, 900_000)]
+
+    _, trace = finished(tmp_path, events, marks)
+
+    assert trace["rlprof"]["epoch_ns"] == AT + 10_000 + late
+    assert trace["rlprof"]["error_ns"] == 7000
+    assert trace["rlprof"]["clock"] == (
+        "as torch_npu says, moved by 250000000 ns; checked by 2 marks"
+    )
+
+
+def test_a_clock_that_fits_is_left_alone():
+    """A span inside its marks moves nothing; the error is the width of the marks."""
+    assert place_clock([(1000, 100)], [(990, 1120)]) == (
+        0, 130, "as torch_npu says; checked by 1 marks"
+    )  # fmt: skip
+
+
+def test_without_marks_the_error_is_unknown(tmp_path):
+    """Of a device alone nobody can say how far its clock is off."""
+    _, trace = finished(tmp_path, [span("kernel", 0)])
+
+    assert trace["rlprof"]["error_ns"] is None
+
+
+def test_a_list_without_an_end_is_truncated(tmp_path):
+    """What a failed analysis leaves, a list that is not closed, is kept and said."""
+    text = json.dumps([span("a", 0), span("b", 10)])[:-1]
+
+    found, trace = finished(tmp_path, text)
+
+    assert found.truncated
+    assert [one["name"] for one in trace["traceEvents"]] == ["a", "b"]
+
+
+def test_an_event_cut_in_two_is_left_out(tmp_path):
+    """Of a file cut anywhere, the whole events are kept."""
+    text = json.dumps([span("a", 0), span("b", 10)])
+
+    found, trace = finished(tmp_path, text[:-20])
+
+    assert found.truncated
+    assert [one["name"] for one in trace["traceEvents"]] == ["a"]
+
+
+def test_what_is_no_event_is_left_out_and_counted(tmp_path):
+    """Entries without phase or time, and times that are none, are dropped, and said to be."""
+    events = [span("a", 0), 7, {"name": "x"}, {"ph": "X", "name": "y"}, span("z", 0, ts="0.000")]
+
+    found, trace = finished(tmp_path, [*events, "no event"])
+
+    assert (found.events, found.dropped) == (1, 5)
+    assert [one["name"] for one in trace["traceEvents"]] == ["a"]
+
+
+def test_names_of_any_script_are_kept(tmp_path):
+    """Names in any script are kept; half a surrogate pair becomes a question mark."""
+    text = json.dumps([span("αβγ 名", 0), span("half \\ud800", 1)]).replace("\\\\ud800", "\\ud800")
+
+    _, trace = finished(tmp_path, text)
+
+    assert [one["name"] for one in trace["traceEvents"]] == ["αβγ 名", "half ?"]
+
+
+def test_events_of_a_device_are_counted(tmp_path):
+    """Events of processes that are labelled NPU are those of the device."""
+    label = {"ph": "M", "name": "process_labels", "pid": 1, "args": {"labels": "NPU 0"}}
+
+    found, _ = finished(tmp_path, [span("a", 0), span("b", 0, pid=9), label])
+
+    assert found.device_events == 1
+
+
+def test_a_long_list_is_streamed(tmp_path):
+    """A list of many blocks comes out as it went in, in order."""
+    events = [span(f"event {number}", number * 1000) for number in range(30_000)]
+
+    found, trace = finished(tmp_path, events)
+
+    assert found.events == 30_000
+    assert [one["name"] for one in trace["traceEvents"]] == [one["name"] for one in events]
+
+
+def test_what_is_no_list_is_refused(tmp_path):
+    """An object, or nothing, is no trace of torch_npu."""
+    for text in ("", "{}", '{"traceEvents": []}'):
+        with pytest.raises(ValueError, match="it is no list of events"):
+            finished(tmp_path, text)
+        assert not (tmp_path / "out.json.gz").exists()
+
+
+def test_the_first_error_is_the_reason():
+    """Of what the library prints, the first error is told, without its place and time."""
+    text = (
+        "[2026-11-22 20:48:27] [INFO] [1] profiler.py: Start parsing\n"
+        "|[2026-11-22 20:48:27] [ERROR] [2] profiler.py: Failed to export: no msprof: here\n"
+        "[2026-11-22 20:48:27] [ERROR] [1] profiler.py: Task [TraceViewParser] run failed.\n"
+    )
+
+    assert first_error(text) == "Failed to export: no msprof: here"
+    assert first_error("[INFO] all is well") == ""

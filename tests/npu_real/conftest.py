@@ -1,0 +1,105 @@
+"""Programs on the real torch_npu, each in a process of its own; what reached the stand-ins."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import attrs
+import pytest
+
+import rlprof
+from tests.npu_real.stand_ins.build import build_msprof
+
+ROOT = Path(__file__).parent.parent.parent
+BOUND_S = 240
+
+
+def pytest_configure():
+    """Say how these tests are started, where the libraries they need are not there."""
+    if not any((Path(one) / "libascendcl.so").exists() for one in _places()):
+        message = "the libraries that stand in for CANN are not in LD_LIBRARY_PATH; make test-npu"
+        raise pytest.UsageError(message)
+
+
+def _places():
+    return os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+
+
+@attrs.frozen
+class Driven:
+    """What a program has left."""
+
+    home: Path
+    output: str
+    returncode: int
+    reached: list[str]
+    """What reached CANN's libraries, or what stands in for them."""
+
+    @property
+    def run(self):
+        """The run it has made."""
+        (path,) = (self.home / "runs").iterdir()
+        return rlprof.read(path)
+
+    def calls(self, name):
+        """Return what *name* was called with, each as a dict of words."""
+        lines = [line.split(" ") for line in self.reached if line.split(" ")[0] == name]
+        return [dict(word.split("=", 1) for word in words) for _, *words in lines]
+
+
+@pytest.fixture(scope="session", name="msprof")
+def _msprof(tmp_path_factory):
+    """Return the folder of the program that stands in for msprof."""
+    return build_msprof(tmp_path_factory.mktemp("cann"))
+
+
+@pytest.fixture(scope="session", name="drive")
+def _drive(tmp_path_factory, msprof):
+    """Return a function that runs a program: `program(config)` in tests/npu_real/programs.py."""
+
+    def drive(program, options=None, *, env=None, with_msprof=True, home=None, **more):
+        home = home or tmp_path_factory.mktemp(program)
+        config = {
+            "run_dir": str(home / "runs"),
+            "scratch_dir": str(home / "scratch"),
+            "tool": "npu",
+            "steps": [2],
+            "roles": {"actor": {"ranks": "all"}},
+            "tools": {"npu": options or {}},
+            **more,
+        }
+        log = home / "reached"
+        path = f"{msprof}{os.pathsep}" if with_msprof else ""
+        own = {"STAND_IN_LOG": str(log), "PATH": f"{path}{os.environ['PATH']}"}
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.npu_real.programs", program, json.dumps(config)],
+            cwd=ROOT, env=os.environ | own | (env or {}), text=True, timeout=BOUND_S,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        reached = log.read_text().splitlines() if log.exists() else []
+        return Driven(home, done.stdout, done.returncode, reached)
+
+    return drive
+
+
+@pytest.fixture(scope="session", name="trained")
+def _trained(drive):
+    """Run the whole of it once: host and device, level 1, in one step of training.
+
+    Without the task queue, by which torch_npu would ask kernels where they come from.
+    """
+    options = {"contents": ["npu", "cpu", "shapes"], "level": 1}
+    done = drive("train", options, env={"TASK_QUEUE_ENABLE": "0"})
+    assert done.returncode == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="session", name="site")
+def _site():
+    """Return where the wheel under test is installed."""
+    return Path(find_spec("torch_npu").submodule_search_locations[0])

@@ -1,0 +1,23 @@
+"""The tool `npu` on the real torch_npu keeps every law of tools."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rlprof.testing import ToolTests
+from rlprof_npu import Npu
+
+pytestmark = pytest.mark.slow
+
+
+class TestNpu(ToolTests):
+    plugin = Npu
+    options = {"contents": ["cpu", "shapes"]}
+
+    def work(self):
+        """Do one seeded step of a small network, and return its gradient."""
+        torch.manual_seed(7)
+        layer = torch.nn.Linear(8, 8)
+        layer(torch.ones(4, 8)).square().sum().backward()
+        return layer.weight.grad.tolist()

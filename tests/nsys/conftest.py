@@ -1,0 +1,58 @@
+"""A process that believes it is under nsys, and the nsys it talks to."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof import Target, plugins
+from rlprof.config._structure import Faults, structure
+from rlprof_nsys import Nsys
+from rlprof_nsys._mark import MARK, Mark
+from rlprof_nsys._options import NsysOptions
+from tests.fakes import nsys as fake_nsys
+
+SESSION = "rlprof-actor-0-1-0"
+
+
+@pytest.fixture(name="nsys")
+def _nsys(tmp_path):
+    """Install a stand-in for nsys."""
+    return fake_nsys.install(tmp_path / "nsys")
+
+
+@pytest.fixture(name="inside")
+def _inside(nsys, tmp_path, monkeypatch):
+    """Be in a session of it, as the launcher makes one."""
+    own = tmp_path / "own"
+    own.mkdir()
+    mark = Mark(session=SESSION, nsys=nsys.path, folder=str(own), trace="nvtx")
+    monkeypatch.setenv(MARK, mark.text())
+    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
+    nsys.session(SESSION)
+    return nsys
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path):
+    """The folder of a window."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    return folder
+
+
+def options(**asked):
+    """Structure *asked* as a config's options are."""
+    faults = Faults()
+    made = structure(NsysOptions, asked, path="", faults=faults)
+    assert not faults, faults.found
+    return made
+
+
+def configured(**asked):
+    """Return the hooks of a tool that is configured in this process, and the tool."""
+    tool = Nsys()
+    hooks = plugins.hooks("tool", tool)
+    hooks.configure(
+        place="process", target=Target("actor"), options=options(**{"start_s": 60, **asked})
+    )
+    return hooks

@@ -1,0 +1,242 @@
+"""What becomes of the raw folder of a window, with a stand-in for nsys that writes what it is told.
+
+The real program is in `tests/nsys_real`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+
+import pytest
+
+from rlprof import CaptureError
+from rlprof.types import Capture, Target, Window
+from rlprof_nsys import _convert, _program
+from rlprof_nsys._export import _NO_NSYS, exported
+from tests.nsys.database import Database
+
+CAPTURE = Capture("run", Target("actor", 1, 2), Window(3, 4), "nsys", "host", 4711)
+STEM = CAPTURE.stem
+STAND_IN = """#!{python}
+import os, shutil, sys, time
+words = dict(word.split("=", 1) for word in sys.argv if "=" in word)
+if {name!r} == "QdstrmImporter":
+    shutil.copy(sys.argv[2], sys.argv[4])
+elif sys.argv[1] == "export":
+    if open(sys.argv[-1], "rb").read(3) == b"bad":
+        print("Importer error: the report is damaged")
+        sys.exit(1)
+    if open(sys.argv[-1], "rb").read(4) == b"hang":
+        time.sleep(60)
+    shutil.copy({database!r}, words["--output"])
+elif "--help-reports" in sys.argv:
+    print("  nvtx_sum[:<x>] -- NVTX\\n  cuda_gpu_kern_sum -- Kernels\\n  other -- Other")
+elif sys.argv[1] == "stats":
+    for word in sys.argv:
+        if word.startswith("--report="):
+            with open(words["--output"] + "_" + word.partition("=")[2] + ".csv", "w") as file:
+                file.write("Name\\nupdate\\n" if "nvtx" in word else "")
+"""
+
+
+@pytest.fixture(name="raw")
+def _raw(tmp_path):
+    """Make the folder a window leaves, with a report of two ranges."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    (folder / "report.nsys-rep").write_bytes(b"report")
+    return folder
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path):
+    made = Database(tmp_path / "made.sqlite")
+    made.domain(1, "rlprof")
+    made.range(1, 2, "update")
+    made.range(3, 4, "update")
+    return made.write()
+
+
+@pytest.fixture(name="nsys")
+def _nsys(tmp_path, database):
+    """Install the stand-in, with its importer beside it."""
+    for name in ("nsys", "QdstrmImporter"):
+        file = tmp_path / "bin" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(STAND_IN.format(python=sys.executable, name=name, database=str(database)))
+        file.chmod(0o755)
+    return tmp_path / "bin/nsys"
+
+
+@pytest.fixture(name="nowhere")
+def _nowhere(monkeypatch, tmp_path):
+    """Take every nsys away."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_program, "_USUAL", ())
+
+
+@pytest.fixture(name="export")
+def _export(raw, tmp_path):
+    """Return a function that exports the folder: each artifact by its suffix."""
+
+    def export(**notes):
+        if notes:
+            whole = {"whole": True, "why": "", **notes}
+            (raw / "nsys.json").write_text(json.dumps(whole))
+        out = tmp_path / "out"
+        out.mkdir(exist_ok=True)
+        made = {one.path.removeprefix(f"{STEM}."): one for one in exported(CAPTURE, raw, out)}
+        assert sorted(file.name for file in out.iterdir()) == sorted(
+            one.path for one in made.values()
+        )
+        return made
+
+    return export
+
+
+def states(made):
+    """Return what is said of each artifact."""
+    return {suffix: (one.kind, one.status, one.note) for suffix, one in made.items()}
+
+
+def test_a_report_becomes_a_trace_itself_and_tables(export, nsys, tmp_path, raw):
+    """The trace says whose it is, the report is the recorded file, no table is empty."""
+    made = export(nsys=str(nsys), bytes=6, spans=2, version="2022.4.2.1")
+    assert states(made) == {
+        "trace.json.gz": ("trace", "whole", ""),
+        "nsys-rep": ("files", "whole", ""),
+        "nvtx_sum.csv": ("files", "whole", ""),
+    }
+    with gzip.open(tmp_path / "out" / made["trace.json.gz"].path) as stream:
+        header = json.load(stream)["rlprof"]
+    said = {key: header[key] for key in ("run", "tool", "host", "pid", "nsys")}
+    assert said == {
+        "run": "run", "tool": "nsys", "host": "host", "pid": 4711, "nsys": "2022.4.2.1",
+    }  # fmt: skip
+    assert header["target"]["rank"] == 1
+    assert header["window"]["start_step"] == 3
+    assert (tmp_path / "out" / made["nsys-rep"].path).read_bytes() == b"report"
+    assert (tmp_path / "out" / made["nvtx_sum.csv"].path).read_text() == "Name\nupdate\n"
+    assert (raw / "report.nsys-rep").exists()
+
+
+def test_export_may_be_called_again(export, nsys):
+    """A second export into the same folder makes the same files."""
+    first = export(nsys=str(nsys))
+    assert states(export(nsys=str(nsys))) == states(first)
+
+
+def test_without_nsys_the_report_is_handed_on(export, nowhere):
+    """On a host without nsys there is no trace, which the report's note says; its raw data stay."""
+    assert _NO_NSYS.startswith("no trace: there is no nsys on this host")
+    assert states(export(nsys="/elsewhere/nsys", bytes=6)) == {
+        "nsys-rep": (
+            "files",
+            "partial",
+            _NO_NSYS,
+        ),
+    }
+
+
+def test_without_nsys_its_sqlite_will_do(export, nowhere, raw, database):
+    """Where the SQLite is beside the report already, a trace needs no nsys."""
+    (raw / "report.sqlite").write_bytes(database.read_bytes())
+    made = export(nsys="/elsewhere/nsys")
+    assert states(made) == {
+        "trace.json.gz": ("trace", "whole", ""),
+        "nsys-rep": ("files", "whole", "no tables: there is no nsys on this host"),
+    }
+
+
+def test_sqlite_alone_will_do(export, nowhere, raw, database):
+    """A folder with nothing but SQLite gives a trace, and the SQLite."""
+    (raw / "report.nsys-rep").unlink()
+    (raw / "report.sqlite").write_bytes(database.read_bytes())
+    made = export(nsys="/elsewhere/nsys")
+    assert set(made) == {"trace.json.gz", "sqlite"}
+
+
+def test_raw_data_are_imported(export, nsys, raw):
+    """What a dead agent has left becomes a report first, and the trace says why it is partial."""
+    (raw / "report.nsys-rep").rename(raw / "report.qdstrm")
+    made = export(nsys=str(nsys), whole=False, why="the agent died")
+    assert states(made) == {
+        "trace.json.gz": ("trace", "partial", "the agent died"),
+        "nsys-rep": ("files", "partial", "the agent died"),
+        "nvtx_sum.csv": ("files", "whole", ""),
+    }
+
+
+def test_raw_data_without_an_importer_are_handed_on(export, nsys, raw):
+    """Where Debian's importer is not beside nsys, the raw data are the artifact."""
+    (raw / "report.nsys-rep").rename(raw / "report.qdstrm")
+    nsys.with_name("QdstrmImporter").unlink()
+    assert states(export(nsys=str(nsys))) == {
+        "qdstrm": ("files", "partial", f"QdstrmImporter is not beside {nsys}"),
+    }
+
+
+def test_a_damaged_report_is_handed_on_with_what_nsys_says(export, nsys, raw):
+    """A report that nsys cannot read is kept, with nsys' own words."""
+    (raw / "report.nsys-rep").write_bytes(b"bad report")
+    assert states(export(nsys=str(nsys))) == {
+        "nsys-rep": (
+            "files", "partial", "nsys export: Importer error: the report is damaged",
+        ),
+    }  # fmt: skip
+
+
+def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
+    """An export that does not end is cut off, and said so."""
+    monkeypatch.setattr(_convert, "_LEAST_S", 0.5)
+    (raw / "report.nsys-rep").write_bytes(b"hang")
+    assert states(export(nsys=str(nsys))) == {
+        "nsys-rep": (
+            "files", "partial", "nsys export: not done in time: it said nothing",
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("notes", "why"),
+    [
+        ({"whole": False, "why": ""}, "nobody has said that the report is whole"),
+        ({"bytes": 7}, "the report has 6 bytes; 7 were written"),
+    ],
+)
+def test_a_report_nobody_calls_whole_is_partial(export, nsys, notes, why):
+    """Unless `stop` has said that this report is whole, all that is made of it is partial."""
+    made = export(nsys=str(nsys), **notes)
+    assert (made["trace.json.gz"].status, made["trace.json.gz"].note) == ("partial", why)
+    assert (made["nsys-rep"].status, made["nsys-rep"].note) == ("partial", why)
+
+
+def test_without_notes_it_is_partial(export, monkeypatch, nsys):
+    """A window that was never closed has left no word; its report is read all the same."""
+    monkeypatch.setenv("PATH", str(nsys.parent))
+    made = export()
+    why = "nobody has said that the report is whole"
+    assert (made["trace.json.gz"].status, made["trace.json.gz"].note) == ("partial", why)
+
+
+def test_phases_that_are_no_ranges_are_counted(export, nsys):
+    """Fewer ranges than phases were begun is said."""
+    made = export(nsys=str(nsys), spans=5)
+    said = (made["trace.json.gz"].status, made["trace.json.gz"].note)
+    assert said == ("partial", "3 of 5 phases are no ranges in the report")
+
+
+def test_an_empty_report_is_one_error(export, raw, nsys):
+    """A file of no bytes says that nsys was cut off."""
+    (raw / "report.nsys-rep").write_bytes(b"")
+    with pytest.raises(CaptureError, match="nsys left an empty report"):
+        export(nsys=str(nsys))
+
+
+def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
+    """Without any file the reason is the one that `stop` has noted."""
+    (raw / "report.nsys-rep").unlink()
+    with pytest.raises(CaptureError, match="the session had gone"):
+        export(nsys=str(nsys), whole=False, why="the session had gone")

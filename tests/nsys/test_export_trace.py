@@ -1,0 +1,336 @@
+"""The trace that is made of a report's SQLite, read by a JSON decoder that knows nothing of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from rlprof_nsys._sqlite import UnreadableError
+from rlprof_nsys._trace import write_trace
+from tests.nsys.database import (
+    API,
+    EPOCH_NS,
+    KERNEL,
+    MEMCPY,
+    MEMSET,
+    NVTX,
+    OSRT,
+    OTHER_PID,
+    PID,
+    SYNC,
+    Database,
+    global_tid,
+)
+from tests.perfetto_engine import query_all, summary
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path):
+    made = Database(tmp_path / "report.sqlite")
+    made.process(PID, "/usr/bin/python3")
+    made.domain(1, "rlprof")
+    return made
+
+
+@pytest.fixture(name="read")
+def _read(database, tmp_path):
+    """Return a function that writes the trace and reads it."""
+
+    def read():
+        file = tmp_path / "report.trace.json.gz"
+        written = write_trace(database.write(), file, {"run": "r"})
+        text = gzip.decompress(file.read_bytes()).decode("ascii")
+        found = json.loads(text, parse_constant=refuse)
+        assert (written.events, written.text_size) == (len(found["traceEvents"]), len(text))
+        return found
+
+    return read
+
+
+def shown(found, cat):
+    """Return the events of a category: phase, name, times, args."""
+    return [
+        (event["ph"], event["name"], event["ts"], event.get("dur"), event.get("args"))
+        for event in found["traceEvents"]
+        if event.get("cat") == cat
+    ]
+
+
+def tracks(found):
+    """Return the names of the tracks: process, then thread."""
+    names = {
+        (event["name"], event["pid"], event["tid"]): event["args"]["name"]
+        for event in found["traceEvents"]
+        if event["ph"] == "M"
+    }
+    return {
+        (pid, tid): (names["process_name", pid, 0], name)
+        for (what, pid, tid), name in names.items()
+        if what == "thread_name"
+    }
+
+
+def track_of(found, name):
+    """Return what the track is called on which the event *name* lies."""
+    (event,) = (event for event in found["traceEvents"] if event["name"] == name)
+    return tracks(found)[event["pid"], event["tid"]]
+
+
+def test_the_first_key_says_whose_it_is_and_when_zero_is(read):
+    """The header is what was given, with the session's wall clock and how far that may be wrong."""
+    found = read()
+    assert next(iter(found)) == "rlprof"
+    assert found["rlprof"] == {
+        "run": "r",
+        "epoch_ns": EPOCH_NS,
+        "error_ns": 1_000_000 + 10**9 // 2000,
+        "clock": "utcEpochNs of the report's session",
+    }
+
+
+def test_ranges_are_slices_with_domain_payload_and_category(read, database):
+    """A pushed range is a slice, exact to the nanosecond, that says what it was given."""
+    database.add(
+        NVTX, start=0, eventType=33, category=3, text="kind", globalTid=global_tid(1), domainId=1
+    )
+    database.range(1_000, 4_001_007, "update", int64Value=12, category=3)
+    database.range(2_000, 2_500, "inner", category=9)
+    database.range(3_000, 3_000, "real", doubleValue=0.5)
+    assert shown(read(), "nvtx") == [
+        ("X", "update", 1.0, 4000.007, {"domain": "rlprof", "category": "kind", "payload": 12}),
+        ("X", "inner", 2.0, 0.5, {"domain": "rlprof", "category": "9"}),
+        ("X", "real", 3.0, 0.0, {"domain": "rlprof", "payload": 0.5}),
+    ]
+
+
+def test_marks_are_instants_and_started_ranges_are_async(read, database):
+    """A mark is an instant; what was started and ended, on any thread, is a pair with an id."""
+    database.range(500, None, "here", kind=34)
+    database.range(600, 9_000, "long", kind=60, int64Value=1, endGlobalTid=global_tid(9))
+    database.range(700, 8_000, "other", kind=60)
+    found = read()
+    assert shown(found, "nvtx") == [
+        ("i", "here", 0.5, None, {"domain": "rlprof"}),
+        ("b", "long", 0.6, None, {"domain": "rlprof", "payload": 1}),
+        ("e", "long", 9.0, None, None),
+        ("b", "other", 0.7, None, {"domain": "rlprof"}),
+        ("e", "other", 8.0, None, None),
+    ]
+    ids = [event["id"] for event in found["traceEvents"] if event["ph"] in "be"]
+    assert ids == [1, 1, 2, 2]
+
+
+def test_a_range_that_was_not_ended_lasts_until_the_end(read, database):
+    """What has no end lasts until the session's, and says so."""
+    database.range(1_000, None, "cut")
+    unfinished = {"domain": "rlprof", "unfinished": True}
+    assert shown(read(), "nvtx") == [("X", "cut", 1.0, 999_999.0, unfinished)]
+
+
+def test_what_was_before_the_session_is_left_out(read, database):
+    """What ended before the session is not shown, and what reaches into it from its beginning."""
+    database.range(-9_000, -5_000, "before")
+    database.range(-1, None, "mark before", kind=34)
+    database.range(-3_000, 2_000, "under way", int64Value=4)
+    database.call(OSRT, -6_000_000_000, -6_000_000_000, "profiling started")
+    database.call(OSRT, -5_000, 7_000, "read")
+    found = read()
+    args = {"domain": "rlprof", "payload": 4, "began_us": -3.0}
+    assert shown(found, "nvtx") == [("X", "under way", 0.0, 2.0, args)]
+    assert shown(found, "os_runtime") == [("X", "read", 0.0, 7.0, {"began_us": -5.0})]
+
+
+def test_any_text_survives(read, database):
+    """Names with quotes, control characters, other scripts and broken bytes are strict JSON."""
+    odd = 'a"b\\c\n\x01é漢😀</script>'
+    database.range(1, 2, odd)
+    database.add(
+        NVTX, start=3, end=4, eventType=59, text=odd, globalTid=global_tid(PID), domainId=1
+    )
+    database.range(5, 6, "")
+    file = database.write()
+    with closing(sqlite3.connect(file)) as tables:
+        broken = "INSERT INTO StringIds VALUES (99, CAST(x'61ff62' AS TEXT))"
+        tables.execute(broken)
+        row = "INSERT INTO NVTX_EVENTS (start, end, eventType, textId) VALUES (7, 8, 59, 99)"
+        tables.execute(row)
+        tables.commit()
+    database.write = lambda: file
+    names = [name for _, name, *_ in shown(read(), "nvtx")]
+    assert names == [odd, odd, "unnamed", "a\ufffdb"]
+
+
+def test_numbers_without_end_are_text(read, database):
+    """A payload that JSON has no number for is written as text."""
+    database.range(1, 2, "far", doubleValue=float("inf"))
+    ((*_, args),) = shown(read(), "nvtx")
+    assert args == {"domain": "rlprof", "payload": "inf"}
+
+
+def test_each_domain_of_a_thread_has_a_track(read, database):
+    """Ranges of two domains, calls, and those of two processes lie on tracks with names."""
+    database.domain(2, "model")
+    database.domain(1, "elsewhere", pid=OTHER_PID)
+    database.thread(PID, "main")
+    database.range(1, 9, "ours")
+    database.range(2, 12, "theirs", domain=2)
+    database.range(3, 4, "plain", domain=0, tid=4800)
+    database.range(3, 4, "far", tid=4712, pid=OTHER_PID)
+    database.call(OSRT, 2, 11, "read")
+    found = read()
+    assert {name: track_of(found, name) for name in ("ours", "theirs", "plain", "far", "read")} == {
+        "ours": ("python3", f"main {PID} · NVTX rlprof"),
+        "theirs": ("python3", f"main {PID} · NVTX model"),
+        "plain": ("python3", "thread 4800 · NVTX"),
+        "far": (f"process {OTHER_PID}", f"thread {OTHER_PID} · NVTX elsewhere"),
+        "read": ("python3", f"main {PID} · OS runtime"),
+    }
+    assert len(set(tracks(found))) == len(tracks(found)) == 5
+
+
+def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
+    """Kernels, copies, fills and waits lie on their stream; an arrow leads there from the call."""
+    database.call(API, 100, 300, "cudaLaunchKernel_v7000", correlationId=5)
+    database.call(API, 400, 600, "cudaMemcpyAsync_v3020", correlationId=6, returnValue=2)
+    name = database.text("void gemm<float, 4>(float const*)")
+    size = {"gridX": 8, "gridY": 2, "gridZ": 1, "blockX": 256, "blockY": 1, "blockZ": 1}
+    database.device(
+        KERNEL, 1_000, 3_500, 5, demangledName=name, shortName=database.text("gemm"),
+        registersPerThread=32, staticSharedMemory=0, dynamicSharedMemory=1024, **size,
+    )  # fmt: skip
+    database.device(MEMCPY, 4_000, 4_100, 6, bytes=4096, copyKind=1, srcKind=0, dstKind=2)
+    database.device(MEMSET, 4_200, 4_210, 77, bytes=64, value=0, memKind=2, stream=8)
+    database.device(SYNC, 300, 4_300, 5, syncType=3, eventId=0)
+    found = read()
+    where = {"device": 0, "context": 1, "stream": 7}
+    assert shown(found, "cuda_api") == [
+        ("X", "cudaLaunchKernel_v7000", 0.1, 0.2, {"correlation": 5}),
+        ("X", "cudaMemcpyAsync_v3020", 0.4, 0.2, {"correlation": 6, "returned": 2}),
+    ]
+    kernel = {**size, "registersPerThread": 32, "staticSharedMemory": 0,
+              "dynamicSharedMemory": 1024, **where, "correlation": 5}  # fmt: skip
+    assert shown(found, "kernel") == [
+        ("X", "void gemm<float, 4>(float const*)", 1.0, 2.5, kernel),
+    ]
+    copy = {"copyKind": "Host-to-Device", "bytes": 4096, "srcKind": "Pageable"}
+    assert shown(found, "gpu_memcpy") == [
+        ("X", "Memcpy Host-to-Device", 4.0, 0.1,
+         {**copy, "dstKind": "Device", **where, "correlation": 6}),
+    ]  # fmt: skip
+    fill = {"bytes": 64, "value": 0, "memKind": "Device", **where, "stream": 8, "correlation": 77}
+    assert shown(found, "gpu_memset") == [("X", "Memset Device", 4.2, 0.01, fill)]
+    wait = {"syncType": "Stream sync", "eventId": 0, **where, "correlation": 5}
+    assert shown(found, "cuda_sync") == [("X", "Stream sync", 0.3, 4.0, wait)]
+    stream = f"GPU 0 of process {PID}", "stream 7 of context 1"
+    assert track_of(found, "Memcpy Host-to-Device") == stream
+    assert track_of(found, "Stream sync") == (stream[0], f"{stream[1]} · waits")
+    arrows = [
+        (event["ph"], event["id"], event["ts"], tracks(found)[event["pid"], event["tid"]][1])
+        for event in found["traceEvents"]
+        if event.get("cat") == "cuda_flow"
+    ]
+    api = f"thread {PID} · CUDA API"
+    assert arrows == [
+        ("s", 1, 0.1, api), ("f", 1, 1.0, stream[1]),
+        ("s", 2, 0.4, api), ("f", 2, 4.0, stream[1]),
+        ("s", 3, 0.1, api), ("f", 3, 0.3, f"{stream[1]} · waits"),
+    ]  # fmt: skip
+
+
+def test_calls_of_another_process_are_not_taken_for_those_of_a_kernel(read, database):
+    """Two processes may count the same; an arrow stays within one."""
+    other = global_tid(OTHER_PID, OTHER_PID)
+    database.call(API, 1, 2, "theirs", correlationId=5, globalTid=other)
+    database.device(KERNEL, 10, 20, 5, demangledName=database.text("mine"))
+    assert shown(read(), "cuda_flow") == []
+
+
+def test_each_track_is_in_the_order_of_time(read, database):
+    """Rows in any order become events that begin one after the other on each track."""
+    for at in sorted(range(500), key=lambda at: at * 7919 % 500):
+        database.range(at * 10, at * 10 + 5, f"r{at}", tid=PID + at % 3)
+        database.call(API, at * 10, at * 10 + 3, "call", correlationId=at + 1)
+        database.device(KERNEL, at * 12, at * 12 + 9, at + 1, demangledName=database.text("k"))
+    by_track = {}
+    for event in read()["traceEvents"]:
+        if event["ph"] == "X":
+            by_track.setdefault((event["pid"], event["tid"]), []).append(event["ts"])
+    assert {len(times) for times in by_track.values()} == {166, 167, 500}
+    assert all(times == sorted(times) for times in by_track.values())
+
+
+def test_the_same_report_makes_the_same_trace(database, tmp_path):
+    """Two exports of one report are equal, byte for byte."""
+    for at in range(50):
+        database.range(at, at + 1, f"r{at}", tid=PID + at % 5, kind=(59, 60)[at % 2])
+    source = database.write()
+    for name in "ab":
+        write_trace(source, tmp_path / name, {})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):
+    """What a release does not know is left out, and the rest is there."""
+    file = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(file)) as tables:
+        tables.executescript(
+            """
+            CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);
+            INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1000);
+            CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, globalTid INT);
+            INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'old', 5);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT);
+            INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (3, 4, 0);
+            """
+        )
+    write_trace(file, tmp_path / "trace.gz", {})
+    with gzip.open(tmp_path / "trace.gz") as stream:
+        found = json.load(stream)
+    assert found["rlprof"]["epoch_ns"] == 1000
+    names = [event["name"] for event in found["traceEvents"] if event["ph"] == "X"]
+    assert names == ["old", "unnamed"]
+
+
+def test_a_report_that_does_not_say_when_it_began_makes_no_trace(tmp_path):
+    """Without the session's wall clock there is no trace, whole or in part."""
+    source = Database(tmp_path / "report.sqlite", epoch_ns=None).write()
+    with pytest.raises(UnreadableError, match="does not say when its session began"):
+        write_trace(source, tmp_path / "trace.gz", {})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.sqlite"]
+
+
+def test_what_is_no_database_makes_no_trace(tmp_path):
+    """Garbage is refused in SQLite's own words, and nothing is left."""
+    (tmp_path / "report.sqlite").write_bytes(b"garbage" * 1000)
+    with pytest.raises(UnreadableError, match="is no SQLite of a report: file is not a database"):
+        write_trace(tmp_path / "report.sqlite", tmp_path / "trace.gz", {})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.sqlite"]
+
+
+@pytest.mark.slow
+def test_perfetto_sees_what_was_recorded(database, tmp_path):
+    """Perfetto's own engine finds each slice, flow and track, and nothing wrong."""
+    for at in range(100):
+        begin = at * 10_000
+        database.range(begin, begin + 9_000, "outer", int64Value=at)
+        database.range(begin + 100, begin + 8_000, "inner")
+        database.call(API, begin + 200, begin + 400, "launch", correlationId=at + 1)
+        name = database.text("kernel")
+        database.device(KERNEL, begin + 1_000, begin + 3_000, at + 1, demangledName=name)
+    file = tmp_path / "trace.json.gz"
+    write_trace(database.write(), file, {})
+    found = summary(file)
+    assert (found.slices, found.flows, found.errors) == (400, 100, {})
+    assert found.process_names == [f"GPU 0 of process {PID}", "python3"]
+    nested = "select count(*) as n from slice where name = 'inner' and depth = 1"
+    first = "select min(dur) as shortest from slice where name = 'kernel'"
+    rows = query_all(file, nested=nested, first=first)
+    assert rows == {"nested": [{"n": 100}], "first": [{"shortest": 2000}]}

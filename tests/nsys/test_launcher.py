@@ -1,0 +1,341 @@
+"""The launcher on a stand-in for nsys: what the program is born with, and how both end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rlprof_nsys._mark import MARK, read_mark
+from tests.fakes import nsys as fake_nsys
+
+pytestmark = pytest.mark.slow
+
+TELL = """
+import json, os, sys
+print(json.dumps({"env": dict(os.environ), "pid": os.getpid(), "argv": sys.argv[1:],
+                  "cwd": os.getcwd(), "in": sys.stdin.read(), "parent": os.getppid()}))
+sys.stdout.flush()
+"""
+WAIT = """
+import os, signal, sys, time
+def told(number, _):
+    print("told", number, flush=True)
+    sys.exit(5)
+signal.signal(signal.SIGTERM, told)
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+def environment(tmp_path, **more):
+    """The environment of a test, in which nothing is under nsys."""
+    temp = tmp_path / "tmp"
+    temp.mkdir(exist_ok=True)
+    env = {name: value for name, value in os.environ.items() if "NSYS" not in name}
+    return {**env, "TMPDIR": str(temp), **more}
+
+
+def command(nsys, *more):
+    path = nsys if isinstance(nsys, str) else nsys.path
+    return [sys.executable, "-m", "rlprof_nsys.launcher", "--name=actor-0", f"--nsys={path}",
+            "--trace=nvtx,ucx", *more, "--"]  # fmt: skip
+
+
+def launched(tmp_path, nsys, *program, more=(), code=0, env=None, text="words\n"):
+    """Run *program* by the launcher to its end."""
+    done = subprocess.run(
+        [*command(nsys, *more), *program],
+        env=env or environment(tmp_path),
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def told(tmp_path, nsys, *arguments, **more):
+    """Return what a program says of itself."""
+    done = launched(tmp_path, nsys, sys.executable, "-c", TELL, *arguments, **more)
+    return json.loads(done.stdout), done.stderr
+
+
+def left(tmp_path):
+    """What a launcher has left: folders, and processes whose TMPDIR is one of them."""
+    temp = str(tmp_path / "tmp")
+    processes = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"{temp}/rlprof-nsys".encode() in file.read_bytes():
+                processes.append(file.parent.name)
+        except OSError:
+            continue
+    return [*(path.name for path in Path(temp).iterdir()), *processes]
+
+
+def test_a_program_is_born_as_it_would_be_alone(nsys, tmp_path):
+    """Its arguments, folder, input and environment are its own; it is the launcher's child."""
+    said, _ = told(tmp_path, nsys, "a b", "--", "$HOME")
+
+    mine = environment(tmp_path)
+    assert said["argv"] == ["a b", "--", "$HOME"]
+    assert (said["in"], said["cwd"]) == ("words\n", str(Path.cwd()))
+    changed = {name for name in {*mine, *said["env"]} if mine.get(name) != said["env"].get(name)}
+    assert changed == {MARK, "NSYS_PROFILING_SESSION_ID"}
+    assert left(tmp_path) == []
+
+
+def test_no_signal_is_ignored_that_python_ignores(nsys, tmp_path):
+    """A program that is not Python ends when nobody reads its pipe, under nsys and without it."""
+    for one in (nsys, str(tmp_path / "none")):
+        done = launched(tmp_path, one, "grep", "SigIgn", "/proc/self/status")
+        assert done.stdout.split() == ["SigIgn:", "0" * 16]
+
+
+def test_orphans_of_a_program_that_runs_unprofiled_are_not_its_own(nsys, tmp_path):
+    """The launcher adopts orphans for nsys alone; the program it becomes does not."""
+    script = (
+        "import ctypes; flag = ctypes.c_int(7);"
+        "ctypes.CDLL(None).prctl(37, ctypes.byref(flag)); print(flag.value)"
+    )
+
+    nsys.goes_wrong(launch="fail")
+
+    done = launched(tmp_path, nsys, sys.executable, "-c", script)
+
+    assert done.stdout == "0\n"
+
+
+def test_the_program_knows_its_session(nsys, tmp_path):
+    """The mark has the session's name, the program and folder of nsys, and what was refused."""
+    said, _ = told(tmp_path, nsys)
+
+    mark = read_mark(said["env"])
+    assert mark.session == f"rlprof-actor-0-{said['parent']}-0"
+    assert (mark.nsys, mark.trace) == (nsys.path, "nvtx")
+    assert mark.refused == {"ucx": f"nsys {fake_nsys.VERSION} cannot trace it"}
+    assert Path(mark.folder).parent == tmp_path / "tmp"
+    (launch,) = [call for call in nsys.calls if call[0] == "launch"]
+    assert launch[1:4] == [f"--session-new={mark.session}", "--trace=nvtx", "--wait=primary"]
+
+
+def test_options_of_a_launch_are_given_where_its_help_has_them(nsys, tmp_path):
+    """The others are left to the tool, which asks start's help."""
+    told(tmp_path, nsys, more=["--option=cuda-graph-trace=node", "--option=sample=cpu"])
+
+    (launch,) = [call for call in nsys.calls if call[0] == "launch"]
+    assert "--cuda-graph-trace=node" in launch
+    assert "--sample=cpu" not in launch
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("import sys; sys.exit(7)", 7),
+        ("import os; os.kill(os.getpid(), 9)", -9),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11),
+        ("import os; os._exit(0)", 0),
+    ],
+)
+def test_it_ends_as_the_program_ends(nsys, tmp_path, program, code):
+    """With its exit status, or by its signal; and nothing is left."""
+    launched(tmp_path, nsys, sys.executable, "-c", program, code=code)
+
+    assert left(tmp_path) == []
+
+
+def test_a_command_that_is_not_there_is_told_as_a_shell_would(nsys, tmp_path):
+    """Under nsys and without it: 127, and its name."""
+    for one in (nsys, str(tmp_path / "none")):
+        done = launched(tmp_path, one, "/no/such/program", code=127)
+        assert "/no/such/program: No such file or directory" in done.stderr
+
+
+def test_a_signal_reaches_the_program_once(nsys, tmp_path):
+    """SIGTERM is the program's to handle; the launcher ends as it then does."""
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", WAIT],
+        env=environment(tmp_path), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdout.readline()
+
+    process.terminate()
+    said = process.communicate(timeout=30)[0]
+
+    assert (said, process.returncode) == ("told 15\n", 5)
+    assert left(tmp_path) == []
+
+
+def test_who_kills_the_launcher_kills_the_program(nsys, tmp_path):
+    """Nothing goes on that nobody sees any more, nor does nsys."""
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", WAIT],
+        env=environment(tmp_path), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    pid = int(process.stdout.readline())
+
+    process.kill()
+    process.communicate(timeout=30)
+
+    end = time.monotonic() + 20
+    while time.monotonic() < end and (Path(f"/proc/{pid}").exists() or left(tmp_path)[1:]):
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
+    assert left(tmp_path)[1:] == []
+
+
+def test_nsys_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
+    """The program goes on, and its exit status is its own."""
+    script = (
+        "import os, signal, sys, time; from pathlib import Path; import json\n"
+        f"home = Path({str(nsys.home)!r})\n"
+        "(session,) = home.glob('*.session')\n"
+        "os.kill(json.loads(session.read_text())['pid'], signal.SIGKILL)\n"
+        "time.sleep(0.3); print('alive'); sys.exit(3)\n"
+    )
+
+    done = launched(tmp_path, nsys, sys.executable, "-c", script, code=3)
+
+    assert done.stdout == "alive\n"
+    assert left(tmp_path) == []
+
+
+def test_a_start_that_fails_three_times_is_tried_again(nsys, tmp_path):
+    """It loses a race with itself; each try has a session of its own, and one program runs."""
+    nsys.goes_wrong(launch=3)
+
+    said, errors = told(tmp_path, nsys)
+
+    tries = [call[1] for call in nsys.calls if call[0] == "launch"]
+    assert tries == [f"--session-new=rlprof-actor-0-{said['parent']}-{i}" for i in range(4)]
+    assert read_mark(said["env"]).session.endswith("-3")
+    assert errors == ""
+    assert left(tmp_path) == []
+
+
+def test_after_eight_tries_the_program_runs_unprofiled(nsys, tmp_path):
+    """It is told on stderr, and to the tool in the program."""
+    nsys.goes_wrong(launch="fail")
+
+    said, errors = told(tmp_path, nsys)
+
+    assert nsys.verbs == ["launch"] * 8
+    why = "nsys did not start it in 8 tries: Agent lost"
+    assert errors == f"rlprof-nsys: {why}; the program runs unprofiled\n"
+    assert read_mark(said["env"]).why == why
+    assert "NSYS_PROFILING_SESSION_ID" not in said["env"]
+    assert left(tmp_path) == []
+
+
+def test_an_nsys_that_hangs_is_given_up(nsys, tmp_path):
+    """The program runs unprofiled, once, and what hung is ended."""
+    nsys.goes_wrong(launch="hang")
+    impatient = (
+        "import sys; from rlprof_nsys import _try, launcher; _try._TRY_S = 0.5; launcher.TRIES = 2;"
+        "sys.exit(launcher.main(sys.argv[1:]))"
+    )
+    arguments = command(nsys)[3:]
+
+    done = subprocess.run(
+        [sys.executable, "-c", impatient, *arguments, sys.executable, "-c", "print('ran')"],
+        env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert done.stdout == "ran\n"
+    assert "it did not answer within 0.5 s; the program runs unprofiled" in done.stderr
+    assert left(tmp_path) == []
+
+
+def test_a_try_that_comes_late_starts_nothing(nsys, tmp_path):
+    """A launch that was given up finds its ticket gone: the program runs once."""
+    nsys.goes_wrong(launch="late")
+    impatient = (
+        "import sys; from rlprof_nsys import _processes, _try, launcher; _try._TRY_S = 0.2;"
+        "launcher.TRIES = 1; _try._clear = lambda *_: None;"
+        "sys.exit(launcher.main(sys.argv[1:]))"
+    )
+    count = tmp_path / "count"
+    program = f"import time; open({str(count)!r}, 'a').write('x'); time.sleep(3)"
+
+    subprocess.run(
+        [sys.executable, "-c", impatient, *command(nsys)[3:], sys.executable, "-c", program],
+        env=environment(tmp_path), capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert count.read_text() == "x"
+
+
+def test_without_nsys_the_program_runs_unprofiled(tmp_path):
+    """There is no nsys: one sentence, and the program."""
+    missing = str(tmp_path / "no-nsys")
+
+    said, errors = told(tmp_path, missing)
+
+    assert read_mark(said["env"]).why == (
+        f"there is no program {missing!r}; install Nsight Systems, or set nsys: PATH"
+    )
+    assert errors.endswith("the program runs unprofiled\n")
+
+
+def test_a_process_under_nsys_is_not_wrapped_again(nsys, tmp_path):
+    """A process tree has one session: the second launcher stands aside."""
+    env = environment(tmp_path, NSYS_PROFILING_SESSION_ID="12")
+
+    said, _ = told(tmp_path, nsys, env=env)
+
+    assert read_mark(said["env"]).why.startswith("the process is in session 12 of nsys already")
+    assert nsys.calls == []
+
+
+def test_only_the_variables_allowed_are_there(nsys, tmp_path):
+    """What a report must not hold, the program does not have; what all programs need stays."""
+    env = environment(tmp_path, MY_KEY="secret", RAY_JOB="1", RANK="0")
+
+    said, _ = told(tmp_path, nsys, env=env, more=["--env=", "--env=RAY_*"])
+
+    assert "secret" not in json.dumps(said["env"])
+    assert said["env"]["RAY_JOB"] == "1"
+    assert "RANK" not in said["env"]
+    assert said["env"]["PATH"] == env["PATH"]
+
+
+def test_files_of_the_parent_are_inherited(nsys, tmp_path):
+    """What a parent passes to its child, the program gets."""
+    into, out = os.pipe()
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", f"import os; os.write({out}, b'here')"],
+        env=environment(tmp_path), pass_fds=(out,),
+    )  # fmt: skip
+    os.close(out)
+
+    assert os.read(into, 10) == b"here"
+    assert process.wait(30) == 0
+    os.close(into)
+
+
+def test_a_signal_before_the_program_is_there_ends_the_launcher(nsys, tmp_path):
+    """Who gives up early is not kept waiting, and no program starts afterwards."""
+    nsys.goes_wrong(launch="hang")
+    mark = tmp_path / "ran"
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", f"open({str(mark)!r}, 'w')"],
+        env=environment(tmp_path),
+    )
+    end = time.monotonic() + 20
+    while not nsys.verbs and time.monotonic() < end:
+        time.sleep(0.02)
+
+    process.terminate()
+
+    assert process.wait(30) == -signal.SIGTERM
+    assert not mark.exists()
+    assert left(tmp_path) == []

@@ -1,0 +1,131 @@
+"""What a config may say, and what a process must be born with."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import pytest
+
+import rlprof
+from rlprof import ConfigError, Target
+from rlprof.config import check_config
+from rlprof_nsys import Nsys
+from rlprof_nsys._arguments import read_arguments
+from tests.nsys.conftest import options
+
+
+def config(**asked):
+    return {
+        "tool": "nsys",
+        "steps": [1],
+        "roles": {"actor": {"ranks": "all"}},
+        "tools": {"nsys": asked},
+    }
+
+
+def launched(**asked):
+    return rlprof.launch(config(**asked), role="actor", rank=3)
+
+
+def test_every_fault_is_told_by_its_path():
+    """All that is wrong is told at once, each under its option."""
+    asked = {
+        "mode": "discrete",
+        "trace": ["nvtx", "cudda"],
+        "range": "steps",
+        "options": {"output": "x", "--sample": "cpu", "mpi-impl": []},
+        "env": ["A B"],
+        "nsys": "",
+        "start_s": 0,
+    }
+
+    with pytest.raises(ConfigError) as error:
+        check_config(config(**asked))
+
+    told = dict(fault.split(": ", 2)[1:] for fault in error.value.faults)
+    assert {path: told[path].partition(",")[0][:40] for path in told} == {
+        "tools.nsys.mode": "expected one of 'session'",
+        "tools.nsys.trace": "expected some of cublas",
+        "tools.nsys.range": "expected one of 'cudaProfilerApi'",
+        "tools.nsys.options": "'output' is set by rlprof; '--sample' is",
+        "tools.nsys.env": "expected names of variables",
+        "tools.nsys.nsys": "expected the path of the program",
+        "tools.nsys.start_s": "expected a number above 0",
+    }
+    assert told["tools.nsys.trace"].endswith("got 'cudda'; did you mean 'cuda'?")
+    assert told["tools.nsys.options"] == (
+        "'output' is set by rlprof; '--sample' is no option's name: write it long, without "
+        "dashes; 'mpi-impl' needs text, a number, true or false"
+    )
+
+
+def test_nothing_is_sampled_unless_asked():
+    """It hangs where it samples the CPU, so both ways to sample are off, and can be had."""
+    assert options().collecting == {"sample": "none", "cpuctxsw": "none"}
+    assert options(options={"sample": "cpu"}).collecting == {"sample": "cpu", "cpuctxsw": "none"}
+
+
+def test_the_launcher_stands_before_the_command():
+    """The prefix is a list of arguments, and says all that is asked; no shell reads it."""
+    launch = launched(options={"mpi-impl": "a b"}, env=["RAY_*"], trace="nvtx")
+
+    assert launch.argv_prefix == (
+        sys.executable, "-m", "rlprof_nsys.launcher", "--name=actor-3", "--nsys=nsys",
+        "--trace=nvtx", "--option=mpi-impl=a b", "--env=", "--env=RAY_*", "--",
+    )  # fmt: skip
+    asked, command = read_arguments([*launch.argv_prefix[3:], "python", "a.py", "--", "-x"])
+    assert command == ["python", "a.py", "--", "-x"]
+    assert (asked.options, asked.env, asked.trace) == ({"mpi-impl": "a b"}, ("RAY_*",), ("nvtx",))
+
+
+def test_an_empty_list_of_variables_is_one():
+    """`env: []` lets nothing through that is not needed; without it, all is."""
+    assert read_arguments([*launched(env=[]).argv_prefix[3:], "x"])[0].env == ()
+    assert read_arguments([*launched().argv_prefix[3:], "x"])[0].env is None
+
+
+def test_ray_starts_actors_by_the_launcher_and_not_by_its_own_plugin():
+    """Ray's `nsight` loses the interpreter; `py_executable` keeps the one of the driver."""
+    launch = launched()
+
+    assert list(launch.runtime_env) == ["py_executable"]
+    words = shlex.split(launch.runtime_env["py_executable"])
+    assert words == [*launch.argv_prefix, sys.executable]
+
+
+def test_range_mode_tells_the_launcher_which_range_it_is():
+    """A window that is a range of NVTX has a name that nsys must know from birth."""
+    assert "--window=rlprof window@rlprof" in launched(mode="range", range="nvtx").argv_prefix
+    assert "--window" not in str(launched(mode="range").argv_prefix)
+
+
+def test_who_attaches_starts_the_process_himself():
+    """Attached mode asks for nothing at launch, and takes no list of variables."""
+    assert launched(mode="attached").argv_prefix == ()
+
+    with pytest.raises(ConfigError, match="env: in mode attached the process is yours to start"):
+        check_config(config(mode="attached", env=["A"]))
+
+
+def test_it_is_not_asked_for_together_with_another_reader_of_cupti():
+    """Both torch and nsys trace CUDA by CUPTI, of which a process has one."""
+    both = {**config(), "tool": ["torch", "nsys"]}
+
+    assert Nsys.claims == {"nsys": "process", "cupti": "process"}
+    if "torch" in _offered():
+        with pytest.raises(ConfigError, match="both need cupti"):
+            check_config(both)
+
+
+def _offered():
+    from rlprof import plugins
+
+    return [offer.name for offer in plugins.offers() if offer.kind == "tool"]
+
+
+def test_a_name_of_a_role_may_be_anything():
+    """The session is called by the role; what nsys does not take as a name is the launcher's."""
+    launch = Nsys().configure(place="launch", target=Target("rollout/1"), options=options())
+
+    assert "--name=rollout/1-0" in launch.argv_prefix

@@ -1,0 +1,430 @@
+"""Windows on a stand-in for nsys: what it is told, and what is said where it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+
+from rlprof import CaptureError, Target
+from rlprof_nsys import _watch
+from rlprof_nsys._mark import MARK, Mark, read_mark
+from rlprof_nsys._nsys import Nsys
+from rlprof_nsys._program import Program, find_nsys, options_in, values_in
+from rlprof_nsys._watch import leave_children_alone
+from tests.fakes.nsys import LAUNCH_HELP, VERSION
+from tests.nsys.conftest import SESSION, configured, options
+
+
+def notes(folder):
+    return json.loads((folder / "nsys.json").read_bytes())
+
+
+def record(hooks, folder):
+    """Record one window with three ranges in it."""
+    ranges = hooks.start(window=None, target=None, folder=folder)
+    for step in range(3):
+        ranges.push("update", {"step": step, "occurrence": 0})
+        ranges.pop()
+    hooks.stop(window=None, folder=folder)
+    return ranges
+
+
+def test_a_window_is_a_start_and_a_stop_of_the_session(inside, folder):
+    """It is told the session, the file, and to sample nothing; the report is there after it."""
+    hooks = configured(self_test=False)
+
+    ranges = record(hooks, folder)
+
+    assert inside.calls == [
+        ["start", f"--session={SESSION}", "--sample=none", "--cpuctxsw=none",
+         "--force-overwrite=true", f"--output={folder}/report"],
+        ["stop", f"--session={SESSION}"],
+    ]  # fmt: skip
+    said = notes(folder)
+    assert {key: said[key] for key in ("whole", "why", "spans", "pid", "domain", "mode")} == {
+        "whole": True, "why": "", "spans": 3, "pid": os.getpid(), "domain": "rlprof",
+        "mode": "session",
+    }  # fmt: skip
+    assert (said["nsys"], said["version"], said["session"]) == (inside.path, VERSION, SESSION)
+    assert said["bytes"] == (folder / "report.nsys-rep").stat().st_size
+    assert [len(pair) for pair in said["wall"]] == [2, 2]
+    assert ranges.unsupported == {}
+
+
+def test_a_window_that_is_open_says_so(inside, folder):
+    """Should the process die, what it leaves says that nobody closed the window."""
+    hooks = configured(self_test=False)
+
+    hooks.start(window=None, target=None, folder=folder)
+
+    assert (notes(folder)["whole"], notes(folder)["why"]) == (
+        False,
+        "the process ended inside the window",
+    )
+    with pytest.raises(CaptureError, match="a window is open already"):
+        hooks.start(window=None, target=None, folder=folder)
+
+
+def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
+    """What start's help knows is given to start; what no help knows is said, by its name."""
+    asked = {"gpu-metrics-device": 0, "no-such-thing": True, "cuda-graph-trace": "node"}
+    hooks = configured(self_test=False, options=asked)
+
+    ranges = record(hooks, folder)
+
+    assert "--gpu-metrics-device=0" in inside.calls[0]
+    assert ranges.unsupported == {"no-such-thing": f"nsys {VERSION} has no option --no-such-thing"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"start": "fail"}, "nsys start: Agent lost"),
+        ({"start": "hang"}, "nsys start did not return within 2 s, and was ended"),
+    ],
+)
+def test_a_start_that_fails_harms_no_later_window(inside, folder, fault, said):
+    """It refuses or hangs: it is said in time, nothing is open, and the next window is whole."""
+    hooks = configured(self_test=False, start_s=2 if "hang" in fault.values() else 60)
+    inside.goes_wrong(**fault)
+
+    with pytest.raises(CaptureError, match=said):
+        hooks.start(window=None, target=None, folder=folder)
+    hooks.stop(window=None, folder=folder)
+
+    inside.goes_wrong()
+    hooks = configured(self_test=False)
+    record(hooks, folder)
+    assert notes(folder)["whole"] is True
+
+
+def test_a_call_in_doubt_is_settled_before_the_next_window(inside, folder):
+    """After a start that was never answered nsys may be collecting: it is stopped first."""
+    hooks = configured(self_test=False, start_s=2)
+    inside.goes_wrong(start="hang")
+    with pytest.raises(CaptureError):
+        hooks.start(window=None, target=None, folder=folder)
+    inside.goes_wrong()
+
+    record(configured_again(hooks), folder)
+
+    assert inside.verbs == ["start", "stop", "start", "stop"]
+
+
+def configured_again(hooks):
+    """Give it more time, so that a busy machine decides nothing."""
+    (tool,) = hooks.start.get_hookimpls()
+    tool.plugin.options = options(self_test=False)
+    return hooks
+
+
+@pytest.mark.parametrize(
+    ("fault", "left", "said"),
+    [
+        ({"stop": "fail"}, None, "nsys stop: Agent lost"),
+        ({"stop": "hang"}, None, "nsys stop did not return within 5 s, and was ended"),
+        ({"stop": "empty"}, "report.nsys-rep", "the report is empty: nsys has not written it"),
+        ({"stop": "raw"}, "report.qdstrm", "nsys' importer is not beside it"),
+    ],
+)
+def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
+    """What came of the window stands in its notes, and is raised: never called whole."""
+    hooks = configured(self_test=False, stop_s=5)
+    hooks.start(window=None, target=None, folder=folder)
+    inside.goes_wrong(**fault)
+
+    with pytest.raises(CaptureError, match=said):
+        hooks.stop(window=None, folder=folder)
+    hooks.stop(window=None, folder=folder)
+
+    assert (notes(folder)["whole"], notes(folder)["bytes"] > 0) == (False, left == "report.qdstrm")
+    assert [file.name for file in folder.glob("report*")] == ([left] if left else [])
+
+
+def test_raw_data_are_imported_where_there_is_an_importer(inside, folder):
+    """A `.qdstrm` that nsys left is made a report by its own importer."""
+    importer = inside.home / "host-linux-x64/QdstrmImporter"
+    importer.parent.mkdir()
+    importer.write_text('#!/bin/sh\ncp "$2" "$4"\n')
+    importer.chmod(0o755)
+    hooks = configured(self_test=False)
+    inside.goes_wrong(stop="raw")
+
+    record(hooks, folder)
+
+    assert notes(folder)["whole"] is True
+    assert [file.name for file in folder.glob("report*")] == ["report.nsys-rep"]
+
+
+def test_a_report_written_elsewhere_is_fetched(inside, folder):
+    """It writes into its own folder where the one it was told is gone, and exits well."""
+    hooks = configured(self_test=False)
+    inside.goes_wrong(stop="elsewhere")
+
+    record(hooks, folder)
+
+    assert notes(folder)["whole"] is True
+
+
+def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, folder):
+    """It would write elsewhere, and say nothing."""
+    hooks = configured(self_test=False)
+
+    with pytest.raises(CaptureError, match="is no folder; nsys would write elsewhere"):
+        hooks.start(window=None, target=None, folder=folder / "gone")
+
+    assert inside.calls == []
+
+
+def test_a_folder_with_a_percent_sign_is_that_folder(inside, tmp_path):
+    """It reads %p and the like in the name of a file; in ours they are what they are."""
+    folder = tmp_path / "a%p b"
+    folder.mkdir()
+
+    record(configured(self_test=False), folder)
+
+    assert inside.calls[0][-1] == f"--output={tmp_path}/a%%p b/report"
+    assert (folder / "report.nsys-rep").exists()
+
+
+def test_a_session_that_was_shut_down_is_told(inside, folder):
+    """Whoever ends the session, or kills its agent, takes the open window; the program goes on."""
+    hooks = configured(self_test=False)
+    hooks.start(window=None, target=None, folder=folder)
+    inside.end_session(SESSION)
+
+    with pytest.raises(CaptureError, match=f"nsys has no session {SESSION} any more"):
+        hooks.stop(window=None, folder=folder)
+    with pytest.raises(CaptureError, match=f"nsys has no session {SESSION} any more"):
+        hooks.start(window=None, target=None, folder=folder)
+
+    assert notes(folder)["whole"] is False
+
+
+def test_two_processes_do_not_share_a_window(inside, folder, tmp_path):
+    """A second process of the session is refused, and its stop leaves the first one's window."""
+    first, second = configured(self_test=False), configured(self_test=False)
+    other = tmp_path / "other"
+    other.mkdir()
+    first.start(window=None, target=None, folder=folder)
+
+    with pytest.raises(CaptureError, match="is collecting already: one process at a time"):
+        second.start(window=None, target=None, folder=other)
+    second.stop(window=None, folder=other)
+    first.stop(window=None, folder=folder)
+
+    assert notes(folder)["whole"] is True
+
+
+def test_ranges_that_nsys_does_not_see_are_told_and_not_counted(inside, folder):
+    """A range of the self-test that is not in its report is said as unsupported."""
+    inside.goes_wrong(export="blind")
+    hooks = configured()
+
+    ranges = record(hooks, folder)
+
+    assert ranges.unsupported["nvtx"].startswith("no ranges of phases: nsys does not see those of")
+    assert notes(folder)["spans"] == 0
+    assert notes(folder)["self_test"] == ranges.unsupported["nvtx"]
+
+
+def test_a_self_test_that_fails_costs_no_window(inside, folder):
+    """Nobody knows whether ranges are seen then; that is said, and the window recorded."""
+    inside.goes_wrong(export="fail")
+    hooks = configured()
+
+    ranges = record(hooks, folder)
+
+    assert ranges.unsupported == {
+        "nvtx": "nobody knows if nsys sees ranges of phases: nsys export: Agent lost"
+    }
+    assert (notes(folder)["whole"], notes(folder)["spans"]) == (True, 3)
+
+
+def test_what_the_launcher_refused_is_told(inside, folder, monkeypatch):
+    """What nsys was not given at launch is said in each window."""
+    mark = Mark(SESSION, inside.path, refused={"ucx": "nsys 1 cannot trace it"})
+    monkeypatch.setenv(MARK, mark.text())
+
+    ranges = record(configured(self_test=False, trace=["nvtx", "ucx"]), folder)
+
+    assert ranges.unsupported == {"ucx": "nsys 1 cannot trace it"}
+
+
+@pytest.mark.parametrize(
+    ("mark", "mode", "said"),
+    [
+        (None, "session", "this process was not started under nsys; put rlprof.launch"),
+        (Mark(why="no nsys"), "session", "the program runs unprofiled: no nsys"),
+        (Mark("s"), "session", "nsys is not in this process"),
+        (None, "attached", "mode attached: this process is in no session of nsys"),
+    ],
+)
+def test_a_process_that_is_not_under_nsys_says_why(nsys, monkeypatch, mark, mode, said):
+    """What the Launch has not brought is named, with what to do; nothing hangs on it."""
+    monkeypatch.delenv(MARK, raising=False)
+    monkeypatch.delenv("NSYS_PROFILING_SESSION_ID", raising=False)
+    if mark is not None:
+        monkeypatch.setenv(MARK, mark.text())
+
+    with pytest.raises(CaptureError, match=said):
+        configured(mode=mode, nsys=nsys.path)
+
+
+def test_attached_uses_the_session_it_finds(nsys, folder, monkeypatch):
+    """The number nsys leaves in the environment is as good as the name."""
+    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
+    nsys.session("7")
+    hooks = configured(mode="attached", nsys=nsys.path, self_test=False,
+                       options={"cuda-graph-trace": "node"})  # fmt: skip
+
+    ranges = record(hooks, folder)
+
+    assert nsys.calls[-1] == ["stop", "--session=7"]
+    assert ranges.unsupported == {"cuda-graph-trace": "belongs to `nsys launch`; give it there"}
+
+
+def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
+    """It is told to wait for the range; one it has not seen is told, and nothing stays open."""
+    hooks = configured(mode="range", range="nvtx", self_test=False)
+    (tool,) = hooks.start.get_hookimpls()
+
+    hooks.start(window=None, target=None, folder=folder)
+    (folder / "report.nsys-rep").write_bytes(b"written by nsys at the range's end")
+    hooks.stop(window=None, folder=folder)
+
+    assert inside.calls[0][4:6] == ["--capture-range=nvtx", "--capture-range-end=stop"]
+    assert inside.verbs == ["start"]
+    assert notes(folder)["whole"] is True
+    assert tool.plugin._open is None
+
+
+def test_the_edges_of_cuda_need_a_device(inside, folder):
+    """Without torch or a device, cudaProfilerApi is refused before nsys waits for it."""
+    hooks = configured(mode="range", self_test=False)
+
+    with pytest.raises(CaptureError, match="range: cudaProfilerApi: needs torch"):
+        hooks.start(window=None, target=None, folder=folder)
+
+    assert inside.calls == []
+
+
+def test_stop_without_a_start_asks_nothing(inside, folder):
+    """Nobody else's window is ended by a stop that has none."""
+    hooks = configured(self_test=False)
+
+    hooks.stop(window=None, folder=folder)
+    Nsys().stop()
+
+    assert inside.calls == []
+
+
+def test_the_launcher_can_find_the_open_window(inside, folder, tmp_path):
+    """Where the window lies is written down as long as it is open."""
+    word = tmp_path / "own/open"
+    hooks = configured(self_test=False)
+
+    hooks.start(window=None, target=None, folder=folder)
+    assert word.read_text() == str(folder)
+    hooks.stop(window=None, folder=folder)
+    assert not word.exists()
+
+
+def test_ranges_are_those_of_their_threads(inside, folder):
+    """A thread closes what it has opened, and nothing of another's."""
+    hooks = configured(self_test=False)
+    ranges = hooks.start(window=None, target=None, folder=folder)
+    said = []
+    ranges._nvtx = type("Nvtx", (), {
+        "push_range": lambda *_, **given: said.append(given),
+        "pop_range": lambda *_, **__: said.append("pop"),
+    })()  # fmt: skip
+
+    ranges.push("update\0", {"step": 7, "occurrence": 1})
+    other = threading.Thread(target=ranges.pop)
+    other.start()
+    other.join()
+    ranges.pop()
+    ranges.pop()
+
+    assert said == [{"domain": "rlprof", "payload": 7}, "pop"]
+    hooks.stop(window=None, folder=folder)
+
+
+def test_help_is_read_as_nsys_writes_it():
+    """Options by their long names, choices spelt out, what is supported no more left out."""
+    assert options_in(LAUNCH_HELP) == {
+        "cuda-graph-trace", "mpi-impl", "nvtx-domain-include", "nvtx-domain-exclude", "trace",
+        "wait",
+    }  # fmt: skip
+    assert values_in(LAUNCH_HELP, "trace") == {"cuda", "nvtx", "osrt", "mpi", "none"}
+
+
+def test_a_program_that_is_not_there_is_not_found(tmp_path):
+    """Neither by a path nor by a name."""
+    assert find_nsys(str(tmp_path / "nsys")) == ""
+    assert Program(str(tmp_path / "nsys")).version() == ""
+
+
+def test_a_mark_is_read_as_it_was_written_and_no_other():
+    """What is damaged on the way is no mark."""
+    mark = Mark("s", "/n", "/t", "nvtx", {"a": "b"})
+
+    assert read_mark({MARK: mark.text()}) == mark
+    assert [read_mark({MARK: text}) for text in ("", "{", "[]", '{"x": 1}')] == [None] * 4
+
+
+def test_at_launch_it_asks_for_nothing_of_this_machine(nsys):
+    """The process may be born on another host: whether nsys is there is seen there."""
+    Nsys().configure(place="launch", target=Target("actor"), options=options(nsys=nsys.path))
+
+    assert nsys.calls == []
+
+
+def test_a_session_that_is_gone_is_not_made_anew(inside, folder):
+    """A start in a session that nobody is in would record nothing: nsys is not asked."""
+    hooks = configured(self_test=False)
+    inside.end_session(SESSION)
+
+    with pytest.raises(CaptureError, match="nsys has no session"):
+        hooks.start(window=None, target=None, folder=folder)
+
+    assert inside.calls == []
+
+
+def test_variables_of_an_nsys_that_died_are_taken_away():
+    """Children are left alone by nsys; what the user has set stays."""
+    environ = {
+        "QUADD_AGENT_PID": "1", "NSYS_TSC_SUPPORT": "enable", MARK: "{}", "PATH": "/bin",
+        "LD_PRELOAD": "/x/libToolsInjectionProxy64.so:/y/libjemalloc.so",
+        "NVTX_INJECTION64_PATH": "/x/libToolsInjection64.so",
+        "CUDA_INJECTION64_PATH": "/mine/libother.so",
+    }  # fmt: skip
+
+    leave_children_alone(environ)
+
+    assert environ == {
+        MARK: "{}", "PATH": "/bin", "LD_PRELOAD": "/y/libjemalloc.so",
+        "CUDA_INJECTION64_PATH": "/mine/libother.so",
+    }  # fmt: skip
+
+
+def test_an_agent_that_dies_is_noticed(monkeypatch):
+    """Its end takes its variables away, whenever that is."""
+    agent = subprocess.Popen(["sleep", "60"])
+    monkeypatch.setenv("QUADD_AGENT_PID", str(agent.pid))
+    monkeypatch.setattr(_watch, "_watched", set())
+
+    _watch.watch_agent()
+    agent.kill()
+    agent.wait()
+
+    end = time.monotonic() + 20
+    while "QUADD_AGENT_PID" in os.environ and time.monotonic() < end:
+        time.sleep(0.01)
+    assert "QUADD_AGENT_PID" not in os.environ

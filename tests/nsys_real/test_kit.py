@@ -1,0 +1,32 @@
+"""The kit, in a process that the launcher has started under the real program."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_it_keeps_every_law_of_tools(nsys, tmp_path):
+    """All tests of the kit pass; none of those that record is skipped."""
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "rlprof_nsys.launcher", f"--nsys={nsys}", "--trace=nvtx,osrt",
+            "--", sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q",
+            f"--basetemp={tmp_path}/kit", "tests/nsys/test_conformance.py",
+        ],
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 30
+    assert set(re.findall(r"SKIPPED \[\d+\] .*?: (.*)", done.stdout)) <= {
+        "declares no sample(rounds): work to estimate its cost with",
+        "declares no lighter(options): the same recorded more cheaply",
+    }

@@ -1,0 +1,76 @@
+"""Training in miniature, seeded, recorded as its arguments say: `training.py HOME CONFIG`.
+
+It writes what it has learned, and what became of each window, to `HOME/result.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import rlprof
+
+
+def main(home: Path, asked: dict) -> None:
+    chance, weights, spans = random.Random(7), [0.0] * 8, 0  # noqa: S311 -- to be the same
+    config = {
+        "tool": "nsys", "steps": {"every": 1}, "roles": {"actor": {}},
+        "tools": {"nsys": asked.get("options", {})}, "run_dir": str(home / "runs"),
+        "scratch_dir": str(home / "scratch"), "limits": asked.get("limits", {}),
+    } if asked.get("record", True) else None  # fmt: skip
+    if asked.get("blind"):  # as nvtx is from 0.2.12 on: it reaches no tool
+        del os.environ["NVTX_INJECTION64_PATH"]
+    counts = []
+    with rlprof.open(config, role="actor", rank=0, world_size=1) as prof:
+        for step in prof.steps(range(1, asked["steps"] + 1)):
+            spans = 0
+            with prof.phase("update_actor"):
+                spans += 1
+                for _ in range(step):
+                    with prof.phase("forward"):
+                        spans += 1
+                        weights = [weight + chance.gauss(0, 1) for weight in weights]
+                if step == asked.get("dies_in"):
+                    time.sleep(1)  # nsys takes ranges out of the program four times a second
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if step == asked.get("breaks_in"):
+                    _break(asked["by"])
+            counts.append(spans)
+    child = subprocess.run([sys.executable, "-c", "print('alive')"], capture_output=True)
+    result = {
+        "child": child.stdout.decode(),
+        "weights": [weight.hex() for weight in weights],
+        "spans": counts,
+    }
+    if prof.run_dir is not None:
+        result["run"] = str(prof.run_dir)
+    (home / "result.json").write_text(json.dumps(result))
+
+
+def _break(how: str) -> None:
+    """Do to nsys what a user or a machine might."""
+    from rlprof_nsys._mark import read_mark
+
+    mark = read_mark(os.environ)
+    if how == "agent":
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"--start-agent" in words and f"--session-name={mark.session}".encode() in words:
+                os.kill(int(folder.name), signal.SIGKILL)
+                return
+        raise AssertionError("no agent")
+    args = [mark.nsys, "shutdown", f"--session={mark.session}", "--kill=none"]
+    subprocess.run(args, check=True, timeout=60, capture_output=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))
