@@ -21,7 +21,7 @@ OPERATORS = 2000
 def train(config):
     """Train for three steps, in phases that nest."""
     torch = _torch()
-    with rlprof.open(config, role="actor") as prof:
+    with rlprof.open(config, role=os.environ.get("ROLE", "actor")) as prof:
         for _ in prof.steps(range(1, 4)):
             with prof.phase("update_actor"), prof.phase('inner "phase"'):
                 began = time.time_ns()
