@@ -33,7 +33,7 @@ def below(folder):
 
 
 def test_a_role_has_a_folder_of_its_own(tmp_path):
-    """What an analysis of a cluster reads lies there under the rank's own name, and costs nothing."""
+    """What an analysis of a cluster reads lies there under the rank's own name, at no cost."""
     command, problem = joined(tmp_path, Target("actor", 3, 8))
 
     home = tmp_path / "step_000007/update_actor/actor_npu_cluster"
