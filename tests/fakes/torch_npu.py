@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -60,7 +61,7 @@ class FakeNpu:
 
     def __init__(self):
         self.devices = 1
-        self.fails_to_start = self.leaves_no_info = False
+        self.fails_to_start = self.leaves_no_info = self.records_nothing = False
         self.where = ""
         self.marks = _Marks()
         self.profiles = []
@@ -74,6 +75,7 @@ class FakeNpu:
         class Profile:
             def __init__(self, **given):
                 self.given, self.calls, self.step_num = given, [], 0
+                self.threads = {threading.get_ident()}
                 self.actions = [given["schedule"](0)]
                 self.prof_if = types.SimpleNamespace(
                     prof_path="", experimental_config=given["experimental_config"],
@@ -82,7 +84,7 @@ class FakeNpu:
                 fake.profiles.append(self)
 
             def start(self):
-                self.calls.append("start")
+                self._called("start")
                 if fake.fails_to_start:
                     print("[2026] [ERROR] [1] profiler.py: Call start failed. Exception: no room")
                     return
@@ -91,10 +93,11 @@ class FakeNpu:
                 self.prof_if.prof_path = str(made)
 
             def step(self):
-                self.calls.append("step")
+                self._called("step")
                 self.actions.append(self.given["schedule"](1))
                 made = Path(self.prof_if.prof_path)
-                (made / "FRAMEWORK/torch.op_range").write_text("events " * 100)
+                events = "" if fake.records_nothing else "events " * 100
+                (made / "FRAMEWORK/torch.op_range").write_text(events)
                 if "NPU" in self.given["activities"]:
                     (made / "PROF_000001_20261122204800427_FAKE/device_0").mkdir(parents=True)
                 if not fake.leaves_no_info:
@@ -102,7 +105,11 @@ class FakeNpu:
                     (made / "profiler_info_5.json").write_text(json.dumps(info))
 
             def stop(self):
-                self.calls.append("stop")
+                self._called("stop")
+
+            def _called(self, name):
+                self.calls.append(name)
+                self.threads.add(threading.get_ident())
 
         def handler(where, analyse_flag=True):
             assert analyse_flag is False

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from importlib import metadata
 
 import pytest
 
-from rlprof import Capture, CaptureError, Target, Window
+from rlprof import Capture, Target, Window
 from rlprof_npu import Npu, _export
-from rlprof_npu._library import Overheard, experimental, import_library, refuse_beside_others
+from rlprof_npu._library import Overheard, experimental, refuse_beside_others
 from rlprof_npu._options import NpuOptions
 from tests.fakes.torch_npu import FakeNpu, analysed
 
@@ -75,36 +74,6 @@ def test_the_notes_are_there_before_the_end(library, tmp_path):
 
 
 @torch
-def test_a_start_that_fails_silently_is_refused(library, tmp_path):
-    """The library prints why it did not start; the window says it, and the next one opens."""
-    tool = started()
-    library.fails_to_start = True
-
-    with pytest.raises(CaptureError) as caught:
-        tool.start(WINDOW, TARGET, tmp_path)
-
-    assert str(caught.value) == (
-        "torch_npu did not start to record: Call start failed. Exception: no room"
-    )
-    library.fails_to_start = False
-    tool.start(WINDOW, TARGET, tmp_path)
-    tool.stop()
-    assert library.profiles[1].calls == ["start", "step", "stop"]
-
-
-@torch
-def test_what_is_missing_is_said(library, tmp_path):
-    """A window the library did not finish is noted as such."""
-    tool = started()
-    library.leaves_no_info = True
-    tool.start(WINDOW, TARGET, tmp_path)
-    tool.stop()
-
-    notes = json.loads((tmp_path / "npu.json").read_text())
-    assert notes["missing"] == ["torch_npu did not finish (there is no profiler_info)"]
-
-
-@torch
 def test_phases_are_closed_at_the_end(library, tmp_path):
     """Ranges are in our domain, without quotes, and none is left open by a window cut short."""
     tool = started()
@@ -116,19 +85,6 @@ def test_phases_are_closed_at_the_end(library, tmp_path):
 
     assert library.marks.calls == [("update_actor", "rlprof"), ("a 'b' / c", "rlprof")]
     assert library.marks.open == {}
-
-
-@torch
-def test_an_old_release_is_asked_what_it_knows(library, tmp_path):
-    """Fields are found by signature: mstx becomes msprof_tx, and what is not there is said."""
-    library.be_old()
-    options = NpuOptions(sys_io=True, host_sys=("cpu",), mstx_domain_exclude=("a",))
-
-    recording = started(options).start(WINDOW, TARGET, tmp_path)
-
-    (profile,) = library.profiles
-    assert profile.given["experimental_config"].msprof_tx is True
-    assert sorted(recording.unsupported) == ["cpu", "host_sys", "mstx_domain_exclude", "sys_io"]
 
 
 def test_every_field_is_given_by_name(library):
@@ -163,45 +119,6 @@ def test_a_mode_that_is_not_ours_is_said(library, tmp_path):
     assert recording.unsupported == {
         "discrete": "windows are made by the config; set mode: continuous"
     }
-
-
-@torch
-def test_no_device_is_one_sentence(library):
-    """Without an NPU the library profiles nothing, so it is refused when it is configured."""
-    library.devices = 0
-
-    with pytest.raises(CaptureError) as caught:
-        started()
-
-    assert str(caught.value) == (
-        "npu: torch_npu 2.13.0 sees no NPU here, without which it profiles nothing, the CPU "
-        "included; leave npu out of this role, or look at npu-smi info"
-    )
-
-
-@torch
-def test_no_library_is_one_sentence(monkeypatch):
-    """Without torch_npu it is said what to install."""
-    monkeypatch.setitem(sys.modules, "torch_npu", None)
-
-    with pytest.raises(CaptureError, match="install"):
-        import_library()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("PROFILING_MODE", "so msprof records this process"),
-        ("PROFILER_SAMPLECONFIG", "so msprof records this process"),
-        ("MSMONITOR_USE_DAEMON", "so msmonitor may start a profiler"),
-        ("KINETO_USE_DAEMON", "so msmonitor may start a profiler"),
-        ("PROF_CONFIG_PATH", "so torch_npu's dynamic_profile may start a profiler"),
-    ],
-)
-def test_other_profilers_are_refused_by_their_variables(name, words):
-    """A profiler that the environment announces is named, with what to do."""
-    with pytest.raises(CaptureError, match=f"{name} is set, {words}"):
-        refuse_beside_others({name: "1"})
 
 
 def test_a_monitor_that_is_off_is_none():
@@ -262,43 +179,3 @@ def test_a_whole_window_names_its_command(library, tmp_path):
     assert [one.command for one in found if one.command] == [
         "msprof-analyze cluster -d {run}/step_000007/update_actor"
     ]
-
-
-@torch
-def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monkeypatch):
-    """Without a table of kernels, or with a trace without an end, the window is partial."""
-
-    def failed(made, timeout_s):
-        analysed(made, timeout_s)
-        output = made / "ASCEND_PROFILER_OUTPUT"
-        (output / "kernel_details.csv").unlink()
-        trace = output / "trace_view.json"
-        trace.write_text(trace.read_text()[:-1])
-        return ""
-
-    monkeypatch.setattr(_export, "analyse", failed)
-
-    found, _ = exported(tmp_path)
-
-    assert {one.status for one in found} == {"partial"}
-    assert found[0].note == (
-        "torch_npu's analysis failed: it left no kernel_details.csv; trace_view.json has no end, "
-        "though torch_npu calls it done"
-    )
-
-
-@torch
-def test_raw_data_that_were_cut_are_said(library, tmp_path):
-    """A raw file that is shorter than the window left it makes a part of it."""
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    tool = started()
-    tool.start(WINDOW, TARGET, raw)
-    tool.stop()
-    (file,) = raw.glob("*_ascend_pt/FRAMEWORK/torch.op_range")
-    file.write_text("half")
-
-    found = Npu().export(CAPTURE, raw, tmp_path)
-
-    assert found[0].status == "partial"
-    assert found[0].note == "raw data were lost after the window had ended"

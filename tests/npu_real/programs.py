@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -54,6 +55,39 @@ def be_killed(config):
         _work(torch, OPERATORS * 10)
         time.sleep(1)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def much(config):
+    """Do more than a small disk takes."""
+    torch = _torch()
+    with rlprof.open(config, role="actor") as prof:
+        for _ in prof.steps(range(1, 4)):
+            with prof.phase("update_actor"):
+                _work(torch, OPERATORS * 10)
+
+
+def left(config):
+    """Leave a window to a thread that has ended, and then record another."""
+    torch = _torch()
+
+    def begin(prof):
+        prof.step(2)
+        prof.phase("update_actor").__enter__()
+        _work(torch, OPERATORS)
+
+    with rlprof.open(config | {"steps": [2, 3]}, role="actor") as prof:
+        one = threading.Thread(target=begin, args=(prof,))
+        one.start()
+        one.join()
+        prof.step(3)
+        with prof.phase("update_actor"):
+            _work(torch, OPERATORS)
+
+
+def torch_alone(config):
+    """Train with torch, where torch_npu is installed and nobody has imported it."""
+    train_with(__import__("torch"), config)
+    print("trained", flush=True)
 
 
 def each(config):

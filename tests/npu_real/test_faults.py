@@ -11,6 +11,7 @@ import pytest
 
 import rlprof
 from rlprof.session.salvage import salvage
+from tests.faults import disks
 from tests.npu_real.programs import OPERATORS
 from tests.npu_real.test_end_to_end import opened
 
@@ -74,6 +75,7 @@ def test_a_failed_analysis_is_found_out(drive):
     assert "kernel_details.csv" in notes
     assert "trace_view.json has no end, though torch_npu calls it done" in notes
     assert list(done.home.rglob("raw/*_ascend_pt/FRAMEWORK/torch.op_range"))
+    assert list(done.home.rglob("raw/*_ascend_pt/PROF_*/device_0"))
 
 
 def test_an_analysis_has_a_deadline(drive):
@@ -131,6 +133,54 @@ def test_no_npu_is_one_sentence(drive):
     notes = " ".join(note for one in done.run.captures for note in one.notes)
     assert done.returncode == 0
     assert "sees no NPU here" in notes
+
+
+def test_ranges_end_where_training_fails(drive):
+    """A phase left by an exception leaves no range open, and the window is recorded."""
+    done = drive("fail", {"contents": ["npu", "cpu"], "level": 1})
+
+    starts = [line.split(" ")[1] for line in done.reached if line.startswith("mstx.start")]
+    ends = [line.split(" ")[1] for line in done.reached if line.startswith("mstx.end")]
+    assert done.returncode == 0
+    assert sorted(starts) == sorted(ends)
+    assert [one.state for one in done.run.captures] == ["whole"]
+
+
+def test_a_window_whose_thread_has_ended_keeps_what_it_has(drive):
+    """Left open on a thread that is gone it goes on to the end of the session, and is whole."""
+    done = drive("left", {"contents": ["cpu"]})
+
+    (capture,) = done.run.captures
+    adds = [one for one in opened(done.run, capture)["traceEvents"] if one["name"] == "aten::add"]
+    skipped = [(one.step, one.reason) for one in done.run.skipped]
+    assert done.returncode == 0
+    assert (capture.window.id, capture.state) == ("2/update_actor", "whole")
+    assert capture.notes == ("closed early: the session was closed",)
+    assert skipped == [(3, "the window 2/update_actor was still open")]
+    assert len(adds) == OPERATORS
+
+
+def test_a_full_disk_costs_the_window_alone(drive, tmp_path):
+    """torch_npu says nothing of it; training ends well, and the window is failed."""
+    with disks.tmpfs(tmp_path / "scratch", "size=600k"):
+        done = drive("much", {"contents": ["cpu"]}, home=tmp_path)
+        (capture,) = done.run.captures
+
+    assert done.returncode == 0
+    assert capture.state == "failed"
+    assert "takes no notes: No space left on device" in " ".join(capture.notes)
+
+
+def test_training_goes_on_without_cann(drive):
+    """Where CANN's libraries are missing training runs unrecorded, and one sentence says why."""
+    done = drive("torch_alone", {"contents": ["cpu"]}, env={"LD_LIBRARY_PATH": ""})
+
+    (capture,) = done.run.captures
+    assert "trained" in done.output
+    assert done.returncode == 0
+    assert capture.state == "failed"
+    assert "libhccl.so: cannot open shared object file" in capture.notes[0]
+    assert capture.notes[0].endswith("install CANN and source its set_env.sh before the run")
 
 
 DOCTOR = "import sys; from rlprof.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -245,8 +245,11 @@ class NpuRecording:
 
     def _write_notes(self) -> None:
         draft = self._folder / f"{NOTES}.tmp"
-        draft.write_text(json.dumps(self._notes))
-        draft.rename(self._folder / NOTES)
+        try:
+            draft.write_text(json.dumps(self._notes))
+            draft.rename(self._folder / NOTES)
+        except OSError as exc:
+            raise CaptureError(f"{self._folder} takes no notes: {exc.strerror or exc}") from exc
 
 
 def _plain(found: Mapping[str, Any]) -> dict[str, Any]:

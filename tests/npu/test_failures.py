@@ -1,0 +1,241 @@
+"""What goes wrong with torch_npu is found out, said, and costs nothing but its window."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import rlprof
+from rlprof import Capture, CaptureError, Target, Window
+from rlprof_npu import Npu, _export
+from rlprof_npu._library import import_library, refuse_beside_others
+from rlprof_npu._options import NpuOptions
+from tests.fakes.torch_npu import FakeNpu, analysed
+
+WINDOW, TARGET = Window(7, 8, "update_actor"), Target("actor", 3, 8)
+CAPTURE = Capture("run", TARGET, WINDOW, "npu", "vm", 1)
+
+torch = pytest.mark.slow
+
+
+@pytest.fixture(name="library")
+def _library(monkeypatch):
+    fake = FakeNpu()
+    fake.install(monkeypatch)
+    monkeypatch.setattr(_export, "analyse", analysed)
+    return fake
+
+
+def started(options=None):
+    """Return a tool that has begun."""
+    tool = Npu()
+    tool.configure("process", options or NpuOptions())
+    return tool
+
+
+def recorded(tmp_path):
+    """Record a window; return where its raw data are, and where its files will be."""
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    raw.mkdir()
+    out.mkdir()
+    tool = started()
+    tool.start(WINDOW, TARGET, raw)
+    tool.stop()
+    return raw, out
+
+
+def exported(tmp_path):
+    """Record a window, and export it."""
+    raw, out = recorded(tmp_path)
+    return Npu().export(CAPTURE, raw, out), out
+
+
+@torch
+def test_no_library_is_one_sentence(monkeypatch):
+    """Without torch_npu it is said what to install."""
+    monkeypatch.setitem(sys.modules, "torch_npu", None)
+
+    with pytest.raises(CaptureError, match="install"):
+        import_library()
+
+
+@torch
+def test_no_device_is_one_sentence(library):
+    """Without an NPU the library profiles nothing, so it is refused when it is configured."""
+    library.devices = 0
+
+    with pytest.raises(CaptureError) as caught:
+        started()
+
+    assert str(caught.value) == (
+        "npu: torch_npu 2.13.0 sees no NPU here, without which it profiles nothing, the CPU "
+        "included; leave npu out of this role, or look at npu-smi info"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("PROFILING_MODE", "so msprof records this process"),
+        ("PROFILER_SAMPLECONFIG", "so msprof records this process"),
+        ("MSMONITOR_USE_DAEMON", "so msmonitor may start a profiler"),
+        ("KINETO_USE_DAEMON", "so msmonitor may start a profiler"),
+        ("PROF_CONFIG_PATH", "so torch_npu's dynamic_profile may start a profiler"),
+    ],
+)
+def test_other_profilers_are_refused_by_their_variables(name, words):
+    """A profiler that the environment announces is named, with what to do."""
+    with pytest.raises(CaptureError, match=f"{name} is set, {words}"):
+        refuse_beside_others({name: "1"})
+
+
+@torch
+def test_an_old_release_is_asked_what_it_knows(library, tmp_path):
+    """Fields are found by signature: mstx becomes msprof_tx, and what is not there is said."""
+    library.be_old()
+    options = NpuOptions(sys_io=True, host_sys=("cpu",), mstx_domain_exclude=("a",))
+
+    recording = started(options).start(WINDOW, TARGET, tmp_path)
+
+    (profile,) = library.profiles
+    assert profile.given["experimental_config"].msprof_tx is True
+    assert sorted(recording.unsupported) == ["cpu", "host_sys", "mstx_domain_exclude", "sys_io"]
+
+
+@torch
+def test_a_start_that_fails_silently_is_refused(library, tmp_path):
+    """The library prints why it did not start; the window says it, and the next one opens."""
+    tool = started()
+    library.fails_to_start = True
+
+    with pytest.raises(CaptureError) as caught:
+        tool.start(WINDOW, TARGET, tmp_path)
+
+    assert str(caught.value) == (
+        "torch_npu did not start to record: Call start failed. Exception: no room"
+    )
+    library.fails_to_start = False
+    tool.start(WINDOW, TARGET, tmp_path)
+    tool.stop()
+    assert library.profiles[1].calls == ["start", "step", "stop"]
+
+
+@torch
+def test_what_is_missing_is_said(library, tmp_path):
+    """A window the library did not finish is noted as such."""
+    tool = started()
+    library.leaves_no_info = True
+    tool.start(WINDOW, TARGET, tmp_path)
+    tool.stop()
+
+    notes = json.loads((tmp_path / "npu.json").read_text())
+    assert notes["missing"] == ["torch_npu did not finish (there is no profiler_info)"]
+
+
+@torch
+def test_a_phase_that_another_thread_leaves_is_ended_by_its_own(library, tmp_path):
+    """Nobody else calls torch_npu; when its own thread comes by the window ends, and says so."""
+    config = {
+        "run_dir": str(tmp_path / "runs"),
+        "scratch_dir": str(tmp_path / "scratch"),
+        "tool": "npu",
+        "steps": [1],
+        "roles": {"actor": {}},
+        "tools": {"npu": {"analysis": "none"}},
+    }
+    with rlprof.open(config, role="actor") as prof:
+        prof.step(1)
+        phase = prof.phase("update_actor")
+        phase.__enter__()
+        leaver = threading.Thread(target=phase.__exit__, args=(None, None, None))
+        leaver.start()
+        leaver.join()
+        (profile,) = library.profiles
+        before = list(profile.calls)
+        prof.step(2)
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert before == ["start"]
+    assert profile.calls == ["start", "step", "stop"]
+    assert profile.threads == {threading.get_ident()}
+    assert capture.state == "whole"
+    assert capture.notes[0].startswith("closed late: it ended on another thread")
+
+
+@torch
+def test_a_window_without_an_event_of_the_host_is_partial(library, tmp_path):
+    """An empty FRAMEWORK is noticed when the window ends, and said with what there is."""
+    library.records_nothing = True
+
+    found, _ = exported(tmp_path)
+
+    assert {one.status for one in found} == {"partial"}
+    assert found[0].note.startswith("no event of the CPU was recorded (FRAMEWORK is empty)")
+
+
+@torch
+def test_no_room_for_notes_is_one_sentence(library, tmp_path, monkeypatch):
+    """On a full disk the window does not open, and the next one does."""
+    tool, wrote = started(), Path.write_text
+
+    def full(path, *given, **more):
+        if path.name.startswith("npu.json"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return wrote(path, *given, **more)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(CaptureError) as caught:
+        tool.start(WINDOW, TARGET, tmp_path)
+    monkeypatch.undo()
+    library.install(monkeypatch)
+    tool.start(WINDOW, TARGET, tmp_path)
+    tool.stop()
+
+    assert str(caught.value) == f"{tmp_path} takes no notes: No space left on device"
+    assert library.profiles[-1].calls == ["start", "step", "stop"]
+
+
+@torch
+def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monkeypatch):
+    """Without a table of kernels, or with a trace without an end, the window is partial."""
+
+    def failed(made, timeout_s):
+        analysed(made, timeout_s)
+        output = made / "ASCEND_PROFILER_OUTPUT"
+        (output / "kernel_details.csv").unlink()
+        trace = output / "trace_view.json"
+        trace.write_text(trace.read_text()[:-1])
+        return ""
+
+    monkeypatch.setattr(_export, "analyse", failed)
+
+    found, _ = exported(tmp_path)
+
+    assert {one.status for one in found} == {"partial"}
+    assert found[0].note == (
+        "torch_npu's analysis failed: it left no kernel_details.csv; trace_view.json has no end, "
+        "though torch_npu calls it done"
+    )
+
+
+@torch
+def test_raw_data_that_were_cut_are_said(library, tmp_path):
+    """A raw file that is shorter than the window left it makes a part of it."""
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    tool = started()
+    tool.start(WINDOW, TARGET, raw)
+    tool.stop()
+    (file,) = raw.glob("*_ascend_pt/FRAMEWORK/torch.op_range")
+    file.write_text("half")
+
+    found = Npu().export(CAPTURE, raw, tmp_path)
+
+    assert found[0].status == "partial"
+    assert found[0].note == "raw data were lost after the window had ended"
