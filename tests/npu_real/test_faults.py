@@ -147,17 +147,17 @@ def test_ranges_end_where_training_fails(drive):
 
 
 def test_a_window_whose_thread_has_ended_keeps_what_it_has(drive):
-    """Left open on a thread that is gone it goes on to the end of the session, and is whole."""
+    """Left open on a thread that is gone it goes on until the session ends: a part, and says so."""
     done = drive("left", {"contents": ["cpu"]})
 
     (capture,) = done.run.captures
     adds = [one for one in opened(done.run, capture)["traceEvents"] if one["name"] == "aten::add"]
     skipped = [(one.step, one.reason) for one in done.run.skipped]
     assert done.returncode == 0
-    assert (capture.window.id, capture.state) == ("2/update_actor", "whole")
-    assert capture.notes == ("closed early: the session was closed",)
+    assert (capture.window.id, capture.state) == ("2/update_actor", "partial")
+    assert "stopped after its thread had ended" in " ".join(capture.notes)
     assert skipped == [(3, "the window 2/update_actor was still open")]
-    assert len(adds) == OPERATORS
+    assert len(adds) >= 0.99 * OPERATORS
 
 
 def test_a_full_disk_costs_the_window_alone(drive, tmp_path):

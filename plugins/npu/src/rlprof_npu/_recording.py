@@ -184,6 +184,8 @@ class NpuRecording:
         made = find_folder(self._folder)
         missing = missing_in(made, self._options.activities)
         missing += [f"torch_npu says: {error}" for error in heard.errors]
+        if self.is_elsewhere and self._has_cpu:
+            missing.append("stopped after its thread had ended, whose last events may be missing")
         said = [f"mstx recorded none of {self._silent} phases"] if self._silent else []
         if unconfirmed := ", ".join(self._options.unconfirmed):
             said.append(f"torch_npu does not say whether CANN could record {unconfirmed}")
