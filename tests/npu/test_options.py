@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 
@@ -118,16 +119,26 @@ def test_several_conflicts_are_told_at_once():
     )
 
 
-def test_two_tools_on_kineto_are_refused():
-    """`torch` and `npu` in one role need the same profiler underneath."""
-    config = {"tool": ["torch", "npu"], "steps": [1], "roles": {"actor": {}}}
+class Rival:
+    """Another tool on Kineto, as `torch` is."""
+
+    claims = {"kineto": "process"}
+
+    @rlprof.hookimpl
+    def start(self): ...
+
+
+def test_two_tools_on_kineto_are_refused(monkeypatch):
+    """`npu` and another on Kineto in one role need the same profiler underneath."""
+    monkeypatch.setattr("rlprof.plugins._registered", {("tool", "rival"): Rival})
+    config = {"tool": ["rival", "npu"], "steps": [1], "roles": {"actor": {}}}
 
     with pytest.raises(ConfigError) as caught:
         check_config(config)
 
     assert caught.value.faults == (
         (
-            "config: roles.actor: tools 'torch' and 'npu' both need kineto (one per process); "
+            "config: roles.actor: tools 'rival' and 'npu' both need kineto (one per process); "
             "give them to different runs or roles"
         ),
     )
