@@ -12,48 +12,14 @@ from pathlib import Path
 import pytest
 
 import rlprof
-from rlprof import Capture, CaptureError, Target, Window
+from rlprof import CaptureError
 from rlprof_npu import Npu, _export
 from rlprof_npu._library import import_library, refuse_beside_others
 from rlprof_npu._options import NpuOptions
-from tests.fakes.torch_npu import FakeNpu, analysed
-
-WINDOW, TARGET = Window(7, 8, "update_actor"), Target("actor", 3, 8)
-CAPTURE = Capture("run", TARGET, WINDOW, "npu", "vm", 1)
+from tests.fakes.torch_npu import analysed
+from tests.npu.windows import CAPTURE, TARGET, WINDOW, exported, recorded, started
 
 torch = pytest.mark.slow
-
-
-@pytest.fixture(name="library")
-def _library(monkeypatch):
-    fake = FakeNpu()
-    fake.install(monkeypatch)
-    monkeypatch.setattr(_export, "analyse", analysed)
-    return fake
-
-
-def started(options=None):
-    """Return a tool that has begun."""
-    tool = Npu()
-    tool.configure("process", options or NpuOptions())
-    return tool
-
-
-def recorded(tmp_path):
-    """Record a window; return where its raw data are, and where its files will be."""
-    raw, out = tmp_path / "raw", tmp_path / "out"
-    raw.mkdir()
-    out.mkdir()
-    tool = started()
-    tool.start(WINDOW, TARGET, raw)
-    tool.stop()
-    return raw, out
-
-
-def exported(tmp_path):
-    """Record a window, and export it."""
-    raw, out = recorded(tmp_path)
-    return Npu().export(CAPTURE, raw, out), out
 
 
 @torch
@@ -227,15 +193,11 @@ def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monk
 @torch
 def test_raw_data_that_were_cut_are_said(library, tmp_path):
     """A raw file that is shorter than the window left it makes a part of it."""
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    tool = started()
-    tool.start(WINDOW, TARGET, raw)
-    tool.stop()
+    raw, out = recorded(tmp_path)
     (file,) = raw.glob("*_ascend_pt/FRAMEWORK/torch.op_range")
     file.write_text("half")
 
-    found = Npu().export(CAPTURE, raw, tmp_path)
+    found = Npu().export(CAPTURE, raw, out)
 
     assert found[0].status == "partial"
     assert found[0].note == "raw data were lost after the window had ended"

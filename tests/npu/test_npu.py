@@ -8,30 +8,11 @@ from importlib import metadata
 
 import pytest
 
-from rlprof import Capture, Target, Window
-from rlprof_npu import Npu, _export
 from rlprof_npu._library import Overheard, experimental, refuse_beside_others
 from rlprof_npu._options import NpuOptions
-from tests.fakes.torch_npu import FakeNpu, analysed
-
-WINDOW, TARGET = Window(7, 8, "update_actor"), Target("actor", 3, 8)
+from tests.npu.windows import CAPTURE, TARGET, WINDOW, exported, started
 
 torch = pytest.mark.slow
-
-
-@pytest.fixture(name="library")
-def _library(monkeypatch):
-    fake = FakeNpu()
-    fake.install(monkeypatch)
-    monkeypatch.setattr(_export, "analyse", analysed)
-    return fake
-
-
-def started(options=None):
-    """Return a tool that has begun."""
-    tool = Npu()
-    tool.configure("process", options or NpuOptions())
-    return tool
 
 
 @torch
@@ -143,20 +124,6 @@ def test_importing_the_plugin_leaves_torch_alone():
 
     assert sorted(re.match(r"[\w-]+", one)[0] for one in wanted) == ["attrs", "rlprof"]
     assert {one.group for one in offered} == {"rlprof.tools"}
-
-
-CAPTURE = Capture("run", TARGET, WINDOW, "npu", "vm", 1)
-
-
-def exported(tmp_path):
-    """Record a window, and export it."""
-    raw, out = tmp_path / "raw", tmp_path / "out"
-    raw.mkdir()
-    out.mkdir()
-    tool = started()
-    tool.start(WINDOW, TARGET, raw)
-    tool.stop()
-    return Npu().export(CAPTURE, raw, out), out
 
 
 @torch
