@@ -66,7 +66,7 @@ def test_uv_syncs_the_workspace(checkout, tmp_path):
     )
 
     assert plugins(checkout / ".venv/bin") == [
-        "nsys", "torch", "torch_memory", "sglang", "vllm", "timeline",
+        "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "timeline",
     ]  # fmt: skip
 
 
