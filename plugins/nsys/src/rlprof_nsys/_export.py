@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ import attrs
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
 from rlprof_nsys._nsys import NOTES
-from rlprof_nsys._sqlite import UnreadableError
+from rlprof_nsys._shared import given, is_alive, joined
+from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
 _REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
+_GIVEN_S, _POLL_S = 60.0, 0.05
+"""How long the process that has begun a shared window may take to end it after this one."""
+_EARLY_S = 1.0
+"""What processes that are told of an end one after the other may be apart."""
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
     "again"
@@ -37,6 +43,8 @@ _NO_NSYS = (
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Hand on the report in *folder*, and what can be made of it here."""
     notes = _notes(folder)
+    if notes.get("joined"):
+        notes = _with_what_was_given(notes, folder)
     with tempfile.TemporaryDirectory(prefix=".nsys.", dir=out) as tmp:
         return _Export(capture, folder, out, notes, Path(tmp)).artifacts()
 
@@ -70,6 +78,8 @@ class _Export:
         lack = "no tables: there is no nsys on this host"
         if program is not None:
             tables, lack = tables_of(program, database, self.out, self.capture.stem)
+        if self.notes.get("joined"):
+            return [trace]  # the report is with who has begun the window
         made = [trace, self._handed_on(report, why, said=lack)]
         return made + [Artifact(one.name, kind="files", format="csv") for one in tables]
 
@@ -113,7 +123,7 @@ class _Export:
             "nsys": str(self.notes.get("version") or ""),
         }
         try:
-            written = write_trace(database, self.out / name, about)
+            written = write_trace(database, self.out / name, about, self._share())
         except UnreadableError as exc:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
         spans = self.notes.get("spans")
@@ -128,6 +138,12 @@ class _Export:
             events=written.events,
             text_size=written.text_size,
         )
+
+    def _share(self) -> Share:
+        """Choose of a report that several processes share what is this one's."""
+        if self.notes.get("joined"):
+            return Share(only=self.capture.pid)
+        return Share(without=frozenset(joined(self.folder)))
 
     def _handed_on(self, file: Path, why: str, said: str = "") -> Artifact:
         """Put the report where artifacts are: the same file on one disk, else a copy."""
@@ -145,6 +161,24 @@ class _Export:
             status="partial" if why else "whole",
             note=note,
         )
+
+
+def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Add to *notes* what was said of the report by the process that has ended the window."""
+    who, pid = notes["joined"]["who"], notes["joined"]["pid"]
+    end = time.monotonic() + _GIVEN_S
+    while (said := given(folder)) is None and is_alive(pid) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    if said is None:
+        raise CaptureError(
+            f"the window is in the report of {who} (process {pid}), which has not ended it"
+        )
+    why = str(notes.get("why") or said["why"])
+    stopped_ns = notes["wall"][-1][0]
+    early_s = (stopped_ns - said["ended_ns"]) / 1e9
+    if not why and early_s > _EARLY_S:
+        why = f"{who}, which had begun the window, ended it {early_s:.1f} s before this process did"
+    return {**notes, "why": why, "whole": not why}
 
 
 def _notes(folder: Path) -> Mapping[str, Any]:

@@ -18,12 +18,13 @@ from rlprof_nsys._options import NsysOptions
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
+from rlprof_nsys._shared import Word
 from rlprof_nsys._watch import watch_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rlprof import Artifact, Capture, Target
+    from rlprof import Artifact, Capture, Target, Window
     from rlprof.types import Place
     from rlprof_nsys._edges import Edge
 
@@ -40,6 +41,8 @@ class _Open:
     ranges: Ranges
     edge: Edge | None
     notes: dict[str, Any]
+    is_joined: bool
+    """Another process of the session has begun it, and ends it."""
 
 
 @attrs.define(eq=False)  # identity: pluggy compares plugins
@@ -79,8 +82,8 @@ class Nsys:
         return None
 
     @hookimpl
-    def start(self, folder: Path) -> Ranges:
-        """Have nsys begin to collect."""
+    def start(self, window: Window, target: Target, folder: Path) -> Ranges:
+        """Have nsys begin to collect, or join what another process of the session has begun."""
         from rlprof_nsys._edges import edge_of
 
         session = self._session
@@ -94,8 +97,13 @@ class Nsys:
         notes = self._notes(session)
         _write(folder, notes)
         more = () if edge is None else edge.options
-        session.start(folder, [*self._collecting, *more], within_s=self.options.start_s)
-        if edge is not None:
+        word = Word(str(folder), window.folder, os.getpid(), str(target))
+        asked = [*self._collecting, *more]
+        other = session.start(folder, asked, word, within_s=self.options.start_s)
+        if other is not None:
+            notes["joined"] = {"who": other.who, "pid": other.pid}
+            _write(folder, notes)
+        elif edge is not None:
             _begin(edge, session, folder)
         notes["start_s"] = round(time.monotonic() - notes["wall"][0][1] / 1e9, 6)
         applied = {
@@ -105,8 +113,10 @@ class Nsys:
             "trace": self._mark.trace,
             "collecting": " ".join(self._collecting),
         }
+        if other is not None:
+            applied["report"] = f"one with {other.who}"
         ranges = Ranges(self._nvtx, applied, dict(self._unsupported))
-        self._open = _Open(folder, ranges, edge, notes)
+        self._open = _Open(folder, ranges, edge, notes, is_joined=other is not None)
         return ranges
 
     @hookimpl
@@ -116,8 +126,12 @@ class Nsys:
         session = self._session
         if opened is None or session is None:
             return
-        notes = opened.notes
-        before = _clocks()
+        notes, before = opened.notes, _clocks()
+        notes["wall"].append(before)
+        notes["spans"] = opened.ranges.count if self._sees_ranges else 0
+        if opened.is_joined:
+            _write(opened.folder, notes | {"why": ""})
+            return
         if opened.edge is None:
             found = session.stop(opened.folder, within_s=self.options.stop_s)
         else:
@@ -129,8 +143,6 @@ class Nsys:
             why=found.why,
             bytes=file.stat().st_size if file else 0,
             stop_s=round(time.monotonic() - before[1] / 1e9, 6),
-            wall=[notes["wall"][0], before],
-            spans=opened.ranges.count if self._sees_ranges else 0,
         )
         _write(opened.folder, notes)
         if found.why:
@@ -193,10 +205,10 @@ class Nsys:
         self._collecting = tuple(chosen)
 
     def _try_a_range(self, session: Session) -> str:
-        from rlprof_nsys._self_test import self_test
+        from rlprof_nsys._self_test import tested
 
         try:
-            self._self_test = self_test(
+            self._self_test = tested(
                 session, self._nvtx, list(self._collecting), start_s=self.options.start_s
             )
         except (CaptureError, OSError) as exc:
