@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from rlprof import CaptureError, Target, Window
-from rlprof_nsys import _watch
+from rlprof_nsys import _nsys, _watch
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._nsys import Nsys
 from rlprof_nsys._program import Program, find_nsys, options_in, values_in
@@ -324,6 +325,32 @@ def test_stop_without_a_start_asks_nothing(inside, folder):
     Nsys().stop()
 
     assert inside.calls == []
+
+
+FORKED = """
+import os
+from rlprof_nsys._processes import is_forked
+if os.fork() == 0:
+    print("forked", is_forked(), flush=True)
+    os._exit(0)
+os.wait()
+print("not", is_forked())
+"""
+
+
+def test_a_process_that_was_forked_is_found_out():
+    """Nsys sees nothing of a process that never called exec."""
+    said = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+
+    assert said.stdout.split() == ["forked", "True", "not", "False"]
+
+
+def test_a_process_that_was_forked_is_refused(inside, monkeypatch):
+    """With what to do about it, by the word of the engine that forks its workers."""
+    monkeypatch.setattr(_nsys, "is_forked", lambda: True)
+
+    with pytest.raises(CaptureError, match="VLLM_WORKER_MULTIPROC_METHOD=spawn"):
+        configured()
 
 
 def test_the_launcher_can_find_the_open_window(inside, folder, tmp_path):

@@ -15,6 +15,7 @@ from rlprof import CaptureError, Launch, hookimpl
 from rlprof_nsys._arguments import Asked
 from rlprof_nsys._mark import DOMAIN, RANGE, Mark, read_mark
 from rlprof_nsys._options import NsysOptions
+from rlprof_nsys._processes import is_forked
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
@@ -182,6 +183,11 @@ class Nsys:
             raise CaptureError(
                 f"nsys is not in this process (session {mark.session}): its environment was "
                 "changed on the way; start it with the variables of its parent"
+            )
+        if is_forked():
+            raise CaptureError(
+                "this process was forked and never called exec, so nsys does not see it; have it "
+                "spawned (vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn)"
             )
         self._mark = mark
         self._unsupported = dict(mark.refused)

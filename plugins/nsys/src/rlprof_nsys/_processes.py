@@ -1,4 +1,4 @@
-"""The launcher's processes: who its children are, which of them are nsys', and their ends."""
+"""Processes: the children of this one, which of them are nsys', their ends; forked or not."""
 
 from __future__ import annotations
 
@@ -69,3 +69,15 @@ def _zombies() -> Iterator[int]:
             fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
             if int(fields[1]) == os.getpid() and fields[0] == b"Z":
                 yield int(folder.name)
+
+
+def is_forked() -> bool:
+    """Whether this process is a copy of its parent that never called `exec`.
+
+    What the kernel hands a program at its start has addresses that no other start has again.
+    """
+    try:
+        ours, parents = (Path(f"/proc/{pid}/auxv").read_bytes() for pid in ("self", os.getppid()))
+    except OSError:
+        return False
+    return ours == parents
