@@ -241,6 +241,24 @@ def test_the_scratch_folder_is_left_clean(config, tmp_path):
     assert [path for path in (tmp_path / "scratch").rglob("*") if path.is_file()] == []
 
 
+def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monkeypatch):
+    """What could not be exported stays as its tool has left it: a folder without files, too."""
+    started = tools.Fake.start
+
+    @rlprof.hookimpl
+    def start(self, window, folder):
+        (folder / "PROF_1/device_0").mkdir(parents=True)
+        return started(self, window, folder)
+
+    monkeypatch.setattr(tools.Fake, "start", start)
+
+    with rlprof.open(config(options={"raises_in": "export"})) as prof:
+        train(prof, [1])
+
+    left = {path.name for path in tmp_path.rglob("raw/**/*")}
+    assert left == {"raw.txt", "PROF_1", "device_0"}
+
+
 def test_an_artifact_outside_its_folder_is_refused(config, monkeypatch, calls):
     """A tool names files below its own folder; anything else is an error of the export."""
     from pathlib import Path

@@ -148,6 +148,13 @@ def test_every_field_is_given_by_name(library):
     }
 
 
+def test_a_threshold_of_zero_is_given(library):
+    """`gc_detect_threshold: 0` asks for all collections, and is not taken for nothing."""
+    fields, _ = experimental(library.module.profiler, NpuOptions(gc_detect_threshold=0.0))
+
+    assert fields["gc_detect_threshold"] == 0.0
+
+
 @torch
 def test_a_mode_that_is_not_ours_is_said(library, tmp_path):
     """Verl's `discrete: false` in a window of a phase is recorded, and said not to be so."""

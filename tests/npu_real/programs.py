@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -21,7 +22,7 @@ OPERATORS = 2000
 def train(config):
     """Train for three steps, in phases that nest."""
     torch = _torch()
-    with rlprof.open(config, role="actor") as prof:
+    with rlprof.open(config, role=os.environ.get("ROLE", "actor")) as prof:
         for _ in prof.steps(range(1, 4)):
             with prof.phase("update_actor"), prof.phase('inner "phase"'):
                 began = time.time_ns()
@@ -56,8 +57,9 @@ def be_killed(config):
 
 
 def each(config):
-    """Start and stop the tool with each of the options in ASKED; leave what was said of each."""
-    _torch()
+    """Start and stop the tool with each of the options in ASKED; leave what came of each."""
+    torch = _torch()
+    mstx = __import__("torch_npu").npu.mstx
     home = Path(config["run_dir"]).parent
     target, log = rlprof.Target("actor"), Path(os.environ["STAND_IN_LOG"])
     with (home / "each").open("w") as lines:
@@ -70,13 +72,19 @@ def each(config):
             printed = io.StringIO()
             with redirect_stdout(printed):
                 tool.configure("process", use.options)
-                tool.start(window, target, folder)
+                recording = tool.start(window, target, folder)
+                torch.ones(4).add(1)
+                gc.collect()
+                mstx.range_end(mstx.range_start("own", domain="mine"), "mine")
                 tool.stop()
-            (info,) = folder.glob("*_ascend_pt/profiler_info*.json")
-            taken = json.loads(info.read_text())["config"]
+            (made,) = folder.glob("*_ascend_pt")
+            taken = json.loads(next(made.glob("profiler_info*.json")).read_text())["config"]
             found = {
                 "reached": log.read_text().splitlines(),
                 "taken": taken["common_config"] | taken["experimental_config"],
+                "files": sorted(path.name for path in made.glob("FRAMEWORK/*")),
+                "notes": json.loads((folder / "npu.json").read_text()),
+                "unsupported": recording.unsupported,
                 "printed": printed.getvalue(),
             }
             lines.write(json.dumps(found) + "\n")

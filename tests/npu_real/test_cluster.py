@@ -1,4 +1,4 @@
-"""Two ranks' windows lie as the real `msprof-analyze cluster` takes them."""
+"""The windows of two roles' ranks lie as the real `msprof-analyze cluster` takes them."""
 
 from __future__ import annotations
 
@@ -12,55 +12,121 @@ from pathlib import Path
 
 import pytest
 
+import rlprof
+
 pytestmark = pytest.mark.slow
+
+START = "from msprof_analyze.cli.entrance import msprof_analyze_cli as main; main()"
+ROLES, RANKS = ("actor", "critic"), ("0", "1")
+
+
+def recorded(drive, home, options):
+    """Record the same window, in the same phase, on two ranks of each of two roles of one run."""
+    own = {"RLPROF_RUN": str(home / "runs/four"), "WORLD_SIZE": "2", "TASK_QUEUE_ENABLE": "0"}
+
+    def record(who):
+        role, rank = who
+        both = {role: {"ranks": "all"} for role in ROLES}
+        env = own | {"RANK": rank, "ROLE": role}
+        return drive("train", options, home=home, env=env, roles=both)
+
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(record, [(role, rank) for role in ROLES for rank in RANKS]))
+    assert [one.returncode for one in done] == [0] * 4, done[0].output
+    return done[0].run
 
 
 @pytest.fixture(scope="module", name="run")
 def _run(drive, tmp_path_factory):
-    """Record the same window on two ranks of one run."""
-    home = tmp_path_factory.mktemp("two")
-    own = {"RLPROF_RUN_ID": "two", "WORLD_SIZE": "2", "TASK_QUEUE_ENABLE": "0"}
+    """Record host and device of all four as text."""
     options = {"contents": ["npu", "cpu"], "level": 1}
-
-    def record(rank):
-        return drive("train", options, home=home, env=own | {"RANK": rank})
-
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.map(record, ("0", "1"))
-    assert (first.returncode, second.returncode) == (0, 0), first.output + second.output
-    return first.run
+    return recorded(drive, tmp_path_factory.mktemp("four"), options)
 
 
-def test_msprof_analyze_takes_both_ranks(run, tmp_path):
-    """The command `rlprof ls` prints finds both ranks, and splits the step of each."""
-    env = {**os.environ, "PYTHONWARNINGS": "ignore"}
+def commands(path):
+    """Return the commands that `rlprof ls` prints for the run in *path*."""
     listed = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "ls", str(run.path)],
+        [sys.executable, "-m", "rlprof.cli", "ls", str(path)],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    (command,) = re.findall(r"^  (msprof-analyze cluster .*)$", listed, re.MULTILINE)
-    program, *arguments = command.split()
-    start = "from msprof_analyze.cli.entrance import msprof_analyze_cli as main; main()"
-    whole = [sys.executable, "-c", start, *arguments, "-o", str(tmp_path)]
+    return [line.split() for line in re.findall(r"^  (msprof-analyze .*)$", listed, re.MULTILINE)]
 
-    done = subprocess.run(whole, capture_output=True, text=True, env=env)
 
-    found = list(tmp_path.rglob("cluster_step_trace_time.csv"))
+def analysed(command, out):
+    """Run *command* for real; return the steps it has split, each with its rank."""
+    program, *arguments = command
     assert program == "msprof-analyze"
+    whole = [sys.executable, "-c", START, *arguments, "-o", str(out)]
+    env = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(whole, capture_output=True, text=True, env=env)
+    found = list(out.rglob("cluster_step_trace_time.csv"))
     assert len(found) == 1, done.stdout + done.stderr
     with found[0].open() as file:
-        rows = list(csv.DictReader(file))
-    assert sorted((row["Type"], row["Index"], row["Step"]) for row in rows) == [
-        ("rank", "0", "2"),
-        ("rank", "1", "2"),
+        return sorted((row["Type"], row["Index"], row["Step"]) for row in csv.DictReader(file))
+
+
+def trees(run, role):
+    """Return the library's folders of *role*, by name."""
+    ours = [one for one in run.captures if one.target.role == role]
+    paths = [Path(file.path) for one in ours for file in one.artifacts]
+    return {part for path in paths for part in path.parts if part.endswith("_ascend_pt")}
+
+
+def test_msprof_analyze_takes_both_ranks_of_each_role(run, tmp_path):
+    """Each role has a command; it finds both ranks of that role, and splits the step of each."""
+    found = commands(run.path)
+
+    assert [Path(command[-1]).name for command in found] == [
+        "actor_npu_cluster",
+        "critic_npu_cluster",
     ]
+    for number, command in enumerate(found):
+        assert analysed(command, tmp_path / str(number)) == [("rank", "0", "2"), ("rank", "1", "2")]
+
+
+def test_each_role_is_given_its_own_ranks(run):
+    """Below the folder of a role lie the folders of its ranks, and none of another's."""
+    window = run.path / "step_000002/update_actor"
+
+    for role in ROLES:
+        there = {path.name for path in (window / f"{role}_npu_cluster").iterdir()}
+        assert there == trees(run, role)
+        assert len(there) == 2
+
+
+def test_a_run_that_was_moved_is_taken_all_the_same(run, tmp_path):
+    """After its folder was moved, a run has its commands, and each finds both ranks."""
+    (run.path.parent / "moved").mkdir()
+    there = run.path.rename(run.path.parent / "moved/elsewhere")
+    try:
+        found = commands(there)
+        rows = analysed(found[1], tmp_path)
+    finally:
+        there.rename(run.path)
+
+    assert str(there) in found[1][-1]
+    assert rows == [("rank", "0", "2"), ("rank", "1", "2")]
+
+
+def test_databases_are_found_too(drive, tmp_path_factory):
+    """Of windows exported as databases, the real program finds those of both ranks of a role."""
+    run = recorded(drive, tmp_path_factory.mktemp("db"), {"contents": ["cpu"], "export_type": "db"})
+    look = (
+        "import sys; from msprof_analyze.cluster_analyse.cluster_data_preprocess"
+        ".prof_data_allocate import ProfDataAllocate as Data; data = Data(sys.argv[1]); "
+        "data.allocate_prof_data(); print(data.data_type, sorted(data.data_map))"
+    )
+    (_, *_, folder), *_ = commands(run.path)
+
+    done = subprocess.run([sys.executable, "-c", look, folder], capture_output=True, text=True)
+
+    assert done.stdout.splitlines()[-1:] == ["db [0, 1]"], done.stdout + done.stderr
 
 
 def test_the_rank_in_the_role_is_in_the_name(run):
     """`profiler_info` has the rank of the process in its role, once for each."""
-    names = {Path(one.path).name for two in run.captures for one in two.artifacts}
+    files = {Path(one.path) for two in run.captures for one in two.artifacts}
 
-    assert {name for name in names if name.startswith("profiler_info")} == {
-        "profiler_info_0.json",
-        "profiler_info_1.json",
-    }
+    found = sorted(path.name for path in files if path.name.startswith("profiler_info"))
+    assert found == ["profiler_info_0.json"] * 2 + ["profiler_info_1.json"] * 2
+    assert rlprof.read(run.path).problems == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -21,3 +23,12 @@ class TestNpu(ToolTests):
         layer = torch.nn.Linear(8, 8)
         layer(torch.ones(4, 8)).square().sum().backward()
         return layer.weight.grad.tolist()
+
+
+class TestNpuWithTheDevice(TestNpu):
+    options = {"contents": ["npu", "cpu", "shapes"]}
+
+    @pytest.fixture(autouse=True)
+    def _with_msprof(self, msprof, monkeypatch):
+        """Let the analysis find what stands in for msprof, and kernels be asked nothing."""
+        monkeypatch.setenv("PATH", f"{msprof}{os.pathsep}{os.environ['PATH']}")

@@ -1,103 +1,172 @@
-"""Every option reaches CANN: in the bits of `aclprof`, or in what torch_npu notes that it took."""
+"""Every option reaches whom it is for: CANN, torch_npu's own notes and files, or our export."""
 
 from __future__ import annotations
 
 import json
 
+import attrs
 import pytest
+
+from rlprof_npu._options import CONTENTS, EXPORTS, HOST_SYSTEMS, LEVELS, METRICS, NpuOptions
 
 pytestmark = pytest.mark.slow
 
-LEVEL0, MARKS, MEMORY, L2 = 0x801, 0x80, 0x1000, 0x10
-NONE, PIPES = "255", "1"
-
-# Options, then the bits and the AI Core metrics that aclprofCreateConfig is given.
-BITS = [
-    ({}, LEVEL0 | MARKS, NONE),
-    ({"mstx": False}, LEVEL0, NONE),
-    ({"contents": ["npu"], "mstx": False}, LEVEL0, NONE),
-    ({"contents": ["npu", "memory"], "mstx": False}, LEVEL0 | MEMORY, NONE),
-    ({"level": "none"}, MARKS, NONE),
-    ({"level": "level1", "mstx": False}, 0x27, PIPES),
-    ({"level": 2, "mstx": False}, 0x12F, PIPES),
-    ({"l2_cache": True, "mstx": False}, LEVEL0 | L2, NONE),
-    ({"level": 1, "aic_metrics": "AiCoreNone", "mstx": False}, 0x27, NONE),
-    ({"level": 1, "aic_metrics": "ArithmeticUtilization", "mstx": False}, 0x27, "0"),
-    ({"level": 1, "aic_metrics": "Memory", "mstx": False}, 0x27, "2"),
-    ({"level": 1, "aic_metrics": "MemoryL0", "mstx": False}, 0x27, "3"),
-    ({"level": 1, "aic_metrics": "ResourceConflictRatio", "mstx": False}, 0x27, "4"),
-    ({"level": 1, "aic_metrics": "MemoryUB", "mstx": False}, 0x27, "5"),
-    ({"level": 1, "aic_metrics": "L2Cache", "mstx": False}, 0x27, "6"),
-]
-
-# Options, then what aclprofSetConfig is given: which setting, and its value.
-SETTINGS = [
-    ({"contents": ["npu", "memory"]}, ("3", "50")),
-    ({"sys_io": True}, ("5", "100")),
-    ({"sys_interconnection": True}, ("6", "50")),
-    *(({"host_sys": [name]}, ("8", name)) for name in ("cpu", "mem", "disk", "network", "osrt")),
-    ({"host_sys": "numa"}, ("8", "numa")),
-]
-
-# Options, then what torch_npu notes; CANN hears of these only where it says that it knows them.
-NOTED = [
-    ({"op_attr": True, "export_type": ["db", "text"]}, {"_op_attr": True}),
-    ({"record_op_args": True}, {"record_op_args": True}),
-    ({"level": 1, "aic_metrics": "MemoryAccess"}, {"_aic_metrics": "ACL_AICORE_MEMORY_ACCESS"}),
-    ({"gc_detect_threshold": 2}, {"_gc_detect_threshold": 2.0}),
-    ({"export_type": "db"}, {"_export_type": ["db"]}),
-    ({"mstx_domain_include": ["a"]}, {"_mstx_domain_include": ["a", "rlprof"]}),
-    ({"mstx_domain_exclude": "communication"}, {"_mstx_domain_exclude": ["communication"]}),
-    ({"contents": ["cpu", "npu", "shapes", "stack"]}, {"record_shapes": True, "with_stack": True}),
-    ({"contents": ["module", "memory"]}, {"with_modules": True, "profile_memory": True}),
-]
+LEVEL0, MARKS, MEMORY, L2, ATTRIBUTES = 0x801, 0x80, 0x1000, 0x10, 0x4000
+LEVEL1, LEVEL2 = 0x27, 0x12F
 
 
-@pytest.fixture(scope="module", name="all_of_them")
-def _all_of_them(drive):
-    """Record a window with each of the options, all in one process: the order is the table's."""
-    asked = [options for options, *_ in (*BITS, *SETTINGS, *NOTED)]
+@attrs.frozen
+class Case:
+    """One value of one option, beside others that it needs, and what it is alone to change."""
+
+    option: str
+    value: object
+    reaches: dict[str, object]
+    beside: dict[str, object] = attrs.field(factory=dict)
+
+    @property
+    def both(self):
+        """The options with it, and the same without."""
+        return {**self.beside, self.option: self.value}, self.beside
+
+
+def content(name, reaches, *more):
+    """Return the case of one of the contents, beside *more*."""
+    return Case("contents", [*more, name], reaches, {"contents": [*more]} if more else {})
+
+
+def metrics(name, number):
+    """Return the case of AI Core metrics; the default of level 1 is not PipeUtilization's here."""
+    other = "PipeUtilization" if name == "AiCoreNone" else "AiCoreNone"
+    reaches = {"metrics": number, "bits": LEVEL1 | MARKS}
+    return Case("aic_metrics", name, reaches, {"level": 1, "aic_metrics": other})
+
+
+CASES = (
+    content("npu", {"bits": LEVEL0 | MARKS}, "cpu"),
+    content("cpu", {"files": ["torch.op_mark", "torch.op_range"]}, "npu"),
+    content(
+        "memory",
+        {"bits": LEVEL0 | MARKS | MEMORY, "set": ["3=50"], "profile_memory": True},
+        "npu",
+        "cpu",
+    ),
+    content("shapes", {"record_shapes": True}, "npu", "cpu"),
+    content("module", {"with_modules": True}, "npu", "cpu"),
+    content("stack", {"with_stack": True}, "npu", "cpu"),
+    Case("level", "none", {"bits": MARKS}),
+    Case("level", 0, {"bits": LEVEL0 | MARKS}, {"level": 1}),
+    Case("level", "level1", {"bits": LEVEL1 | MARKS, "metrics": 1}),
+    Case("level", 2, {"bits": LEVEL2 | MARKS, "metrics": 1}),
+    metrics("ArithmeticUtilization", 0),
+    metrics("PipeUtilization", 1),
+    metrics("Memory", 2),
+    metrics("MemoryL0", 3),
+    metrics("ResourceConflictRatio", 4),
+    metrics("MemoryUB", 5),
+    metrics("L2Cache", 6),
+    metrics("MemoryAccess", 8),
+    metrics("AiCoreNone", 255),
+    Case("l2_cache", True, {"bits": LEVEL0 | MARKS | L2}),
+    Case("op_attr", True, {"bits": LEVEL0 | MARKS | ATTRIBUTES}, {"export_type": ["db", "text"]}),
+    Case("record_op_args", True, {"dumps": True}),
+    Case(
+        "gc_detect_threshold", 0, {"files": ["torch.gc_record", "torch.op_mark", "torch.op_range"]}
+    ),
+    Case("gc_detect_threshold", 1e6, {"_gc_detect_threshold": 1e6}),
+    Case("export_type", "db", {"_export_type": ["db"]}),
+    Case("export_type", ["text"], {"_export_type": ["text"]}, {"export_type": "db"}),
+    *(Case("host_sys", [name], {"set": [f"8={name}"]}) for name in HOST_SYSTEMS),
+    Case("sys_io", True, {"set": ["5=100"]}),
+    Case("sys_interconnection", True, {"set": ["6=50"]}),
+    Case("mstx", False, {"bits": LEVEL0, "domains": []}),
+    Case("mstx_domain_include", ["mine"], {"domains": ["mine"]}),
+    Case("mstx_domain_exclude", ["mine"], {"domains": ["default"]}),
+    Case("analysis", "none", {"analysis": "none"}),
+    Case("analysis_timeout_s", 60, {"timeout_s": 60.0}),
+    Case("discrete", True, {"refuses": ["discrete"]}),
+)
+
+
+def seen(found):
+    """Return what of a window reached anybody, in the words of the cases."""
+    calls = [line.split(" ") for line in found["reached"]]
+
+    def of(name):
+        return [
+            dict(word.split("=", 1) for word in words) for call, *words in calls if call == name
+        ]
+
+    made = of("aclprofCreateConfig")
+    return {
+        **found["taken"],
+        "bits": int(made[0]["bits"], 16) if made else None,
+        "metrics": int(made[0]["metrics"]) if made else None,
+        "set": [f"{one['kind']}={one['value']}" for one in of("aclprofSetConfig")],
+        "dumps": bool(of("aclopStartDumpArgs") and of("aclopStopDumpArgs")),
+        "domains": sorted({one["domain"] for one in of("mstx.start")} - {"rlprof"}),
+        "files": found["files"],
+        "analysis": found["notes"]["analysis"],
+        "timeout_s": found["notes"]["timeout_s"],
+        "refuses": sorted(found["unsupported"]),
+    }
+
+
+@pytest.fixture(scope="module", name="windows")
+def _windows(drive):
+    """Record a window with each of the values, and one without it, all in one process."""
+    asked = [options for case in CASES for options in case.both]
     done = drive("each", {}, env={"ASKED": json.dumps(asked)})
     assert done.returncode == 0, done.output
-    return [json.loads(line) for line in (done.home / "each").read_text().splitlines()]
+    found = [json.loads(line) for line in (done.home / "each").read_text().splitlines()]
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
-@pytest.mark.parametrize("number", range(len(BITS)), ids=lambda at: str(BITS[at][0]))
-def test_bits(all_of_them, number):
-    """The mask and the metrics that CANN is given are those of the option."""
-    _, bits, metrics = BITS[number]
+@pytest.mark.parametrize(
+    "number", range(len(CASES)), ids=lambda at: f"{CASES[at].option}={CASES[at].value}"
+)
+def test_an_option_reaches_whom_it_is_for(windows, number):
+    """What is said of it arrives with it, and does not without."""
+    case = CASES[number]
+    taken, without = (seen(one) for one in windows[number])
 
-    (call,) = [one for one in all_of_them[number]["reached"] if "aclprofCreateConfig" in one]
-    assert call == f"aclprofCreateConfig devices=1 metrics={metrics} bits={bits:#x}"
-
-
-@pytest.mark.parametrize("number", range(len(SETTINGS)), ids=lambda at: str(SETTINGS[at][0]))
-def test_settings(all_of_them, number):
-    """The setting that CANN is given is that of the option, and the only one."""
-    _, (kind, value) = SETTINGS[number]
-
-    found = all_of_them[len(BITS) + number]["reached"]
-    calls = [one for one in found if "aclprofSetConfig" in one]
-    assert calls == [f"aclprofSetConfig kind={kind} value={value}"]
+    assert {name: taken[name] for name in case.reaches} == case.reaches
+    assert {name: without[name] for name in case.reaches} != case.reaches
 
 
-@pytest.mark.parametrize("number", range(len(NOTED)), ids=lambda at: str(NOTED[at][0]))
-def test_noted(all_of_them, number):
-    """What torch_npu says at the end that it was asked for is the option: it has reset nothing."""
-    _, expected = NOTED[number]
+def test_every_option_is_tried():
+    """There is no option, and no value of those that have a list of them, without a case."""
+    tried = {}
+    for case in CASES:
+        values = case.value if isinstance(case.value, list) else [case.value]
+        names = {str(value).removeprefix("level") for value in values}
+        tried.setdefault(case.option, set()).update(names)
 
-    taken = all_of_them[len(BITS) + len(SETTINGS) + number]["taken"]
-    found = {name: taken[name] for name in expected}
-    assert {name: sorted(one) if isinstance(one, list) else one for name, one in found.items()} == (
-        expected
-    )
+    assert set(tried) == {field.name for field in attrs.fields(NpuOptions)}
+    assert tried["contents"] == set(CONTENTS)
+    assert tried["level"] == set(LEVELS)
+    assert tried["aic_metrics"] == set(METRICS)
+    assert tried["export_type"] == set(EXPORTS)
+    assert tried["host_sys"] == set(HOST_SYSTEMS)
 
 
-def test_nothing_was_reset(all_of_them):
-    """torch_npu has nothing to say of any of these options, but that cpu alone needs none."""
-    said = [line for one in all_of_them for line in one["printed"].splitlines()]
+def test_nothing_was_reset(windows):
+    """torch_npu has nothing to say against any of these options."""
+    said = [line for both in windows for one in both for line in one["printed"].splitlines()]
 
     assert [line for line in said if "reset" in line or "nvalid" in line] == []
+
+
+def test_what_an_old_cann_leaves_out_is_not_called_applied(drive):
+    """It leaves them out without an error; the manifest says that nobody has confirmed them."""
+    options = {"level": 1, "aic_metrics": "MemoryAccess", "op_attr": True, "export_type": "db"}
+    done = drive("train", {**options, "analysis": "none"}, env={"STAND_IN_OLD": "1"})
+
+    (call,) = done.calls("aclprofCreateConfig")
+    (capture,) = done.run.captures
+    words = "torch_npu does not say whether CANN could record op_attr, MemoryAccess"
+    assert (int(call["bits"], 16), call["metrics"]) == (LEVEL1 | MARKS, "1")
+    assert words in " ".join(capture.notes)
 
 
 def test_domains_left_out_are_not_marked(drive):

@@ -132,6 +132,35 @@ def test_a_tool_records_installed_from_wheels(built, environment):
     assert "No broken requirements found" in made.run(made.python, "-m", "pip", "check")
 
 
+WITHOUT_AN_NPU = """
+import sys
+import torch
+ours = sorted(name for name in sys.modules if name.startswith(("rlprof", "torch_npu")))
+print("imported", torch.ones(2).sum().item(), ours)
+
+import rlprof
+with rlprof.open({config!r}) as prof:
+    for _ in prof.steps([1]):
+        with prof.phase("update"):
+            print("trained", torch.ones(4).sum().item())
+print("run", prof.run_dir)
+"""
+
+
+def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, environment):
+    """Its import loads nothing of ours; without torch_npu training runs, and the run says why."""
+    made = environment(*needed(built["rlprof-npu"], built).values())
+    program = WITHOUT_AN_NPU.format(config=config_file(made, "npu"))
+
+    said = made.run(made.python, "-c", program, TORCH_DEVICE_BACKEND_AUTOLOAD="1").splitlines()
+
+    assert "imported 2.0 []" in said
+    assert "trained 4.0" in said
+    (run,) = [line.removeprefix("run ") for line in said if line.startswith("run ")]
+    listed = made.run("rlprof", "ls", run)
+    assert "npu: torch_npu is not installed; install the torch_npu made for your torch" in listed
+
+
 @pytest.mark.parametrize("name", ["rlprof", "rlprof-torch", "rlprof-npu", "rlprof-timeline"])
 def test_an_sdist_installs(name, built, environment):
     """Who builds from source gets the same package."""

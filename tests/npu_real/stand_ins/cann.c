@@ -78,10 +78,19 @@ int aclprofFinalize(void) { tell("aclprofFinalize"); return 0; }
 int aclopStartDumpArgs(unsigned kind, const char *path) { tell("aclopStartDumpArgs"); return 0; }
 int aclopStopDumpArgs(unsigned kind) { tell("aclopStopDumpArgs"); return 0; }
 
-/* What only some releases of CANN can: this one can, unless it is to be an old one. */
-struct feature { char name[64], compatible[16], version[16], component[16], component_version[16], said[128]; };
+/* What only some releases of CANN can: this one can, unless it is to be an old one. Both records have
+   a virtual destructor, so a pointer to the table of its class comes before what either holds. */
+struct feature {
+    void *table;
+    char name[64];
+    void *table_of_info;
+    char compatible[16], version[16], component[16], component_version[16], said[128];
+};
 int aclprofGetSupportedFeaturesV2(size_t *size, void **features) {
-    static struct feature all[] = {{"ATTR", "1", "1", "all", "all", "it can"}, {"MemoryAccess", "1", "1", "all", "all", "it can"}};
+    static struct feature all[] = {
+        {NULL, "ATTR", NULL, "1", "1", "all", "all", "it can"},
+        {NULL, "MemoryAccess", NULL, "1", "1", "all", "all", "it can"},
+    };
     tell("aclprofGetSupportedFeatures");
     *size = getenv("STAND_IN_OLD") ? 0 : 2;
     *features = all;

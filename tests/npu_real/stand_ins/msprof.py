@@ -16,6 +16,9 @@ from pathlib import Path
 KERNELS = 10
 LENGTH_NS = 20_000
 APART_NS = 100_000
+LINGERS_S = 0.5
+"""torch_npu looks for the tables every 0.1 s, and gives everything up if msprof ends before it has
+seen them. The real one works on for seconds."""
 END_NS = 400_000_000
 """The first is called so long before the end: within the step, and before the long stop."""
 PROCESSES = ((1, "CANN", "CPU"), (2, "Ascend Hardware", "NPU 0"), (3, "Overlap Analysis", "NPU 0"))
@@ -67,6 +70,7 @@ def export(prof: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     draft.rename(out / "op_summary_20260101000000.csv")  # torch_npu goes on as soon as it is there
+    time.sleep(LINGERS_S)
 
 
 def analyze(prof: Path) -> None:

@@ -44,6 +44,20 @@ _MOST_SPANS = 200_000
 """Kept in memory while the run folder takes none; more are counted and dropped."""
 
 
+def _ours(scratch: Path) -> list[Path]:
+    """Name the folders that core has made in *scratch*, the deepest first.
+
+    Not those in a capture's `raw`, nor that itself: they are its tool's, which may have a use for
+    empty ones, and may still write there if it was given up.
+    """
+    found = []
+    for folder, below, files in os.walk(scratch):
+        found.append(Path(folder))
+        if "capture.json" in files:
+            below[:] = [name for name in below if name != RAW]
+    return found[::-1]
+
+
 def _named(use: ToolUse) -> str:
     return f"{use.name} {use.asked}"
 
@@ -252,11 +266,9 @@ class Scribe:
         self._manifest.close()
         self._spans.close()
         self._tidy()
-        mine = [Path(folder) for folder, _, _ in os.walk(self._scratch, topdown=False)]
-        for folder in [*mine, self._scratch.parent]:
-            if folder.name != RAW:  # empty, but a tool that was given up may still write there
-                with suppress(OSError):  # holds what could not be exported, or another's data
-                    folder.rmdir()
+        for folder in [*_ours(self._scratch), self._scratch.parent]:
+            with suppress(OSError):  # holds what could not be exported, or another's data
+                folder.rmdir()
 
     def _tidy(self) -> None:
         while self._rubbish:

@@ -2,7 +2,8 @@
 
 `_options` what it can be asked · `_npu` the tool · `_library` what is installed, and what is in the
 way · `_recording` one window · in the helper process `_export` with `_raw` (the library's folder),
-`_analysis` and `analysing` (torch_npu's own, in a process of its own) and `_trace`.
+`_analysis` and `analysing` (its own, in a process of its own), `_trace`, and `_cluster` (the
+folder of all ranks).
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof import Artifact, CaptureError
-from rlprof_npu import _raw, _trace
+from rlprof_npu import _cluster, _raw, _trace
 from rlprof_npu._analysis import analyse, missing_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _FORMATS = {".csv": "csv", ".json": "json", ".db": "sqlite"}
 _KEPT = ("profiler_info_*.json", "profiler_metadata.json", f"{_raw.OUTPUT}/**/*")
 """What of the library's folder is of use once it is analysed."""
-_CLUSTER = "msprof-analyze cluster -d {run}"
 
 
 def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
@@ -54,8 +54,13 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         if not found and not any(_raw.OUTPUT in path.parts for path in files):
             raise CaptureError("; ".join(lost) or "the analysis left nothing")
     tree = f"{capture.stem}_{_raw.stamp_of(made)}_ascend_pt"
-    found += _kept(made, files, out, tree)
-    return _told(found, capture, said, lost)
+    kept = _kept(made, files, out, tree)
+    command, problem = _cluster.join(capture, out, tree, kept)
+    lost += filter(None, [problem])
+    found += [_artifact(tree, file) for file in kept]
+    if notes.get("analysis") != "after":
+        _keep_empty_folders(made, out / tree)
+    return _told(found, command, said, lost)
 
 
 def _read_notes(folder: Path) -> dict[str, Any]:
@@ -145,9 +150,10 @@ def _trace_of(
     )
 
 
-def _kept(made: Path, files: list[Path], out: Path, tree: str) -> Iterator[Artifact]:
-    """Copy *files* into the folder *tree*, as they lie in the library's."""
+def _kept(made: Path, files: list[Path], out: Path, tree: str) -> list[str]:
+    """Copy *files* into the folder *tree*, as they lie in the library's; return their paths."""
     shutil.rmtree(out / tree, ignore_errors=True)  # of an export that was not finished
+    kept = []
     for file in files:
         inside = file.relative_to(made)
         if inside.parts[0] == "logs" or not file.stat().st_size:
@@ -155,20 +161,28 @@ def _kept(made: Path, files: list[Path], out: Path, tree: str) -> Iterator[Artif
         there = out / tree / inside
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, there)
-        form = _FORMATS.get(file.suffix, "raw")
-        yield Artifact(path=f"{tree}/{inside}", kind="files", format=form)
+        kept.append(str(inside))
+    return kept
 
 
-def _told(
-    found: list[Artifact], capture: Capture, said: list[str], lost: list[str]
-) -> list[Artifact]:
+def _artifact(tree: str, file: str) -> Artifact:
+    form = _FORMATS.get(PurePath(file).suffix, "raw")
+    return Artifact(path=f"{tree}/{file}", kind="files", format=form)
+
+
+def _keep_empty_folders(made: Path, there: Path) -> None:
+    """Make the folders of raw data that hold nothing, too: an analysis looks for some by name."""
+    for folder in made.rglob("*"):
+        inside = folder.relative_to(made)
+        if folder.is_dir() and inside.parts[0] != "logs":
+            (there / inside).mkdir(parents=True, exist_ok=True)
+
+
+def _told(found: list[Artifact], command: str, said: list[str], lost: list[str]) -> list[Artifact]:
     """Say of all artifacts whether they are whole, and once what there is to say."""
     status: Any = "partial" if lost else "whole"
-    window, target = capture.window.folder, capture.target
-    root = window if target.replica is None else f"{window}/{target.folder}"
     note = "; ".join(dict.fromkeys([*lost, *said]))
     if not found:
         raise CaptureError(note or "torch_npu left nothing")
     first, *rest = (attrs.evolve(one, status=status) for one in found)
-    command = _CLUSTER.replace("{run}", f"{{run}}/{root}")
     return [attrs.evolve(first, note=note, command=command), *rest]

@@ -160,7 +160,7 @@ def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], di
     lacks = {
         "mstx" if name == "msprof_tx" else name: f"{release}cannot; a later one may"
         for name, value in asked.items()
-        if name not in known and value not in (False, None, [])
+        if name not in known and _is_asked(value)
     }
     for name, value in zip(options.host_sys, asked["host_sys"], strict=True):
         if value is None:
@@ -170,11 +170,7 @@ def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], di
         "aic_metrics": _member(profiler, "AiCMetrics", options.metrics),
         "export_type": _exports(profiler, options),
         "data_simplification": True,
-        **{
-            name: value
-            for name, value in asked.items()
-            if name in known and value not in (False, None, [])
-        },
+        **{name: value for name, value in asked.items() if name in known and _is_asked(value)},
     }
     if "host_sys" in fields:
         fields["host_sys"] = [one for one in fields["host_sys"] if one is not None]
@@ -182,6 +178,10 @@ def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], di
         lacks["aic_metrics"] = f"{release}has no {options.metrics}"
         del fields["aic_metrics"]
     return {name: value for name, value in fields.items() if name in known}, lacks
+
+
+def _is_asked(value: Any) -> bool:
+    return value is not False and value is not None and value != []  # 0 is: all collections
 
 
 def _exports(profiler: Any, options: NpuOptions) -> Any:

@@ -158,6 +158,13 @@ class NpuOptions:
         """The AI Core metrics to record: nothing is left to defaults, which differ by version."""
         return self.aic_metrics or ("PipeUtilization" if self.level in "12" else "AiCoreNone")
 
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """What is asked that CANN may leave out, or replace, without torch_npu telling us."""
+        names = ("op_attr", "host_sys", "sys_io", "sys_interconnection")
+        asked = [name for name in names if getattr(self, name)]
+        return (*asked, *(["MemoryAccess"] if self.metrics == "MemoryAccess" else ()))
+
 
 def conflicts(options: NpuOptions) -> list[str]:
     """List what cannot be had together, which the library would silently leave out."""

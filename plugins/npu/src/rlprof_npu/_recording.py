@@ -184,8 +184,10 @@ class NpuRecording:
         made = find_folder(self._folder)
         missing = missing_in(made, self._options.activities)
         missing += [f"torch_npu says: {error}" for error in heard.errors]
-        silent = f"mstx recorded none of {self._silent} phases" if self._silent else ""
-        self._notes |= {"missing": missing, "said": [silent] if silent else [], "end": clock_pair()}
+        said = [f"mstx recorded none of {self._silent} phases"] if self._silent else []
+        if unconfirmed := ", ".join(self._options.unconfirmed):
+            said.append(f"torch_npu does not say whether CANN could record {unconfirmed}")
+        self._notes |= {"missing": missing, "said": said, "end": clock_pair()}
         self._notes["sizes"] = {} if made is None else sizes_of(made)
         self._write_notes()
         if made is None:
