@@ -213,6 +213,16 @@ def test_a_report_nobody_calls_whole_is_partial(export, nsys, notes, why):
     assert (made["nsys-rep"].status, made["nsys-rep"].note) == ("partial", why)
 
 
+def test_a_report_with_the_whole_environment_says_so(export, nsys):
+    """So that nobody passes it on unseen; the trace, which has none of it, says nothing."""
+    told = [(one.status, one.note) for one in export(nsys=str(nsys), env=None)[:2]]
+    chosen = [(one.status, one.note) for one in export(nsys=str(nsys), env=["RANK"])[:2]]
+
+    note = "the report holds all environment variables of the program in plain text; look before "
+    assert told == [("whole", ""), ("whole", f"{note}you pass it on")]
+    assert chosen == [("whole", "")] * 2
+
+
 def test_without_notes_it_is_partial(export, monkeypatch, nsys):
     """A window that was never closed has left no word; its report is read all the same."""
     monkeypatch.setenv("PATH", str(nsys.parent))

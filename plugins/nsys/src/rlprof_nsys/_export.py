@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
 _REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
+_HOLDS_ALL = (
+    "the report holds all environment variables of the program in plain text; look before you pass "
+    "it on"
+)
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
     "again"
@@ -137,7 +141,8 @@ class _Export:
             os.link(file, target)
         except OSError:
             shutil.copyfile(file, target)
-        note = "; ".join(filter(None, (why, said)))
+        told = _HOLDS_ALL if self.notes.get("env", ()) is None else ""
+        note = "; ".join(filter(None, (why, said, told)))
         return Artifact(
             target.name,
             kind="files",
