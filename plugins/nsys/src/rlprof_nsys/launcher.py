@@ -16,10 +16,12 @@ import tempfile
 import time
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 
+from rlprof_nsys._abandoned import PREFIX, claim, clear_abandoned
 from rlprof_nsys._arguments import Asked, read_arguments
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._processes import adopt_orphans, end_all, has_tmpdir, reap
@@ -130,9 +132,11 @@ def _prepare(asked: Asked) -> tuple[Program | None, str]:
     if not adopt_orphans():
         return None, "this kernel does not let a process adopt orphans (PR_SET_CHILD_SUBREAPER)"
     try:
-        folder = tempfile.mkdtemp(prefix="rlprof-nsys-")
+        clear_abandoned(Path(tempfile.gettempdir()))
+        folder = tempfile.mkdtemp(prefix=PREFIX)
     except OSError as exc:
         return None, f"no folder can be made for nsys: {exc}"
+    claim(Path(folder))
     return Program(path, folder), ""
 
 
