@@ -38,6 +38,8 @@ EXPECTED = {
     "TestParsesBadly": {"test_odd_values_are_told_and_raise_nothing"},
     "TestGoesInCircles": {"test_lighter_options_come_to_an_end"},
     "TestNeverLightEnough": {"test_lighter_options_come_to_an_end"},
+    "TestLeavesNothing": {"test_it_leaves_processes_of_rlprof_alone"},
+    "TestLeavesAMark": {"test_it_leaves_processes_of_rlprof_alone"},
     "TestCautionsInOneText": {"test_cautions_are_sentences"},
     "TestCautionsWithoutWords": {"test_cautions_are_sentences"},
     "TestCautionsThatChange": {"test_cautions_are_sentences"},

@@ -180,6 +180,22 @@ class NeverLightEnough(Good):
         return attrs.evolve(options, count=options.count + 1)
 
 
+class LeavesNothing(Good):
+    """Take out what is not its own."""
+
+    @staticmethod
+    def leave_alone(environ):
+        environ.clear()
+
+
+class LeavesAMark(Good):
+    """Put something in."""
+
+    @staticmethod
+    def leave_alone(environ):
+        environ["LEFT_ALONE"] = "1"
+
+
 class CautionsInOneText(Good):
     """Give a text where several are due."""
 

@@ -62,6 +62,11 @@ class Tool:
         sees no device, bare and then in a window, to estimate what a window will cost. It chooses
         *rounds* itself, doubling it until they take 0.1 s of CPU time: let a round take
         microseconds to milliseconds.
+    `leave_alone`
+        a static method `leave_alone(environ)`: take out of *environ*, a dict, what would bring the
+        tool into a process that is started with it: what it preloads, what it says to itself. Core
+        calls it before it starts a process of its own, for exports and estimates, in a process that
+        the tool records: those are nothing of the program's. Default: there is nothing.
     `cautions`
         a static method `cautions(options)`: what a user should know before the run, each a sentence
         that ends without a period: `["reports hold the whole environment; name in env what they

@@ -18,7 +18,7 @@ from rlprof_nsys._options import NsysOptions, cautions
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
-from rlprof_nsys._watch import watch_agent
+from rlprof_nsys._watch import leave_children_alone, watch_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +52,7 @@ class Nsys:
     claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
 
     cautions = staticmethod(cautions)
+    leave_alone = staticmethod(leave_children_alone)
 
     options: NsysOptions = attrs.field(factory=NsysOptions)
     _session: Session | None = None

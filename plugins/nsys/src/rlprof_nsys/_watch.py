@@ -2,6 +2,7 @@
 
 nsys leaves variables by which it gets into each child, and a child that finds no agent ends with 1
 before it begins (2022.4). They are taken away then, so that the program goes on as it would alone.
+Processes of rlprof's own are started without them at any time: nobody wants these in a report.
 """
 
 from __future__ import annotations
