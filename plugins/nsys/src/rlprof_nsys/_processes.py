@@ -62,6 +62,17 @@ def born_with_tmpdir(folder: str) -> Iterator[int]:
             yield int(one.name)
 
 
+def has_open(pid: int, file: Path) -> bool:
+    """Whether *pid* has *file* open, as far as that can be seen."""
+    with suppress(OSError):
+        there = file.stat()
+        for one in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if os.path.samestat(one.stat(), there):
+                    return True
+    return False
+
+
 def end(pid: int, is_ours: Callable[[int], bool]) -> None:
     """Kill *pid* if *is_ours* says so of the very process that is killed."""
     with suppress(OSError):

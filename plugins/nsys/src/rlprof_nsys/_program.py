@@ -68,6 +68,17 @@ class Program:
         said = self.call(verb, "--help", timeout_s=HELP_S)
         return said.text if said.code == 0 else ""
 
+    def sessions(self, *, timeout_s: float) -> frozenset[str] | None:
+        """Name the sessions that take orders, by name and by id; None: it does not say.
+
+        One that was shut down is listed for seconds, or for as long as its program lives (2022.4).
+        """
+        said = self.call("sessions", "list", timeout_s=timeout_s)
+        if said.code != 0:
+            return None
+        lines = [line.split() for line in said.text.splitlines()]
+        return frozenset(word for words in lines if "Shutdown" not in words for word in words)
+
     @property
     def importer(self) -> str:
         """Find what turns a `.qdstrm` into a report; empty: it is not there."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_nsys._processes import born_with_tmpdir, has_open
+
 if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
@@ -67,16 +69,23 @@ def await_report(
 
 
 def rescue(program: Program, folder: Path) -> Found:
-    """Look for what an agent that died has left in the folder of its run, if that can be read."""
+    """Look for what an agent that died has left in the folder of its run, if that can be read.
+
+    What one that lives is still writing is its own: without it no later window would be recorded.
+    """
     if _size(folder / REPORT) > 0:
         return Found(REPORT)
     left = sorted(Path(program.folder or "/nowhere").glob("**/*.qdstrm"), key=_age)
     for raw in reversed(left):
-        if _size(raw) > 0:
+        if _size(raw) > 0 and not _is_written(raw, program):
             with suppress(OSError):
                 shutil.move(raw, folder / RAW)
                 return _import(program, folder / RAW, folder / REPORT)
     return Found(why="nsys left no report")
+
+
+def _is_written(raw: Path, program: Program) -> bool:
+    return any(has_open(pid, raw) for pid in born_with_tmpdir(program.folder))
 
 
 def _import(program: Program, raw: Path, report: Path) -> Found:

@@ -29,7 +29,11 @@ def watch_agent() -> None:
     if os.getpid() in _watched or _AGENT not in os.environ:
         return
     with suppress(OSError, ValueError, AttributeError):
-        agent = os.pidfd_open(int(os.environ[_AGENT]))
+        try:
+            agent = os.pidfd_open(int(os.environ[_AGENT]))
+        except ProcessLookupError:  # it has died already
+            leave_children_alone(os.environ)
+            return
         _watched.add(os.getpid())
         threading.Thread(target=_wait, args=(agent,), name="rlprof-nsys-agent", daemon=True).start()
 
