@@ -81,9 +81,13 @@ class Program:
 
     @property
     def importer(self) -> str:
-        """Find what turns a `.qdstrm` into a report; empty: it is not there."""
+        """Find what turns a `.qdstrm` into a report; empty: it is not there.
+
+        Debian has it where nsys itself does not look.
+        """
         home = Path(os.path.realpath(self.path)).parent
-        for folder in (home / "../host-linux-x64", home, *home.parent.glob("host-*")):
+        debian = home / "../../../nsight-systems/host-linux-x64"
+        for folder in (home / "../host-linux-x64", home, *home.parent.glob("host-*"), debian):
             file = folder / "QdstrmImporter"
             if file.is_file():
                 return str(file)

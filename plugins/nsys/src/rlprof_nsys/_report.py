@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 REPORT = "report.nsys-rep"
 RAW = "report.qdstrm"
+NO_IMPORTER = (
+    "nsys' importer is not beside it, so it left raw data (.qdstrm); install the whole of Nsight "
+    "Systems, or link its folder host-linux-x64 beside target-linux-x64"
+)
 _GENERATED = re.compile(r"^\s*(/.*\.(?:nsys-rep|qdstrm))\s*$", re.MULTILINE)
 _POLL_S = 0.02
 _STILL_S = 0.3
@@ -93,7 +97,7 @@ def _import(program: Program, raw: Path, report: Path) -> Found:
 
     importer = program.importer
     if not importer:
-        return Found(raw.name, "nsys' importer is not beside it, so it left raw data (.qdstrm)")
+        return Found(raw.name, NO_IMPORTER)
     said = run([importer, "-i", str(raw), "-o", str(report)], timeout_s=_IMPORT_S)
     if said.code == 0 and _size(report) > 0:
         raw.unlink()
