@@ -28,6 +28,7 @@ FILES = {
     "Engines on SGLang": [
         SGLANG / name for name in ("test_failures.py", "test_server.py", "test_guard.py")
     ],
+    "The tool nsys": [ROOT / "tests/nsys_real/test_faults.py"],
     "Traces on the timeline": [
         ROOT / "tests/timeline" / name for name in ("test_damaged.py", "test_hostile.py")
     ],

@@ -16,6 +16,7 @@ from rlprof_nsys import _nsys, _watch
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._nsys import Nsys
 from rlprof_nsys._program import Program, find_nsys, options_in, values_in
+from rlprof_nsys._report import rescue
 from rlprof_nsys._watch import leave_children_alone
 from tests.fakes.nsys import LAUNCH_HELP, VERSION
 from tests.nsys.conftest import SESSION, configured, options
@@ -162,6 +163,26 @@ def test_raw_data_are_imported_where_there_is_an_importer(inside, folder):
 
     assert notes(folder)["whole"] is True
     assert [file.name for file in folder.glob("report*")] == ["report.nsys-rep"]
+
+
+def test_raw_data_that_nsys_still_writes_are_left_to_it(folder, tmp_path):
+    """A stop that hangs leaves nsys at work: without its file no later window is recorded."""
+    own = tmp_path / "own"
+    own.mkdir()
+    raw = own / "nsys-report.qdstrm"
+    raw.write_text("being written")
+    with raw.open("a") as file:
+        agent = subprocess.Popen(
+            ["sleep", "60"], stdout=file, env={**os.environ, "TMPDIR": str(own)}
+        )
+    program = Program("nsys", str(own))
+
+    found = rescue(program, folder)
+    assert (found.file, found.why, raw.exists()) == ("", "nsys left no report", True)
+    agent.kill()
+    agent.wait()
+    assert rescue(program, folder).file == "report.qdstrm"
+    assert not raw.exists()
 
 
 def test_a_report_written_elsewhere_is_fetched(inside, folder):
@@ -441,6 +462,18 @@ def test_variables_of_an_nsys_that_died_are_taken_away():
         MARK: "{}", "PATH": "/bin", "LD_PRELOAD": "/y/libjemalloc.so",
         "CUDA_INJECTION64_PATH": "/mine/libother.so",
     }  # fmt: skip
+
+
+def test_an_agent_that_has_died_already_is_noticed(monkeypatch):
+    """Before the tool was configured: children are left alone from then on."""
+    agent = subprocess.Popen(["true"])
+    agent.wait()
+    monkeypatch.setenv("QUADD_AGENT_PID", str(agent.pid))
+    monkeypatch.setattr(_watch, "_watched", set())
+
+    _watch.watch_agent()
+
+    assert "QUADD_AGENT_PID" not in os.environ
 
 
 def test_an_agent_that_dies_is_noticed(monkeypatch):

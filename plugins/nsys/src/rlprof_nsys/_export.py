@@ -34,6 +34,10 @@ _GIVEN_S, _POLL_S = 60.0, 0.05
 """How long the process that has begun a shared window may take to end it after this one."""
 _EARLY_S = 1.0
 """What processes that are told of an end one after the other may be apart."""
+_HOLDS_ALL = (
+    "the report holds all environment variables of the program in plain text; look before you pass "
+    "it on"
+)
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
     "again"
@@ -153,7 +157,8 @@ class _Export:
             os.link(file, target)
         except OSError:
             shutil.copyfile(file, target)
-        note = "; ".join(filter(None, (why, said)))
+        told = _HOLDS_ALL if self.notes.get("env", ()) is None else ""
+        note = "; ".join(filter(None, (why, said, told)))
         return Artifact(
             target.name,
             kind="files",

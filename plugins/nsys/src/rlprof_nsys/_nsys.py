@@ -14,13 +14,13 @@ import attrs
 from rlprof import CaptureError, Launch, hookimpl
 from rlprof_nsys._arguments import Asked
 from rlprof_nsys._mark import DOMAIN, RANGE, Mark, read_mark
-from rlprof_nsys._options import NsysOptions
+from rlprof_nsys._options import NsysOptions, cautions
 from rlprof_nsys._processes import is_forked
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
 from rlprof_nsys._shared import Word
-from rlprof_nsys._watch import watch_agent
+from rlprof_nsys._watch import leave_children_alone, watch_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,9 @@ class Nsys:
     runs_on = "node"
     # Not per node: each process has a session of its own. CUPTI is what nsys traces CUDA with.
     claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
+
+    cautions = staticmethod(cautions)
+    leave_alone = staticmethod(leave_children_alone)
 
     options: NsysOptions = attrs.field(factory=NsysOptions)
     _session: Session | None = None
@@ -231,6 +234,7 @@ class Nsys:
             "version": self._version,
             "session": session.name,
             "mode": self.options.mode,
+            "env": self.options.env,
             "pid": os.getpid(),
             "domain": DOMAIN,
             "whole": False,

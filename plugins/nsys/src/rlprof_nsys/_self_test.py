@@ -63,7 +63,8 @@ def _alone(file: Path) -> Iterator[None]:
 
 def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
     """Return why nsys sees no ranges, or could not be tried; empty: it sees them."""
-    with tempfile.TemporaryDirectory(prefix="rlprof-nsys-test-") as name:
+    own = session.program.folder or None  # a killed program leaves nothing of it elsewhere
+    with tempfile.TemporaryDirectory(prefix="rlprof-nsys-test-", dir=own) as name:
         folder = Path(name)
         session.start(folder, options, None, within_s=start_s)
         nvtx.push_range(TEXT, domain=DOMAIN)
