@@ -22,6 +22,7 @@ _LEAST_S = 1.0
 _BRIEF_S = 0.1
 _ENDED_S = 5.0
 _IDLE = "not applicable in this state"
+_BUSY = "not allowed in this state"
 
 
 @attrs.define
@@ -46,6 +47,8 @@ class Session:
         said = self.program.call("start", *args, output, timeout_s=left)
         if said.code != 0:
             self.is_in_doubt = said.code is None
+            if _BUSY in said.text:  # collecting, or shut down just now
+                self._see_that_it_is_there(_LEAST_S)
             raise CaptureError(self._refusal("start", said, within_s))
         self._leave_word(folder)
 
@@ -96,9 +99,8 @@ class Session:
 
     def _see_that_it_is_there(self, within_s: float) -> None:
         """Raise CaptureError if it is gone: `nsys start` would make another, with nobody in it."""
-        said = self.program.call("sessions", "list", timeout_s=within_s)
-        known = {word for line in said.text.splitlines() for word in line.split()}
-        if said.code == 0 and self.name not in known:
+        known = self.program.sessions(timeout_s=within_s)
+        if known is not None and self.name not in known:
             raise CaptureError(self._gone)
 
     @property
@@ -113,7 +115,7 @@ class Session:
             return f"nsys {verb} did not return within {within_s:g} s, and was ended"
         if "Failed to find session" in said.text:
             return self._gone
-        if "not allowed in this state" in said.text:
+        if _BUSY in said.text:
             return (
                 f"session {self.name} is collecting already: one process at a time can have a "
                 "window in it, and none of a program started by `nsys profile`; start each "
