@@ -129,7 +129,7 @@ def test_a_window_whose_folder_is_removed_costs_that_window(nsys, tmp_path, alon
     assert is_clean(home)
 
 
-@pytest.mark.parametrize("by", ["agent"])
+@pytest.mark.parametrize("by", ["agent", "shutdown"])
 def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, alone, by):
     """Training is what it is alone, and every window says that there is no session."""
     home = tmp_path / "home"

@@ -62,6 +62,8 @@ class Session:
             said = self.program.call("start", *args, output, timeout_s=left)
             if said.code == 0:
                 break
+            if _BUSY in said.text:  # collecting, or shut down just now
+                self._see_that_it_is_there(_LEAST_S)
             if _BUSY not in said.text or not self._is_shared or time.monotonic() >= patience:
                 self.is_in_doubt = said.code is None
                 raise CaptureError(self._refusal("start", said, within_s))
@@ -118,9 +120,8 @@ class Session:
 
     def _see_that_it_is_there(self, within_s: float) -> None:
         """Raise CaptureError if it is gone: `nsys start` would make another, with nobody in it."""
-        said = self.program.call("sessions", "list", timeout_s=within_s)
-        known = {word for line in said.text.splitlines() for word in line.split()}
-        if said.code == 0 and self.name not in known:
+        known = self.program.sessions(timeout_s=within_s)
+        if known is not None and self.name not in known:
             raise CaptureError(self._gone)
 
     @property
