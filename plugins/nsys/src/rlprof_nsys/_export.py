@@ -6,7 +6,6 @@ then partial, so that its raw data stay.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -18,7 +17,7 @@ import attrs
 
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
-from rlprof_nsys._nsys import NOTES
+from rlprof_nsys._notes import NOTES, read_notes
 from rlprof_nsys._shared import given, is_alive, joined
 from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace
@@ -46,7 +45,7 @@ _NO_NSYS = (
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Hand on the report in *folder*, and what can be made of it here."""
-    notes = _notes(folder)
+    notes: Mapping[str, Any] = read_notes(folder / NOTES)
     if notes.get("joined"):
         notes = _with_what_was_given(notes, folder)
     with tempfile.TemporaryDirectory(prefix=".nsys.", dir=out) as tmp:
@@ -184,11 +183,3 @@ def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str,
     if not why and early_s > _EARLY_S:
         why = f"{who}, which had begun the window, ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}
-
-
-def _notes(folder: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads((folder / NOTES).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

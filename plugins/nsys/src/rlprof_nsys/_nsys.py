@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof import CaptureError, Launch, hookimpl
-from rlprof_nsys._arguments import Asked
-from rlprof_nsys._mark import DOMAIN, RANGE, Mark, read_mark
+from rlprof_nsys._arguments import launch_of
+from rlprof_nsys._mark import DOMAIN, Mark, read_mark
+from rlprof_nsys._notes import NOTES, clocks, write_notes
 from rlprof_nsys._options import NsysOptions, cautions
 from rlprof_nsys._processes import is_forked
 from rlprof_nsys._program import Program, find_nsys, options_in
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from rlprof.types import Place
     from rlprof_nsys._edges import Edge
 
-NOTES = "nsys.json"
-"""In the window's folder, beside the report: what `export` knows of it."""
 _NOT_CLOSED = "the process ended inside the window"
 
 
@@ -72,7 +68,7 @@ class Nsys:
     def configure(self, place: Place, target: Target, options: NsysOptions) -> Launch | None:
         """At launch put the launcher before the command; in the process see what it came to."""
         if place == "launch":
-            return _launch(target, options)
+            return launch_of(target, options)
         self.options = options
         self._session = self._join()
         watch_agent()
@@ -99,14 +95,14 @@ class Nsys:
             raise CaptureError(f"{folder} is no folder; nsys would write elsewhere")
         edge = edge_of(self.options, self._nvtx)
         notes = self._notes(session)
-        _write(folder, notes)
+        write_notes(folder / NOTES, notes)
         more = () if edge is None else edge.options
         word = Word(str(folder), window.folder, os.getpid(), str(target))
         asked = [*self._collecting, *more]
         other = session.start(folder, asked, word, within_s=self.options.start_s)
         if other is not None:
             notes["joined"] = {"who": other.who, "pid": other.pid}
-            _write(folder, notes)
+            write_notes(folder / NOTES, notes)
         elif edge is not None:
             _begin(edge, session, folder)
         notes["start_s"] = round(time.monotonic() - notes["wall"][0][1] / 1e9, 6)
@@ -130,11 +126,11 @@ class Nsys:
         session = self._session
         if opened is None or session is None:
             return
-        notes, before = opened.notes, _clocks()
+        notes, before = opened.notes, clocks()
         notes["wall"].append(before)
         notes["spans"] = opened.ranges.count if self._sees_ranges else 0
         if opened.is_joined:
-            _write(opened.folder, notes | {"why": ""})
+            write_notes(opened.folder / NOTES, notes | {"why": ""})
             return
         if opened.edge is None:
             found = session.stop(opened.folder, within_s=self.options.stop_s)
@@ -148,7 +144,7 @@ class Nsys:
             bytes=file.stat().st_size if file else 0,
             stop_s=round(time.monotonic() - before[1] / 1e9, 6),
         )
-        _write(opened.folder, notes)
+        write_notes(opened.folder / NOTES, notes)
         if found.why:
             raise CaptureError(found.why)
 
@@ -239,7 +235,7 @@ class Nsys:
             "domain": DOMAIN,
             "whole": False,
             "why": _NOT_CLOSED,
-            "wall": [_clocks()],
+            "wall": [clocks()],
             "self_test": self._self_test,
         }
 
@@ -251,35 +247,3 @@ def _begin(edge: Edge, session: Session, folder: Path) -> None:
     except Exception as exc:
         session.stop(folder, within_s=10)
         raise CaptureError(f"the range of the window cannot begin: {exc}") from exc
-
-
-def _launch(target: Target, options: NsysOptions) -> Launch | None:
-    """Write the command that goes before the program's own."""
-    if options.mode == "attached":
-        if options.env is not None:
-            raise CaptureError("env: in mode attached the process is yours to start; leave it out")
-        return None
-    rank = target.rank if target.replica is None else target.replica
-    asked = Asked(
-        name=f"{target.role}-{rank}",
-        nsys=options.nsys,
-        trace=options.trace,
-        options=options.options,
-        env=options.env,
-        window=f"{RANGE}@{DOMAIN}" if options.mode == "range" and options.range == "nvtx" else "",
-    )
-    prefix = (sys.executable, "-m", "rlprof_nsys.launcher", *asked.arguments())
-    return Launch(
-        argv_prefix=prefix,
-        runtime_env={"py_executable": shlex.join([*prefix, sys.executable])},
-    )
-
-
-def _clocks() -> list[int]:
-    return [time.time_ns(), time.monotonic_ns()]
-
-
-def _write(folder: Path, notes: dict[str, Any]) -> None:
-    part = folder / f".{NOTES}.part"
-    part.write_text(json.dumps(notes), encoding="utf-8")
-    part.replace(folder / NOTES)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_nsys._notes import read_notes, write_notes
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -57,14 +59,14 @@ def leave_word(place: str, word: Word | None) -> None:
         if word is None:
             (Path(place) / OPEN).unlink(missing_ok=True)
         else:
-            _write(Path(place) / OPEN, attrs.asdict(word))
+            write_notes(Path(place) / OPEN, attrs.asdict(word))
 
 
 def join(place: str, word: Word, folder: Path) -> bool:
     """Join the window of *word*, to have its report in *folder*; False: it is over by now."""
     mine = Path(word.folder) / f"{_JOINED}{os.getpid()}"
     try:
-        _write(mine, {"pid": os.getpid(), "folder": str(folder)})
+        write_notes(mine, {"pid": os.getpid(), "folder": str(folder)})
     except OSError:
         return False
     if read_word(place) == word:  # who ends it says so first, and looks for the joined then
@@ -77,7 +79,7 @@ def joined(folder: Path) -> dict[int, Path]:
     """Return who has joined the window of *folder*: process → its own folder."""
     found = {}
     for file in folder.glob(f"{_JOINED}*[0-9]"):
-        said = _read(file)
+        said = read_notes(file)
         with suppress(KeyError, TypeError, ValueError):
             found[int(said["pid"])] = Path(said["folder"])
     return found
@@ -89,12 +91,12 @@ def give(folder: Path, said: Mapping[str, Any]) -> None:
         with suppress(OSError):
             if said["file"]:
                 _link(folder / said["file"], other / said["file"])
-            _write(other / GIVEN, said)
+            write_notes(other / GIVEN, said)
 
 
 def given(folder: Path) -> Mapping[str, Any] | None:
     """Return what was said of the report that was laid into *folder*; None: nothing yet."""
-    return _read(folder / GIVEN) or None
+    return read_notes(folder / GIVEN) or None
 
 
 def is_alive(pid: int) -> bool:
@@ -113,17 +115,3 @@ def _link(file: Path, target: Path) -> None:
         os.link(file, target)
     except OSError:  # on another disk
         shutil.copyfile(file, target)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _write(file: Path, said: Mapping[str, Any]) -> None:
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    part.write_text(json.dumps(said), encoding="utf-8")
-    part.replace(file)
