@@ -47,11 +47,13 @@ lane-of-others:
 	$(MAKE) test-nsys
 	$(MAKE) test-npu
 
-test-vllm: ## the adapter on real vLLM, on CPU
+test-vllm: env-test ## the adapter on real vLLM, on CPU
+	-@$(ENV_NSYS)
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/vllm_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 
-test-sglang: ## the adapter on real SGLang, on CPU
+test-sglang: env-test ## the adapter on real SGLang, on CPU
+	-@$(ENV_NSYS)
 	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/sglang_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 

@@ -18,12 +18,13 @@ from typing import Any
 import nvtx
 from _measure import nanoseconds
 
-from rlprof import Target
+from rlprof import Target, Window
 from rlprof_nsys import Nsys
 
 WINDOWS = 10
 MILLION = 1_000_000
 _TARGET = Target("actor")
+_WINDOW = Window(1, 2)
 
 
 def range_ns() -> float:
@@ -41,7 +42,7 @@ def window(tool: Any, folder: Path) -> tuple[float, float]:
     """Record a window of a thousand ranges with *tool*; return seconds to start and to stop."""
     folder.mkdir()
     begin = time.perf_counter()
-    tool.start(folder=folder)
+    tool.start(window=_WINDOW, target=_TARGET, folder=folder)
     started = time.perf_counter()
     push(1_000)
     ended = time.perf_counter()
@@ -64,7 +65,7 @@ class Bare:
         for name in ("LD_PRELOAD", "NVTX_INJECTION64_PATH"):
             self._env.pop(name, None)
 
-    def start(self, folder: Path) -> None:
+    def start(self, window: Window, target: Target, folder: Path) -> None:  # noqa: ARG002
         quiet = "--sample=none", "--cpuctxsw=none", "--force-overwrite=true"
         self._call("start", *quiet, f"--output={folder}/report")
 
@@ -86,12 +87,12 @@ def under_nsys(home: Path) -> dict[str, Any]:
         count = len(found.setdefault(name, []))
         found[name].append(window(one, home / f"{name}{count}"))
     (home / "many").mkdir()
-    tool.start(folder=home / "many")
+    tool.start(window=_WINDOW, target=_TARGET, folder=home / "many")
     found["collecting"] = range_ns()
     tool.stop()
     shutil.rmtree(home / "many")
     (home / "many").mkdir()
-    tool.start(folder=home / "many")
+    tool.start(window=_WINDOW, target=_TARGET, folder=home / "many")
     begin = time.perf_counter()
     push(MILLION)
     found["many_s"] = time.perf_counter() - begin

@@ -322,6 +322,64 @@ def test_check_names_arguments_that_are_too_long_to_show(rlprof, file, arguments
     assert f"  rollout: engine motor; processes must be born with {said}" == out.splitlines()[1]
 
 
+class Careful:
+    """Say something beforehand."""
+
+    @hookimpl
+    def start(self): ...
+
+    @staticmethod
+    def cautions(options):
+        return ["its files hold keys", "it is\nslow"]
+
+
+class CarefulOnce(Careful):
+    """Give one text."""
+
+    cautions = staticmethod(lambda options: "mind the gap")
+
+
+class CarefulInVain(Careful):
+    """Raise."""
+
+    cautions = staticmethod(lambda options: options.no_such)
+
+
+CAUTIONS = [
+    "caution, careful: its files hold keys",
+    "caution, careful: it is slow",
+    "caution, once: cautions must return texts, got 'mind the gap'",
+    "caution, vain: cautions raised AttributeError: 'NoOptions' object has no attribute 'no_such'",
+]
+
+
+@pytest.fixture(name="careful")
+def _careful(file):
+    """A config whose tools have something to say, or cannot."""
+    plugins.register("tool", "careful", Careful)
+    plugins.register("tool", "once", CarefulOnce)
+    plugins.register("tool", "vain", CarefulInVain)
+    file.write_text("{tool: [careful, once, vain], steps: [1], roles: {actor: {}, critic: {}}}")
+    return file
+
+
+def test_check_says_what_plugins_would_have_one_know(rlprof, careful):
+    """A line each, once for all roles; a plugin that raises is a line, too, and no fault."""
+    code, out, err = rlprof("check", careful)
+
+    assert (code, err) == (0, "")
+    assert out.splitlines()[3:] == [f"  {words}" for words in CAUTIONS]
+
+
+def test_plan_says_what_plugins_would_have_one_know(rlprof, careful):
+    """Behind the costs, for both need the plugins."""
+    code, out, err = rlprof("plan", careful, "--steps", "1-1")
+
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-4:] == CAUTIONS
+    assert "caution" not in rlprof("plan", careful, "--steps", "1-1", "--no-estimate")[1]
+
+
 def test_check_of_one_role_needs_its_plugins_only(rlprof, file):
     """As a process of that role would check; a role that is not there is said to be so."""
     file.write_text("steps: [2]\nroles: {actor: {tool: torch}, rollout: {tool: missing}}")

@@ -11,7 +11,8 @@ import pytest
 import rlprof
 from rlprof.doctor._child import ask
 from rlprof.rundir import find_runs
-from rlprof.session.interpreter import command, environment
+from rlprof.session import interpreter
+from rlprof.session.interpreter import command, environment, unrecorded_by
 
 TOOL = """
 import rlprof
@@ -154,3 +155,36 @@ def test_an_environment_without_a_path_gets_none(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
 
     assert "PYTHONPATH" not in environment()
+
+
+class Preloads:
+    """A tool that comes into every child."""
+
+    @staticmethod
+    def leave_alone(environ):
+        del environ["PROFILER"]
+
+
+class PreloadsBadly:
+    """One that cannot take itself out."""
+
+    @staticmethod
+    def leave_alone(environ):
+        environ.clear()
+        raise KeyError("PROFILER")
+
+
+def test_what_records_the_process_is_kept_out_of_rlprofs_own(monkeypatch):
+    """A tool takes itself out of their environment alone; one that raises takes nothing out."""
+    monkeypatch.setattr(interpreter, "_unrecorded", [])
+    monkeypatch.setenv("PROFILER", "on")
+    monkeypatch.setenv("MINE", "here")
+    before = environment()
+
+    for plugin in (PreloadsBadly, Preloads, Preloads, rlprof.Target):
+        unrecorded_by(plugin)
+
+    assert len(interpreter._unrecorded) == 2
+    assert before.items() - environment().items() == {("PROFILER", "on")}
+    assert environment()["MINE"] == "here"
+    assert os.environ["PROFILER"] == "on"

@@ -28,6 +28,7 @@ FILES = {
     "Engines on SGLang": [
         SGLANG / name for name in ("test_failures.py", "test_server.py", "test_guard.py")
     ],
+    "The tool nsys": [ROOT / "tests/nsys_real/test_faults.py"],
     "The tool npu": [
         ROOT / name for name in ("tests/npu/test_failures.py", "tests/npu_real/test_faults.py")
     ],

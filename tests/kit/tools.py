@@ -180,6 +180,49 @@ class NeverLightEnough(Good):
         return attrs.evolve(options, count=options.count + 1)
 
 
+class LeavesNothing(Good):
+    """Take out what is not its own."""
+
+    @staticmethod
+    def leave_alone(environ):
+        environ.clear()
+
+
+class LeavesAMark(Good):
+    """Put something in."""
+
+    @staticmethod
+    def leave_alone(environ):
+        environ["LEFT_ALONE"] = "1"
+
+
+class CautionsInOneText(Good):
+    """Give a text where several are due."""
+
+    @staticmethod
+    def cautions(options):
+        return "mind the gap"
+
+
+class CautionsWithoutWords(Good):
+    """Say nothing, in as many words."""
+
+    @staticmethod
+    def cautions(options):
+        return [" "]
+
+
+class CautionsThatChange(Good):
+    """Say another thing every time."""
+
+    _count = 0
+
+    @classmethod
+    def cautions(cls, options):
+        cls._count += 1
+        return [f"this is number {cls._count}"]
+
+
 class RunsNowhere(Good):
     """Say a word that core does not know, once it is asked."""
 

@@ -28,6 +28,20 @@ def launched(**asked):
     return rlprof.launch(config(**asked), role="actor", rank=3)
 
 
+def test_what_a_report_gives_away_is_said_beforehand():
+    """That it holds the environment, unless `env` is given; and what sampling may cost."""
+    (said,) = Nsys.cautions(options())
+    (attached,) = Nsys.cautions(options(mode="attached"))
+
+    assert said.startswith("a report holds all environment variables of the program in plain text")
+    assert "name in env those that the program may have" in said
+    assert "start the program with those alone that it needs" in attached
+    assert Nsys.cautions(options(env=[])) == []
+    assert Nsys.cautions(options(env=[], options={"sample": "cpu"})) == [
+        "options.sample: nsys 2022.4 hung in half of our runs with it; windows may be lost"
+    ]
+
+
 def test_every_fault_is_told_by_its_path():
     """All that is wrong is told at once, each under its option."""
     asked = {

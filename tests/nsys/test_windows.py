@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from rlprof import CaptureError, Target
-from rlprof_nsys import _watch
+from rlprof import CaptureError, Target, Window
+from rlprof_nsys import _nsys, _watch
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._nsys import Nsys
 from rlprof_nsys._program import Program, find_nsys, options_in, values_in
+from rlprof_nsys._report import rescue
 from rlprof_nsys._watch import leave_children_alone
 from tests.fakes.nsys import LAUNCH_HELP, VERSION
 from tests.nsys.conftest import SESSION, configured, options
+
+WINDOW, TARGET = Window(3, 4, "update_actor"), Target("actor")
 
 
 def notes(folder):
@@ -26,7 +30,7 @@ def notes(folder):
 
 def record(hooks, folder):
     """Record one window with three ranges in it."""
-    ranges = hooks.start(window=None, target=None, folder=folder)
+    ranges = hooks.start(window=WINDOW, target=TARGET, folder=folder)
     for step in range(3):
         ranges.push("update", {"step": step, "occurrence": 0})
         ranges.pop()
@@ -60,14 +64,14 @@ def test_a_window_that_is_open_says_so(inside, folder):
     """Should the process die, what it leaves says that nobody closed the window."""
     hooks = configured(self_test=False)
 
-    hooks.start(window=None, target=None, folder=folder)
+    hooks.start(window=WINDOW, target=TARGET, folder=folder)
 
     assert (notes(folder)["whole"], notes(folder)["why"]) == (
         False,
         "the process ended inside the window",
     )
     with pytest.raises(CaptureError, match="a window is open already"):
-        hooks.start(window=None, target=None, folder=folder)
+        hooks.start(window=WINDOW, target=TARGET, folder=folder)
 
 
 def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
@@ -94,7 +98,7 @@ def test_a_start_that_fails_harms_no_later_window(inside, folder, fault, said):
     inside.goes_wrong(**fault)
 
     with pytest.raises(CaptureError, match=said):
-        hooks.start(window=None, target=None, folder=folder)
+        hooks.start(window=WINDOW, target=TARGET, folder=folder)
     hooks.stop(window=None, folder=folder)
 
     inside.goes_wrong()
@@ -108,7 +112,7 @@ def test_a_call_in_doubt_is_settled_before_the_next_window(inside, folder):
     hooks = configured(self_test=False, start_s=2)
     inside.goes_wrong(start="hang")
     with pytest.raises(CaptureError):
-        hooks.start(window=None, target=None, folder=folder)
+        hooks.start(window=WINDOW, target=TARGET, folder=folder)
     inside.goes_wrong()
 
     record(configured_again(hooks), folder)
@@ -135,7 +139,7 @@ def configured_again(hooks):
 def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
     """What came of the window stands in its notes, and is raised: never called whole."""
     hooks = configured(self_test=False, stop_s=5)
-    hooks.start(window=None, target=None, folder=folder)
+    hooks.start(window=WINDOW, target=TARGET, folder=folder)
     inside.goes_wrong(**fault)
 
     with pytest.raises(CaptureError, match=said):
@@ -161,6 +165,26 @@ def test_raw_data_are_imported_where_there_is_an_importer(inside, folder):
     assert [file.name for file in folder.glob("report*")] == ["report.nsys-rep"]
 
 
+def test_raw_data_that_nsys_still_writes_are_left_to_it(folder, tmp_path):
+    """A stop that hangs leaves nsys at work: without its file no later window is recorded."""
+    own = tmp_path / "own"
+    own.mkdir()
+    raw = own / "nsys-report.qdstrm"
+    raw.write_text("being written")
+    with raw.open("a") as file:
+        agent = subprocess.Popen(
+            ["sleep", "60"], stdout=file, env={**os.environ, "TMPDIR": str(own)}
+        )
+    program = Program("nsys", str(own))
+
+    found = rescue(program, folder)
+    assert (found.file, found.why, raw.exists()) == ("", "nsys left no report", True)
+    agent.kill()
+    agent.wait()
+    assert rescue(program, folder).file == "report.qdstrm"
+    assert not raw.exists()
+
+
 def test_a_report_written_elsewhere_is_fetched(inside, folder):
     """It writes into its own folder where the one it was told is gone, and exits well."""
     hooks = configured(self_test=False)
@@ -176,7 +200,7 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
     hooks = configured(self_test=False)
 
     with pytest.raises(CaptureError, match="is no folder; nsys would write elsewhere"):
-        hooks.start(window=None, target=None, folder=folder / "gone")
+        hooks.start(window=WINDOW, target=TARGET, folder=folder / "gone")
 
     assert inside.calls == []
 
@@ -195,26 +219,26 @@ def test_a_folder_with_a_percent_sign_is_that_folder(inside, tmp_path):
 def test_a_session_that_was_shut_down_is_told(inside, folder):
     """Whoever ends the session, or kills its agent, takes the open window; the program goes on."""
     hooks = configured(self_test=False)
-    hooks.start(window=None, target=None, folder=folder)
+    hooks.start(window=WINDOW, target=TARGET, folder=folder)
     inside.end_session(SESSION)
 
     with pytest.raises(CaptureError, match=f"nsys has no session {SESSION} any more"):
         hooks.stop(window=None, folder=folder)
     with pytest.raises(CaptureError, match=f"nsys has no session {SESSION} any more"):
-        hooks.start(window=None, target=None, folder=folder)
+        hooks.start(window=WINDOW, target=TARGET, folder=folder)
 
     assert notes(folder)["whole"] is False
 
 
-def test_two_processes_do_not_share_a_window(inside, folder, tmp_path):
-    """A second process of the session is refused, and its stop leaves the first one's window."""
+def test_a_process_has_one_window_at_a_time(inside, folder, tmp_path):
+    """A second one is refused, and its stop leaves the first one's window."""
     first, second = configured(self_test=False), configured(self_test=False)
     other = tmp_path / "other"
     other.mkdir()
-    first.start(window=None, target=None, folder=folder)
+    first.start(window=WINDOW, target=TARGET, folder=folder)
 
-    with pytest.raises(CaptureError, match="is collecting already: one process at a time"):
-        second.start(window=None, target=None, folder=other)
+    with pytest.raises(CaptureError, match="is collecting already, step_000003/update_actor"):
+        second.start(window=WINDOW, target=TARGET, folder=other)
     second.stop(window=None, folder=other)
     first.stop(window=None, folder=folder)
 
@@ -294,7 +318,7 @@ def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
     hooks = configured(mode="range", range="nvtx", self_test=False)
     (tool,) = hooks.start.get_hookimpls()
 
-    hooks.start(window=None, target=None, folder=folder)
+    hooks.start(window=WINDOW, target=TARGET, folder=folder)
     (folder / "report.nsys-rep").write_bytes(b"written by nsys at the range's end")
     hooks.stop(window=None, folder=folder)
 
@@ -309,7 +333,7 @@ def test_the_edges_of_cuda_need_a_device(inside, folder):
     hooks = configured(mode="range", self_test=False)
 
     with pytest.raises(CaptureError, match="range: cudaProfilerApi: needs torch"):
-        hooks.start(window=None, target=None, folder=folder)
+        hooks.start(window=WINDOW, target=TARGET, folder=folder)
 
     assert inside.calls == []
 
@@ -324,13 +348,39 @@ def test_stop_without_a_start_asks_nothing(inside, folder):
     assert inside.calls == []
 
 
+FORKED = """
+import os
+from rlprof_nsys._processes import is_forked
+if os.fork() == 0:
+    print("forked", is_forked(), flush=True)
+    os._exit(0)
+os.wait()
+print("not", is_forked())
+"""
+
+
+def test_a_process_that_was_forked_is_found_out():
+    """Nsys sees nothing of a process that never called exec."""
+    said = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+
+    assert said.stdout.split() == ["forked", "True", "not", "False"]
+
+
+def test_a_process_that_was_forked_is_refused(inside, monkeypatch):
+    """With what to do about it, by the word of the engine that forks its workers."""
+    monkeypatch.setattr(_nsys, "is_forked", lambda: True)
+
+    with pytest.raises(CaptureError, match="VLLM_WORKER_MULTIPROC_METHOD=spawn"):
+        configured()
+
+
 def test_the_launcher_can_find_the_open_window(inside, folder, tmp_path):
     """Where the window lies is written down as long as it is open."""
     word = tmp_path / "own/open"
     hooks = configured(self_test=False)
 
-    hooks.start(window=None, target=None, folder=folder)
-    assert word.read_text() == str(folder)
+    hooks.start(window=WINDOW, target=TARGET, folder=folder)
+    assert json.loads(word.read_bytes())["folder"] == str(folder)
     hooks.stop(window=None, folder=folder)
     assert not word.exists()
 
@@ -338,7 +388,7 @@ def test_the_launcher_can_find_the_open_window(inside, folder, tmp_path):
 def test_ranges_are_those_of_their_threads(inside, folder):
     """A thread closes what it has opened, and nothing of another's."""
     hooks = configured(self_test=False)
-    ranges = hooks.start(window=None, target=None, folder=folder)
+    ranges = hooks.start(window=WINDOW, target=TARGET, folder=folder)
     said = []
     ranges._nvtx = type("Nvtx", (), {
         "push_range": lambda *_, **given: said.append(given),
@@ -392,7 +442,7 @@ def test_a_session_that_is_gone_is_not_made_anew(inside, folder):
     inside.end_session(SESSION)
 
     with pytest.raises(CaptureError, match="nsys has no session"):
-        hooks.start(window=None, target=None, folder=folder)
+        hooks.start(window=WINDOW, target=TARGET, folder=folder)
 
     assert inside.calls == []
 
@@ -412,6 +462,18 @@ def test_variables_of_an_nsys_that_died_are_taken_away():
         MARK: "{}", "PATH": "/bin", "LD_PRELOAD": "/y/libjemalloc.so",
         "CUDA_INJECTION64_PATH": "/mine/libother.so",
     }  # fmt: skip
+
+
+def test_an_agent_that_has_died_already_is_noticed(monkeypatch):
+    """Before the tool was configured: children are left alone from then on."""
+    agent = subprocess.Popen(["true"])
+    agent.wait()
+    monkeypatch.setenv("QUADD_AGENT_PID", str(agent.pid))
+    monkeypatch.setattr(_watch, "_watched", set())
+
+    _watch.watch_agent()
+
+    assert "QUADD_AGENT_PID" not in os.environ
 
 
 def test_an_agent_that_dies_is_noticed(monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def main(home: Path, asked: dict) -> None:
     if asked.get("blind"):  # as nvtx is from 0.2.12 on: it reaches no tool
         del os.environ["NVTX_INJECTION64_PATH"]
     counts = []
+    if asked.get("breaks_first"):
+        _break(asked["by"], home)
     with rlprof.open(config, role="actor", rank=0, world_size=1) as prof:
         for step in prof.steps(range(1, asked["steps"] + 1)):
             spans = 0
@@ -40,7 +43,7 @@ def main(home: Path, asked: dict) -> None:
                     time.sleep(1)  # nsys takes ranges out of the program four times a second
                     os.kill(os.getpid(), signal.SIGKILL)
                 if step == asked.get("breaks_in"):
-                    _break(asked["by"])
+                    _break(asked["by"], home)
             counts.append(spans)
     child = subprocess.run([sys.executable, "-c", "print('alive')"], capture_output=True)
     result = {
@@ -53,9 +56,16 @@ def main(home: Path, asked: dict) -> None:
     (home / "result.json").write_text(json.dumps(result))
 
 
-def _break(how: str) -> None:
+def _break(how: str, home: Path) -> None:
     """Do to nsys what a user or a machine might."""
     from rlprof_nsys._mark import read_mark
+
+    if how == "folder":  # of the window that is open
+        shutil.rmtree(max((home / "scratch").rglob("raw"), key=str))
+        return
+    if how == "launcher":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
 
     mark = read_mark(os.environ)
     if how == "agent":

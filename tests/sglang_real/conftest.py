@@ -85,14 +85,14 @@ def _drive(model, plugin, tmp_path_factory):
     """Return a function that runs a driver to its end, once; what it has started ends with it."""
     found = {}
 
-    def drive(name, *, must_end=True, env=None, **given):
-        key = json.dumps([name, must_end, env, given], sort_keys=True)
+    def drive(name, *, must_end=True, env=None, prefix=(), **given):
+        key = json.dumps([name, must_end, env, prefix, given], sort_keys=True)
         if key not in found:
             home = tmp_path_factory.mktemp(name)
             asked = json.dumps({"home": str(home), "model": str(model), **given})
             path = (STAND_INS, plugin, ROOT, ROOT / "examples/third_party_tool/src")
             own = {"PYTHONPATH": os.pathsep.join(map(str, path)), "TMPDIR": str(home)}
-            found[key] = driven(name, home, QUIET | own | {"DRIVE": asked} | (env or {}))
+            found[key] = driven(name, home, QUIET | own | {"DRIVE": asked} | (env or {}), prefix)
         one = found[key]
         ended = one.returncode == 0 and one.told[-1:] == [{"done": True}]
         assert ended or not must_end, one.log[-4000:]
@@ -101,9 +101,9 @@ def _drive(model, plugin, tmp_path_factory):
     return drive
 
 
-def driven(name, home, env):
-    """Run a driver; return what it leaves."""
-    argv = [sys.executable, "-m", f"tests.sglang_real.drivers.{name}"]
+def driven(name, home, env, prefix=()):
+    """Run a driver, behind *prefix*; return what it leaves."""
+    argv = [*prefix, sys.executable, "-m", f"tests.sglang_real.drivers.{name}"]
     with (home / "log").open("wb") as log:
         child = subprocess.Popen(
             argv, cwd=ROOT, env=os.environ | env, stdout=log, stderr=log, start_new_session=True

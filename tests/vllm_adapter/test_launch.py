@@ -28,6 +28,16 @@ def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, allowed, 
     assert launch.env.get("VLLM_PLUGINS") == wanted
 
 
+@pytest.mark.parametrize(
+    ("tool", "wanted"), [("nsys", {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}), ("torch", {})]
+)
+def test_workers_under_nsys_are_spawned(monkeypatch, tool, wanted):
+    """Nsys sees no process that was forked, as vLLM does where nothing speaks against it."""
+    monkeypatch.delenv("VLLM_PLUGINS", raising=False)
+
+    assert engine_launch(VllmOptions(), TARGET, {tool: {}}).env == wanted
+
+
 def test_the_native_way_alone_needs_no_plugin(monkeypatch):
     """VLLM's own profiler records, and the list stays as it is."""
     monkeypatch.setenv("VLLM_PLUGINS", "lora")

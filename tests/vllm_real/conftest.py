@@ -60,10 +60,10 @@ def _model(tmp_path_factory):
 def _drive(model, tmp_path_factory):
     """Return a function that runs a driver to its end; what it has started ends with it."""
 
-    def drive(name, *, must_end=True, env=None, **given):
+    def drive(name, *, must_end=True, env=None, prefix=(), **given):
         home = tmp_path_factory.mktemp(name)
         asked = json.dumps({"home": str(home), "model": str(model), **given})
-        argv = [sys.executable, "-m", f"tests.vllm_real.drivers.{name}"]
+        argv = [*prefix, sys.executable, "-m", f"tests.vllm_real.drivers.{name}"]
         path = os.pathsep.join(map(str, (ROOT, ROOT / "examples/third_party_tool/src")))
         own = {"PYTHONPATH": path, "TMPDIR": str(home), "DRIVE": asked}
         full = os.environ | QUIET | own | (env or {})

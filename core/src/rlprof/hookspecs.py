@@ -62,6 +62,16 @@ class Tool:
         sees no device, bare and then in a window, to estimate what a window will cost. It chooses
         *rounds* itself, doubling it until they take 0.1 s of CPU time: let a round take
         microseconds to milliseconds.
+    `leave_alone`
+        a static method `leave_alone(environ)`: take out of *environ*, a dict, what would bring the
+        tool into a process that is started with it: what it preloads, what it says to itself. Core
+        calls it before it starts a process of its own, for exports and estimates, in a process that
+        the tool records: those are nothing of the program's. Default: there is nothing.
+    `cautions`
+        a static method `cautions(options)`: what a user should know before the run, each a sentence
+        that ends without a period: `["reports hold the whole environment; name in env what they
+        may"]`. `rlprof check` and `rlprof plan` print them, a line each; they are no faults, and
+        hinder nothing. Default: none.
     """
 
     @hookspec(firstresult=True)
@@ -150,7 +160,8 @@ class Engine:
     is a `CaptureError`, raised in time: core stops waiting at the limits, and then does not use the
     plugin again.
 
-    Its class may declare, beside its hooks, `Options` and `lighter` as a `Tool` may, and
+    Its class may declare, beside its hooks, `Options`, `lighter` and `cautions` as a `Tool` may,
+    and
 
     `runs_on`
         `"thread"`: `start` and `stop` are called on the thread whose phase it is, for an engine

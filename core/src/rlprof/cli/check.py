@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._cautions import cautions
 from rlprof.cli._engines import engine_words
 from rlprof.config import check_config, merge_launches
 
@@ -23,8 +24,8 @@ def add(subparsers: Any) -> None:
         "check",
         help="check a config and the plugins it names, all faults at once",
         description="Check FILE whole: keys, values, the plugins it names, their options, what "
-        "they claim. Prints every fault with its line; nothing is recorded and nothing heavy is "
-        "imported. Exit code 0: a run can start with it.",
+        "they claim. Prints every fault with its line, or what the plugins say you should know; "
+        "nothing is recorded and nothing heavy is imported. Exit code 0: a run can start with it.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
@@ -52,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     for role in args.role or ():
         if role not in tools:
             print(f"  {role}: not in the config, not recorded (roles: {', '.join(config.roles)})")
+    for words in cautions(use for uses in tools.values() for use in uses):
+        print(f"  {words}")
     if not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rlprof.cli._arguments import duration
+from rlprof.cli._cautions import cautions
 from rlprof.cli._engines import engine_words
 from rlprof.cli._estimate import estimates
 from rlprof.cli._table import table
@@ -17,7 +18,7 @@ from rlprof.rundir import read
 from rlprof.schedule import parse_steps
 
 if TYPE_CHECKING:
-    from rlprof.config import Config
+    from rlprof.config import Config, ToolUse
 
 _MOST = 200
 """Lines shown."""
@@ -78,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_estimate:
         sys.stdout.flush()  # measuring takes seconds; who reads both streams has them in order
         print(f"\n{estimates(config, earlier, args.window_s)}")
+        told = cautions(use for role in config.roles for use in _uses(config, role))
+        print("".join(f"\n{words}" for words in told), end="\n" if told else "")
     return 0
 
 
@@ -124,11 +127,18 @@ def _tools(config: Config, role: str) -> str:
     names, engine = list(config.tools_of(role)), config.roles[role].engine
     if engine is None:
         return ", ".join(names)
-    try:
-        uses = choose_tools(config, [role])[role]
-    except ConfigError:  # said by `rlprof check`, and where costs are estimated
+    uses = _uses(config, role)
+    if not uses:
         return ", ".join([*([] if drives(engine) else names), f"engine {engine}"])
     return ", ".join(use.name if use.kind == "tool" else engine_words(use) for use in uses)
+
+
+def _uses(config: Config, role: str) -> tuple[ToolUse, ...]:
+    """Load what *role* uses; nothing where that is wrong, which check and estimates tell."""
+    try:
+        return choose_tools(config, [role])[role]
+    except ConfigError:
+        return ()
 
 
 def _windows(config: Config, role: str, step: int) -> str:

@@ -16,6 +16,7 @@ from rlprof.errors import PluginError, shown
 from rlprof.session._caller import Caller
 from rlprof.session._exports import Job
 from rlprof.session.export_process import RAW
+from rlprof.session.interpreter import unrecorded_by
 from rlprof.types import Capture, RunsOn
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Recorder:
             if known.use.asks_as(use):
                 self._now = known
                 return
+        unrecorded_by(use.plugin)
         plugin = use.plugin()
         self._now = _Instance(use, plugin, plugins.hooks(use.kind, plugin))
         self._instances.append(self._now)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, MutableMapping
 
 _STANDARD = os.path.dirname(os.__file__)  # noqa: PTH120 -- as it stands in sys.path
 _BOOT = """\
@@ -27,6 +27,17 @@ sys.exit(asked.main(sys.argv[1:]))
 for where this process looks, in that order."""
 
 
+_unrecorded: list[Callable[[MutableMapping[str, str]], object]] = []
+"""What takes profilers out of an environment, as the tools of this process say."""
+
+
+def unrecorded_by(plugin: type[Any]) -> None:
+    """Have *plugin* leave the processes alone that are started from now on, if it knows how."""
+    take_out = getattr(plugin, "leave_alone", None)
+    if take_out is not None and take_out not in _unrecorded:
+        _unrecorded.append(take_out)
+
+
 def command(module: str, *args: str) -> list[str]:
     """Return the command line that calls `main` of *module* with *args*."""
     path = _path()
@@ -36,7 +47,7 @@ def command(module: str, *args: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return this process' environment without what is said to rlprof.
+    """Return this process' environment without what is said to rlprof, or brings profilers.
 
     Of `PYTHONPATH` it has what this process looks at: another working directory adds nothing.
     """
@@ -44,7 +55,13 @@ def environment() -> dict[str, str]:
     path = _path()
     places = [_absolute(entry) for entry in env.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     kept = [place for place in places if place in path]
-    return env | ({"PYTHONPATH": os.pathsep.join(kept)} if kept else {})
+    env |= {"PYTHONPATH": os.pathsep.join(kept)} if kept else {}
+    for take_out in _unrecorded:
+        less = dict(env)
+        with suppress(Exception):  # a stranger's; a process that is recorded is better than none
+            take_out(less)
+            env = less
+    return env
 
 
 @contextmanager

@@ -160,6 +160,23 @@ class OptionTests(PluginTests):
         )
         assert [*place.iterdir(), *temp.iterdir()] == [], "configure at launch writes files"
 
+    def test_cautions_are_sentences(self) -> None:
+        """`cautions`, if there is one, gives sentences of one line each, every time the same."""
+        cautions = getattr(self.plugin, "cautions", None)
+        if cautions is None:
+            pytest.skip("declares no cautions(options): what a user should know beforehand")
+        options = structured(self.plugin, dict(self.options))
+        told = cautions(options)
+
+        assert isinstance(told, (list, tuple)), f"cautions returned {told!r}, no list of texts"
+        odd = [
+            words
+            for words in told
+            if not isinstance(words, str) or not words.strip() or len(words.splitlines()) > 1
+        ]
+        assert odd == [], f"each is a sentence on one line: {odd}"
+        assert cautions(options) == told, "the same options have the same cautions"
+
     def test_lighter_options_come_to_an_end(self) -> None:
         """`lighter`, if there is one, gives valid options that differ, and None in the end."""
         lighter = getattr(self.plugin, "lighter", None)

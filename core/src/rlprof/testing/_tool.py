@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,20 @@ class ToolTests(WindowTests):
             'claims = {"my_profiler": "process"}: '
             f"{[capture.notes for capture in run.captures]}"
         )
+
+    def test_it_leaves_processes_of_rlprof_alone(self) -> None:
+        """`leave_alone`, if there is one, takes out of an environment, puts nothing in."""
+        leave_alone: Any = getattr(self.plugin, "leave_alone", None)
+        if leave_alone is None:
+            pytest.skip("declares no leave_alone(environ): it comes into no child of a process")
+        environ = {"PATH": "/bin", "MINE": "1", **os.environ}
+        for given in (dict(environ), {}):
+            left = dict(given)
+            leave_alone(left)
+            put = [name for name in left if name not in given]
+            assert put == [], f"leave_alone puts {', '.join(put)} into the environment"
+            lost = [name for name in ("PATH", "MINE") if name in given and name not in left]
+            assert lost == [], f"leave_alone takes out {', '.join(lost)}, which is not the tool's"
 
     def test_a_sample_ends(self) -> None:
         """`sample`, if there is one, does as many rounds of typical work as it is told to."""

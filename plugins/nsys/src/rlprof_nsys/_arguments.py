@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_nsys._mark import DOMAIN, RANGE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rlprof import Launch, Target
+    from rlprof_nsys._options import NsysOptions
 
 
 @attrs.frozen
@@ -66,3 +73,27 @@ def read_arguments(argv: list[str]) -> tuple[Asked, list[str]]:
         window=given.window,
     )
     return asked, command
+
+
+def launch_of(target: Target, options: NsysOptions) -> Launch | None:
+    """Write the command that goes before the program's own."""
+    from rlprof import CaptureError, Launch  # not for the launcher, which reads this file, too
+
+    if options.mode == "attached":
+        if options.env is not None:
+            raise CaptureError("env: in mode attached the process is yours to start; leave it out")
+        return None
+    rank = target.rank if target.replica is None else target.replica
+    asked = Asked(
+        name=f"{target.role}-{rank}",
+        nsys=options.nsys,
+        trace=options.trace,
+        options=options.options,
+        env=options.env,
+        window=f"{RANGE}@{DOMAIN}" if options.mode == "range" and options.range == "nvtx" else "",
+    )
+    prefix = (sys.executable, "-m", "rlprof_nsys.launcher", *asked.arguments())
+    return Launch(
+        argv_prefix=prefix,
+        runtime_env={"py_executable": shlex.join([*prefix, sys.executable])},
+    )

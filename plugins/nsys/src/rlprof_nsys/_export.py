@@ -6,10 +6,10 @@ then partial, so that its raw data stay.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,9 @@ import attrs
 
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
-from rlprof_nsys._nsys import NOTES
-from rlprof_nsys._sqlite import UnreadableError
+from rlprof_nsys._notes import NOTES, read_notes
+from rlprof_nsys._shared import given, is_alive, joined
+from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
 _REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
+_GIVEN_S, _POLL_S = 60.0, 0.05
+"""How long the process that has begun a shared window may take to end it after this one."""
+_EARLY_S = 1.0
+"""What processes that are told of an end one after the other may be apart."""
+_HOLDS_ALL = (
+    "the report holds all environment variables of the program in plain text; look before you pass "
+    "it on"
+)
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
     "again"
@@ -36,7 +45,9 @@ _NO_NSYS = (
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Hand on the report in *folder*, and what can be made of it here."""
-    notes = _notes(folder)
+    notes: Mapping[str, Any] = read_notes(folder / NOTES)
+    if notes.get("joined"):
+        notes = _with_what_was_given(notes, folder)
     with tempfile.TemporaryDirectory(prefix=".nsys.", dir=out) as tmp:
         return _Export(capture, folder, out, notes, Path(tmp)).artifacts()
 
@@ -70,6 +81,8 @@ class _Export:
         lack = "no tables: there is no nsys on this host"
         if program is not None:
             tables, lack = tables_of(program, database, self.out, self.capture.stem)
+        if self.notes.get("joined"):
+            return [trace]  # the report is with who has begun the window
         made = [trace, self._handed_on(report, why, said=lack)]
         return made + [Artifact(one.name, kind="files", format="csv") for one in tables]
 
@@ -113,7 +126,7 @@ class _Export:
             "nsys": str(self.notes.get("version") or ""),
         }
         try:
-            written = write_trace(database, self.out / name, about)
+            written = write_trace(database, self.out / name, about, self._share())
         except UnreadableError as exc:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
         spans = self.notes.get("spans")
@@ -129,6 +142,12 @@ class _Export:
             text_size=written.text_size,
         )
 
+    def _share(self) -> Share:
+        """Choose of a report that several processes share what is this one's."""
+        if self.notes.get("joined"):
+            return Share(only=self.capture.pid)
+        return Share(without=frozenset(joined(self.folder)))
+
     def _handed_on(self, file: Path, why: str, said: str = "") -> Artifact:
         """Put the report where artifacts are: the same file on one disk, else a copy."""
         target = self.out / f"{self.capture.stem}{file.suffix}"
@@ -137,7 +156,8 @@ class _Export:
             os.link(file, target)
         except OSError:
             shutil.copyfile(file, target)
-        note = "; ".join(filter(None, (why, said)))
+        told = _HOLDS_ALL if self.notes.get("env", ()) is None else ""
+        note = "; ".join(filter(None, (why, said, told)))
         return Artifact(
             target.name,
             kind="files",
@@ -147,9 +167,19 @@ class _Export:
         )
 
 
-def _notes(folder: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads((folder / NOTES).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Add to *notes* what was said of the report by the process that has ended the window."""
+    who, pid = notes["joined"]["who"], notes["joined"]["pid"]
+    end = time.monotonic() + _GIVEN_S
+    while (said := given(folder)) is None and is_alive(pid) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    if said is None:
+        raise CaptureError(
+            f"the window is in the report of {who} (process {pid}), which has not ended it"
+        )
+    why = str(notes.get("why") or said["why"])
+    stopped_ns = notes["wall"][-1][0]
+    early_s = (stopped_ns - said["ended_ns"]) / 1e9
+    if not why and early_s > _EARLY_S:
+        why = f"{who}, which had begun the window, ended it {early_s:.1f} s before this process did"
+    return {**notes, "why": why, "whole": not why}

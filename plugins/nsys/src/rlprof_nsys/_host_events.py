@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rlprof_nsys._sqlite import PID_SHIFT
+from rlprof_nsys._sqlite import PID_SHIFT, THREAD
 from rlprof_nsys._times import micros
 
 if TYPE_CHECKING:
@@ -72,13 +72,17 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
 
 
 def ranges_in(tables: Tables, domain: str) -> int:
-    """Count the ranges that were pushed in *domain*, by all processes."""
+    """Count the ranges that were pushed in *domain*, by all processes of the share."""
     query = (
         f"SELECT count(*) FROM {NVTX} WHERE eventType = {PUSH_POP} AND globalTid >> {PID_SHIFT} = ?"  # noqa: S608 -- our own words
         " AND domainId = ?"
     )
-    named = [key for key, name in _names(tables, DOMAIN).items() if name == domain]
-    return sum(tables.first(query, process, number) or 0 for process, number, _ in named)
+    named = [
+        (process, number)
+        for (process, number, _), name in _names(tables, DOMAIN).items()
+        if name == domain and tables.holds(process & THREAD)
+    ]
+    return sum(tables.first(query, process, number) or 0 for process, number in named)
 
 
 def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str]:

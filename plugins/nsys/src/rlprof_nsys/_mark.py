@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 MARK = "NSYS_RLPROF"
 """The variable; not one of rlprof's own, for those name a run."""
-OPEN = "open"
-"""The file in the launcher's folder that names the folder of the window which is open."""
 DOMAIN = "rlprof"
 """The NVTX domain of the ranges."""
 RANGE = "rlprof window"

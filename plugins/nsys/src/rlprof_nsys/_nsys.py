@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof import CaptureError, Launch, hookimpl
-from rlprof_nsys._arguments import Asked
-from rlprof_nsys._mark import DOMAIN, RANGE, Mark, read_mark
-from rlprof_nsys._options import NsysOptions
+from rlprof_nsys._arguments import launch_of
+from rlprof_nsys._mark import DOMAIN, Mark, read_mark
+from rlprof_nsys._notes import NOTES, clocks, write_notes
+from rlprof_nsys._options import NsysOptions, cautions
+from rlprof_nsys._processes import is_forked
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
-from rlprof_nsys._watch import watch_agent
+from rlprof_nsys._shared import Word
+from rlprof_nsys._watch import leave_children_alone, watch_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rlprof import Artifact, Capture, Target
+    from rlprof import Artifact, Capture, Target, Window
     from rlprof.types import Place
     from rlprof_nsys._edges import Edge
 
-NOTES = "nsys.json"
-"""In the window's folder, beside the report: what `export` knows of it."""
 _NOT_CLOSED = "the process ended inside the window"
 
 
@@ -40,6 +38,8 @@ class _Open:
     ranges: Ranges
     edge: Edge | None
     notes: dict[str, Any]
+    is_joined: bool
+    """Another process of the session has begun it, and ends it."""
 
 
 @attrs.define(eq=False)  # identity: pluggy compares plugins
@@ -50,6 +50,9 @@ class Nsys:
     runs_on = "node"
     # Not per node: each process has a session of its own. CUPTI is what nsys traces CUDA with.
     claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
+
+    cautions = staticmethod(cautions)
+    leave_alone = staticmethod(leave_children_alone)
 
     options: NsysOptions = attrs.field(factory=NsysOptions)
     _session: Session | None = None
@@ -65,7 +68,7 @@ class Nsys:
     def configure(self, place: Place, target: Target, options: NsysOptions) -> Launch | None:
         """At launch put the launcher before the command; in the process see what it came to."""
         if place == "launch":
-            return _launch(target, options)
+            return launch_of(target, options)
         self.options = options
         self._session = self._join()
         watch_agent()
@@ -79,8 +82,8 @@ class Nsys:
         return None
 
     @hookimpl
-    def start(self, folder: Path) -> Ranges:
-        """Have nsys begin to collect."""
+    def start(self, window: Window, target: Target, folder: Path) -> Ranges:
+        """Have nsys begin to collect, or join what another process of the session has begun."""
         from rlprof_nsys._edges import edge_of
 
         session = self._session
@@ -92,10 +95,15 @@ class Nsys:
             raise CaptureError(f"{folder} is no folder; nsys would write elsewhere")
         edge = edge_of(self.options, self._nvtx)
         notes = self._notes(session)
-        _write(folder, notes)
+        write_notes(folder / NOTES, notes)
         more = () if edge is None else edge.options
-        session.start(folder, [*self._collecting, *more], within_s=self.options.start_s)
-        if edge is not None:
+        word = Word(str(folder), window.folder, os.getpid(), str(target))
+        asked = [*self._collecting, *more]
+        other = session.start(folder, asked, word, within_s=self.options.start_s)
+        if other is not None:
+            notes["joined"] = {"who": other.who, "pid": other.pid}
+            write_notes(folder / NOTES, notes)
+        elif edge is not None:
             _begin(edge, session, folder)
         notes["start_s"] = round(time.monotonic() - notes["wall"][0][1] / 1e9, 6)
         applied = {
@@ -105,8 +113,10 @@ class Nsys:
             "trace": self._mark.trace,
             "collecting": " ".join(self._collecting),
         }
+        if other is not None:
+            applied["report"] = f"one with {other.who}"
         ranges = Ranges(self._nvtx, applied, dict(self._unsupported))
-        self._open = _Open(folder, ranges, edge, notes)
+        self._open = _Open(folder, ranges, edge, notes, is_joined=other is not None)
         return ranges
 
     @hookimpl
@@ -116,8 +126,12 @@ class Nsys:
         session = self._session
         if opened is None or session is None:
             return
-        notes = opened.notes
-        before = _clocks()
+        notes, before = opened.notes, clocks()
+        notes["wall"].append(before)
+        notes["spans"] = opened.ranges.count if self._sees_ranges else 0
+        if opened.is_joined:
+            write_notes(opened.folder / NOTES, notes | {"why": ""})
+            return
         if opened.edge is None:
             found = session.stop(opened.folder, within_s=self.options.stop_s)
         else:
@@ -129,10 +143,8 @@ class Nsys:
             why=found.why,
             bytes=file.stat().st_size if file else 0,
             stop_s=round(time.monotonic() - before[1] / 1e9, 6),
-            wall=[notes["wall"][0], before],
-            spans=opened.ranges.count if self._sees_ranges else 0,
         )
-        _write(opened.folder, notes)
+        write_notes(opened.folder / NOTES, notes)
         if found.why:
             raise CaptureError(found.why)
 
@@ -171,6 +183,11 @@ class Nsys:
                 f"nsys is not in this process (session {mark.session}): its environment was "
                 "changed on the way; start it with the variables of its parent"
             )
+        if is_forked():
+            raise CaptureError(
+                "this process was forked and never called exec, so nsys does not see it; have it "
+                "spawned (vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn)"
+            )
         self._mark = mark
         self._unsupported = dict(mark.refused)
         return Session(Program(mark.nsys, mark.folder), mark.session)
@@ -193,10 +210,10 @@ class Nsys:
         self._collecting = tuple(chosen)
 
     def _try_a_range(self, session: Session) -> str:
-        from rlprof_nsys._self_test import self_test
+        from rlprof_nsys._self_test import tested
 
         try:
-            self._self_test = self_test(
+            self._self_test = tested(
                 session, self._nvtx, list(self._collecting), start_s=self.options.start_s
             )
         except (CaptureError, OSError) as exc:
@@ -213,11 +230,12 @@ class Nsys:
             "version": self._version,
             "session": session.name,
             "mode": self.options.mode,
+            "env": self.options.env,
             "pid": os.getpid(),
             "domain": DOMAIN,
             "whole": False,
             "why": _NOT_CLOSED,
-            "wall": [_clocks()],
+            "wall": [clocks()],
             "self_test": self._self_test,
         }
 
@@ -229,35 +247,3 @@ def _begin(edge: Edge, session: Session, folder: Path) -> None:
     except Exception as exc:
         session.stop(folder, within_s=10)
         raise CaptureError(f"the range of the window cannot begin: {exc}") from exc
-
-
-def _launch(target: Target, options: NsysOptions) -> Launch | None:
-    """Write the command that goes before the program's own."""
-    if options.mode == "attached":
-        if options.env is not None:
-            raise CaptureError("env: in mode attached the process is yours to start; leave it out")
-        return None
-    rank = target.rank if target.replica is None else target.replica
-    asked = Asked(
-        name=f"{target.role}-{rank}",
-        nsys=options.nsys,
-        trace=options.trace,
-        options=options.options,
-        env=options.env,
-        window=f"{RANGE}@{DOMAIN}" if options.mode == "range" and options.range == "nvtx" else "",
-    )
-    prefix = (sys.executable, "-m", "rlprof_nsys.launcher", *asked.arguments())
-    return Launch(
-        argv_prefix=prefix,
-        runtime_env={"py_executable": shlex.join([*prefix, sys.executable])},
-    )
-
-
-def _clocks() -> list[int]:
-    return [time.time_ns(), time.monotonic_ns()]
-
-
-def _write(folder: Path, notes: dict[str, Any]) -> None:
-    part = folder / f".{NOTES}.part"
-    part.write_text(json.dumps(notes), encoding="utf-8")
-    part.replace(folder / NOTES)

@@ -1,4 +1,4 @@
-"""The launcher's processes: who its children are, which of them are nsys', and their ends."""
+"""Processes: the children of this one, which of them are nsys', their ends; forked or not."""
 
 from __future__ import annotations
 
@@ -55,6 +55,35 @@ def has_tmpdir(pid: int, folder: str) -> bool:
         return False
 
 
+def born_with_tmpdir(folder: str) -> Iterator[int]:
+    """Go through the processes that were born with TMPDIR *folder*, whoever their parent is."""
+    for one in Path("/proc").glob("[0-9]*"):
+        if has_tmpdir(int(one.name), folder):
+            yield int(one.name)
+
+
+def has_open(pid: int, file: Path) -> bool:
+    """Whether *pid* has *file* open, as far as that can be seen."""
+    with suppress(OSError):
+        there = file.stat()
+        for one in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if os.path.samestat(one.stat(), there):
+                    return True
+    return False
+
+
+def end(pid: int, is_ours: Callable[[int], bool]) -> None:
+    """Kill *pid* if *is_ours* says so of the very process that is killed."""
+    with suppress(OSError):
+        held = os.pidfd_open(pid)  # its number cannot become another's from here on
+        try:
+            if is_ours(pid):
+                signal.pidfd_send_signal(held, signal.SIGKILL)
+        finally:
+            os.close(held)
+
+
 def reap(but: int = 0) -> None:
     """Take leave of children that have ended, except *but*."""
     for pid in _zombies():
@@ -69,3 +98,15 @@ def _zombies() -> Iterator[int]:
             fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
             if int(fields[1]) == os.getpid() and fields[0] == b"Z":
                 yield int(folder.name)
+
+
+def is_forked() -> bool:
+    """Whether this process is a copy of its parent that never called `exec`.
+
+    What the kernel hands a program at its start has addresses that no other start has again.
+    """
+    try:
+        ours, parents = (Path(f"/proc/{pid}/auxv").read_bytes() for pid in ("self", os.getppid()))
+    except OSError:
+        return False
+    return ours == parents

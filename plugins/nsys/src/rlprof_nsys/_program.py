@@ -68,11 +68,26 @@ class Program:
         said = self.call(verb, "--help", timeout_s=HELP_S)
         return said.text if said.code == 0 else ""
 
+    def sessions(self, *, timeout_s: float) -> frozenset[str] | None:
+        """Name the sessions that take orders, by name and by id; None: it does not say.
+
+        One that was shut down is listed for seconds, or for as long as its program lives (2022.4).
+        """
+        said = self.call("sessions", "list", timeout_s=timeout_s)
+        if said.code != 0:
+            return None
+        lines = [line.split() for line in said.text.splitlines()]
+        return frozenset(word for words in lines if "Shutdown" not in words for word in words)
+
     @property
     def importer(self) -> str:
-        """Find what turns a `.qdstrm` into a report; empty: it is not there."""
+        """Find what turns a `.qdstrm` into a report; empty: it is not there.
+
+        Debian has it where nsys itself does not look.
+        """
         home = Path(os.path.realpath(self.path)).parent
-        for folder in (home / "../host-linux-x64", home, *home.parent.glob("host-*")):
+        debian = home / "../../../nsight-systems/host-linux-x64"
+        for folder in (home / "../host-linux-x64", home, *home.parent.glob("host-*"), debian):
             file = folder / "QdstrmImporter"
             if file.is_file():
                 return str(file)

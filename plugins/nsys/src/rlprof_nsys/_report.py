@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_nsys._processes import born_with_tmpdir, has_open
+
 if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
 REPORT = "report.nsys-rep"
 RAW = "report.qdstrm"
+NO_IMPORTER = (
+    "nsys' importer is not beside it, so it left raw data (.qdstrm); install the whole of Nsight "
+    "Systems, or link its folder host-linux-x64 beside target-linux-x64"
+)
 _GENERATED = re.compile(r"^\s*(/.*\.(?:nsys-rep|qdstrm))\s*$", re.MULTILINE)
 _POLL_S = 0.02
 _STILL_S = 0.3
@@ -67,16 +73,23 @@ def await_report(
 
 
 def rescue(program: Program, folder: Path) -> Found:
-    """Look for what an agent that died has left in the folder of its run, if that can be read."""
+    """Look for what an agent that died has left in the folder of its run, if that can be read.
+
+    What one that lives is still writing is its own: without it no later window would be recorded.
+    """
     if _size(folder / REPORT) > 0:
         return Found(REPORT)
     left = sorted(Path(program.folder or "/nowhere").glob("**/*.qdstrm"), key=_age)
     for raw in reversed(left):
-        if _size(raw) > 0:
+        if _size(raw) > 0 and not _is_written(raw, program):
             with suppress(OSError):
                 shutil.move(raw, folder / RAW)
                 return _import(program, folder / RAW, folder / REPORT)
     return Found(why="nsys left no report")
+
+
+def _is_written(raw: Path, program: Program) -> bool:
+    return any(has_open(pid, raw) for pid in born_with_tmpdir(program.folder))
 
 
 def _import(program: Program, raw: Path, report: Path) -> Found:
@@ -84,7 +97,7 @@ def _import(program: Program, raw: Path, report: Path) -> Found:
 
     importer = program.importer
     if not importer:
-        return Found(raw.name, "nsys' importer is not beside it, so it left raw data (.qdstrm)")
+        return Found(raw.name, NO_IMPORTER)
     said = run([importer, "-i", str(raw), "-o", str(report)], timeout_s=_IMPORT_S)
     if said.code == 0 and _size(report) > 0:
         raw.unlink()

@@ -6,9 +6,12 @@ are no ranges at all then, and nobody says so.
 
 from __future__ import annotations
 
+import fcntl
+import json
 import sqlite3
 import tempfile
-from contextlib import closing
+import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +20,53 @@ from rlprof_nsys._mark import DOMAIN
 from rlprof_nsys._report import REPORT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlprof_nsys._session import Session
 
 TEXT = "rlprof self-test"
 _EXPORT_S = 30.0
+_OTHERS_S = 20.0
+"""How long to wait for the test of another process in the same session."""
+
+
+def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
+    """Return what `self_test` does; of the processes in one session, one tries it for all."""
+    place = session.program.folder
+    if not place:
+        return self_test(session, nvtx, options, start_s=start_s)
+    known = Path(place) / f"self-test-{_version()}"
+    with _alone(known):
+        text = known.read_text(encoding="utf-8")
+        if text:
+            return str(json.loads(text))
+        found = self_test(session, nvtx, options, start_s=start_s)
+        known.write_text(json.dumps(found), encoding="utf-8")
+        return found
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Hold *file* while the block runs, as one process at a time can."""
+    end = time.monotonic() + _OTHERS_S
+    with file.open("a") as held:
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise CaptureError("another process tries it and does not end") from None
+                time.sleep(0.02)
+        yield
 
 
 def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
     """Return why nsys sees no ranges, or could not be tried; empty: it sees them."""
-    with tempfile.TemporaryDirectory(prefix="rlprof-nsys-test-") as name:
+    own = session.program.folder or None  # a killed program leaves nothing of it elsewhere
+    with tempfile.TemporaryDirectory(prefix="rlprof-nsys-test-", dir=own) as name:
         folder = Path(name)
-        session.start(folder, options, within_s=start_s)
+        session.start(folder, options, None, within_s=start_s)
         nvtx.push_range(TEXT, domain=DOMAIN)
         nvtx.pop_range(domain=DOMAIN)
         found = session.stop(folder, within_s=_EXPORT_S)

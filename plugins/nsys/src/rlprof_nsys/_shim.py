@@ -13,13 +13,16 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
 _ADOPTED_S = 5.0
+_WAIT = "import os, sys; os.read(int(sys.argv[1]), 1)"
+"""The launcher closes the other end, at its own end too."""
 
 
 def main(plan_file: str, command: list[str]) -> int:
-    """Fork twice, so that the program is adopted; then wait until the launcher is done."""
+    """Fork twice, so that the program is adopted; then wait, unseen, until the launcher is done."""
     with open(plan_file, encoding="utf-8") as file:  # noqa: PTH123 -- few imports
         plan = json.load(file)
     child = os.fork()
@@ -30,7 +33,11 @@ def main(plan_file: str, command: list[str]) -> int:
     os.waitpid(child, 0)
     for number in plan["stdio"]:
         os.close(number)  # whoever reads the program's output must see its end
-    os.read(plan["hold"], 1)  # the launcher closes it, at its own end too
+    # Without what nsys has put into its environment: this process is nothing to record.
+    waits = [sys.executable, "-I", "-S", "-c", _WAIT, str(plan["hold"])]
+    with suppress(OSError):
+        os.execve(waits[0], waits, {"TMPDIR": os.environ.get("TMPDIR", "")})  # noqa: S606
+    os.read(plan["hold"], 1)
     return 0
 
 

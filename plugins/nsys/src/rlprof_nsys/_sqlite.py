@@ -11,6 +11,8 @@ import sqlite3
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -25,10 +27,29 @@ class UnreadableError(Exception):
     """The file holds no report that can be laid on a timeline."""
 
 
-class Tables:
-    """The tables of one report."""
+@attrs.frozen
+class Share:
+    """Which processes' events belong to one of those that share a report; default: all."""
 
-    def __init__(self, file: Path) -> None:
+    only: int | None = None
+    without: frozenset[int] = frozenset()
+
+    def condition(self, columns: frozenset[str]) -> str:
+        """Write it as a condition on rows of *columns*; empty: none is needed."""
+        whose = next((name for name in ("globalTid", "globalPid") if name in columns), "")
+        pid = f"({whose} >> {PID_SHIFT} & {THREAD})"
+        if whose and self.only is not None:
+            return f"{pid} = {self.only}"
+        if whose and self.without:
+            return f"{pid} NOT IN ({', '.join(map(str, sorted(self.without)))})"
+        return ""
+
+
+class Tables:
+    """The tables of one report, with the events of *share* in it."""
+
+    def __init__(self, file: Path, share: Share | None = None) -> None:
+        self._share = share or Share()
         self._db = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         self._db.text_factory = _text
         self._columns: dict[str, frozenset[str]] = {}
@@ -52,7 +73,8 @@ class Tables:
         nsys has others: that a library began to be traced when the process did, hours ago.
         """
         reach = '("start" >= 0 OR "end" > 0)'
-        yield from self.rows(table, *columns, where=f"{reach} AND {where}" if where else reach)
+        chosen = [reach, where, self._share.condition(self.columns(table))]
+        yield from self.rows(table, *columns, where=" AND ".join(filter(None, chosen)))
 
     def rows(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
         """Yield the rows of *table*, the earliest first; none where it is not there."""
@@ -118,6 +140,11 @@ class Tables:
                 " AND globalTid IS NOT NULL",
                 (PID_SHIFT,),
             )
+
+    def holds(self, pid: int) -> bool:
+        """Whether events of process *pid* belong to the share."""
+        only = self._share.only
+        return pid not in self._share.without and only in (None, pid)
 
     def launch(self, global_pid: int | None, correlation: int | None) -> tuple[int, int] | None:
         """Return when and on which thread that call began; None: it is not in the report."""

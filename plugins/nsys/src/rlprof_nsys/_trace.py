@@ -14,7 +14,7 @@ import attrs
 from rlprof_nsys._device_events import device_events
 from rlprof_nsys._host_events import CUDA_API, calls, ranges, ranges_in
 from rlprof_nsys._mark import DOMAIN
-from rlprof_nsys._sqlite import Tables, UnreadableError
+from rlprof_nsys._sqlite import Share, Tables, UnreadableError
 from rlprof_nsys._tracks import Tracks
 
 if TYPE_CHECKING:
@@ -41,11 +41,16 @@ class Written:
     """Of the domain in which phases are."""
 
 
-def write_trace(database: Path, file: Path, about: Mapping[str, Any]) -> Written:
-    """Write *file*, whole or not at all; UnreadableError where *database* is none of a report."""
+def write_trace(
+    database: Path, file: Path, about: Mapping[str, Any], share: Share | None = None
+) -> Written:
+    """Write *file*, whole or not at all; UnreadableError where *database* is none of a report.
+
+    *share* is what of it belongs to the process that the trace is of; None: all.
+    """
     part = file.with_name(f".{file.name}.part")
     try:
-        with closing(Tables(database)) as tables:
+        with closing(Tables(database, share)) as tables:
             written = _write(tables, part, about)
         part.replace(file)
     except sqlite3.Error as exc:

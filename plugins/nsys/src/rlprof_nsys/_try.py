@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_nsys import _shim
-from rlprof_nsys._mark import OPEN
 from rlprof_nsys._processes import end_all, has_tmpdir
 from rlprof_nsys._program import sentence_in
+from rlprof_nsys._shared import read_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,10 +47,8 @@ class Started:
 
     def open_window(self) -> Path | None:
         """Return the folder of the window that was open when the program ended; None: none was."""
-        try:
-            return Path((self.folder / OPEN).read_text(encoding="utf-8"))
-        except OSError:
-            return None
+        word = read_word(self.folder)
+        return None if word is None else Path(word.folder)
 
     def release(self) -> None:
         """Let what nsys has launched come to its end."""

@@ -2,6 +2,7 @@
 
 nsys leaves variables by which it gets into each child, and a child that finds no agent ends with 1
 before it begins (2022.4). They are taken away then, so that the program goes on as it would alone.
+Processes of rlprof's own are started without them at any time: nobody wants these in a report.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def watch_agent() -> None:
     if os.getpid() in _watched or _AGENT not in os.environ:
         return
     with suppress(OSError, ValueError, AttributeError):
-        agent = os.pidfd_open(int(os.environ[_AGENT]))
+        try:
+            agent = os.pidfd_open(int(os.environ[_AGENT]))
+        except ProcessLookupError:  # it has died already
+            leave_children_alone(os.environ)
+            return
         _watched.add(os.getpid())
         threading.Thread(target=_wait, args=(agent,), name="rlprof-nsys-agent", daemon=True).start()
 

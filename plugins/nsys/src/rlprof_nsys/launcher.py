@@ -16,10 +16,12 @@ import tempfile
 import time
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 
+from rlprof_nsys._abandoned import PREFIX, claim, clear_abandoned
 from rlprof_nsys._arguments import Asked, read_arguments
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._processes import adopt_orphans, end_all, has_tmpdir, reap
@@ -130,9 +132,11 @@ def _prepare(asked: Asked) -> tuple[Program | None, str]:
     if not adopt_orphans():
         return None, "this kernel does not let a process adopt orphans (PR_SET_CHILD_SUBREAPER)"
     try:
-        folder = tempfile.mkdtemp(prefix="rlprof-nsys-")
+        clear_abandoned(Path(tempfile.gettempdir()))
+        folder = tempfile.mkdtemp(prefix=PREFIX)
     except OSError as exc:
         return None, f"no folder can be made for nsys: {exc}"
+    claim(Path(folder))
     return Program(path, folder), ""
 
 
@@ -218,6 +222,8 @@ def _tidy(program: Program, started: Started) -> None:
     if started.cli.poll() is None:
         program.call("shutdown", f"--session={started.session}", "--kill=none", timeout_s=_END_S)
     end_all(lambda pid: has_tmpdir(pid, program.folder), within_s=2)
+    if folder is not None:  # what was still being written, and is now as far as it will get
+        rescue(program, folder)
     shutil.rmtree(program.folder, ignore_errors=True)
 
 

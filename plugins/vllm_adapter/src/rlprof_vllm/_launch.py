@@ -50,6 +50,8 @@ def engine_launch(
             env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))
     if options.way != "native":
         env |= _admitted(os.environ.get("VLLM_PLUGINS"))
+        if "nsys" in tools:  # it sees no process that was forked and never called exec
+            env["VLLM_WORKER_MULTIPROC_METHOD"] = "spawn"
     return Launch(env=env, engine_args=arguments)
 
 

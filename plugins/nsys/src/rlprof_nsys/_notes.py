@@ -1,0 +1,36 @@
+"""What is known of a window, in a file beside its report; written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+NOTES = "nsys.json"
+"""In the window's folder: what `export` knows of it."""
+
+
+def write_notes(file: Path, said: Mapping[str, Any]) -> None:
+    """Write *said*, for other processes to find it whole."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(json.dumps(said), encoding="utf-8")
+    part.replace(file)
+
+
+def read_notes(file: Path) -> dict[str, Any]:
+    """Read what was said; nothing where there is no such file."""
+    try:
+        said = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def clocks() -> list[int]:
+    """Return the wall clock and the monotonic one, in ns."""
+    return [time.time_ns(), time.monotonic_ns()]

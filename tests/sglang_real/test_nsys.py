@@ -1,0 +1,53 @@
+"""The tool `nsys` inside real SGLang: a program under nsys, whose schedulers are its children."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+import rlprof
+from tests.real_nsys import ranges_of, real_nsys
+from tests.sglang_real.conftest import captures, traces
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", name="driven")
+def _driven(drive):
+    options = {"nsys": real_nsys(), "trace": ["nvtx", "osrt"]}
+    role = {"engine": "sglang", "ranks": "all"}
+    config = {
+        "tool": "nsys", "steps": [1], "roles": {"rollout": role}, "tools": {"nsys": options},
+    }  # fmt: skip
+    launch = rlprof.launch(config, role="rollout", ranks=[0, 1])
+    return drive("under_nsys", prefix=launch.argv_prefix, options=options)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_every_scheduler_has_a_trace_of_its_own_steps(driven, step):
+    """As many ranges as there were forward steps, in a trace of that scheduler's events alone."""
+    run = driven.run("nsys")
+    (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
+
+    found = captures(run, "nsys", f"{step}/rollout")
+    made = [
+        json.loads(gzip.decompress(file.read_bytes()))
+        for file in traces(run, "nsys", f"{step}/rollout")
+    ]
+
+    assert [(capture.state, dict(capture.unsupported)) for capture in found] == [("whole", {})] * 2
+    assert [len(ranges_of(trace)) for trace in made] == [ran, ran]
+    for trace in made:
+        assert {event["pid"] for event in ranges_of(trace)} == {trace["rlprof"]["pid"]}
+
+
+def test_schedulers_of_one_launch_share_one_report(driven):
+    """The report of a window is with the scheduler that began it; the other says so."""
+    for step in (1, 2):
+        both = captures(driven.run("nsys"), "nsys", f"{step}/rollout")
+        formats = [{one.format for one in capture.artifacts} for capture in both]
+        (first,) = [c for c, of_one in zip(both, formats, strict=True) if "nsys-rep" in of_one]
+        (other,) = [capture for capture in both if capture is not first]
+        assert other.applied["report"] == f"one with {first.target}"

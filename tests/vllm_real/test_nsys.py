@@ -1,0 +1,56 @@
+"""The tool `nsys` inside real vLLM: a program under nsys, whose workers are its children."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from tests.real_nsys import ranges_of, real_nsys
+from tests.vllm_real.conftest import trace, traces_of
+from tests.vllm_real.test_several import SIZES
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", name="driven")
+def _driven(drive):
+    sizes, env = SIZES["tp"]
+    options = {"nsys": real_nsys(), "trace": ["nvtx", "osrt"]}
+    role = {"engine": "vllm", "ranks": "all"}
+    config = {
+        "tool": "nsys", "steps": [1], "roles": {"rollout": role}, "tools": {"nsys": options},
+    }  # fmt: skip
+    launch = rlprof.launch(config, role="rollout")
+    return drive("under_nsys", prefix=launch.argv_prefix, env=env, sizes=sizes, options=options)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_every_worker_has_a_trace_of_its_own_steps(driven, step):
+    """As many ranges of engine steps as the model ran, in a trace of that worker's events alone."""
+    run = driven.run("nsys")
+    (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
+
+    found = traces_of(run, "nsys", f"{step}/rollout")
+
+    assert sorted(capture.target.worker for capture, _ in found) == [0, 1]
+    for capture, artifact in found:
+        made = trace(run, artifact)
+        assert (capture.state, dict(capture.unsupported)) == ("whole", {})
+        assert len(ranges_of(made)) == ran[capture.target.worker]
+        processes = {event["pid"] for event in ranges_of(made)}
+        assert processes == {made["rlprof"]["pid"]}
+
+
+def test_workers_of_one_launch_share_one_report(driven):
+    """The report of a window is with the worker that began it; the others say so."""
+    run = driven.run("nsys")
+
+    for step in (1, 2):
+        captures = [c for c in run.captures if c.tool == "nsys" and c.window.start_step == step]
+        of_each = [{one.format for one in capture.artifacts} for capture in captures]
+        (first,) = [
+            c for c, formats in zip(captures, of_each, strict=True) if "nsys-rep" in formats
+        ]
+        (other,) = [capture for capture in captures if capture is not first]
+        assert other.applied["report"] == f"one with {first.target}"
+        assert "report" not in first.applied
