@@ -41,10 +41,10 @@ lane-of-clusters:
 	$(PY) -m pytest $(CLUSTERS)
 	$(MAKE) test-vllm
 	$(MAKE) test-sglang
+	$(MAKE) test-nsys
 
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
-	$(MAKE) test-nsys
 	$(MAKE) test-npu
 
 test-vllm: env-test ## the adapter on real vLLM, on CPU
