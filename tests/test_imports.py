@@ -134,6 +134,7 @@ def test_core_catches_everything_only_at_its_boundaries():
     }
 
     assert places == {
+        "cli/_cautions.py",  # what a plugin says one should know
         "cli/_declared.py",  # the arguments an exporter declares
         "cli/_engines.py",  # what an engine's plugin says of who records
         "cli/_offered.py",  # importing a command
