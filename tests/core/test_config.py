@@ -161,6 +161,7 @@ def test_sizes_are_read(value, expected):
     assert expected == load_config({**ACTOR, "limits": {"bytes": value}}).limits.bytes
 
 
+INSTALLED = "installed: counter, npu, nsys, rival, sampler, torch, torch_memory"
 SIZE = "expected a size like 4GB, 512MiB or 1000000, got "
 NAMES = "expected a name or a list of names, got "
 RANKS = "expected 'all' or a list of ranks like [0, 7], got "
@@ -620,10 +621,7 @@ def test_faults_of_options_have_their_line(tmp_path, hand):
         check_config(file)
 
     assert error.value.faults == (
-        (
-            f"{file}:1: tool: tool 'missing' is not installed (installed: counter, rival, sampler, "
-            "torch, torch_memory)"
-        ),
+        f"{file}:1: tool: tool 'missing' is not installed ({INSTALLED})",
         f"{file}:5: tools.sampler.depth.levels: expected a whole number, got False",
         f"{file}:8: tools.sampler.events[1]: expected text, got 7",
         f"{file}:10: strict: expected true or false, got 1",
@@ -802,10 +800,7 @@ def test_only_the_plugins_of_the_roles_asked_for_are_needed():
 
     assert list(tools) == ["actor"]
     assert faults_of(config, check=True) == [
-        (
-            "roles.rollout.tool: tool 'missing' is not installed (installed: counter, rival, "
-            "sampler, torch, torch_memory)"
-        ),
+        f"roles.rollout.tool: tool 'missing' is not installed ({INSTALLED})",
         "roles.rollout.engine: engine 'absent' is not installed (installed: engine, sglang, vllm)",
     ]
 
@@ -814,10 +809,7 @@ def test_only_the_plugins_of_the_roles_asked_for_are_needed():
 def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     """The run's tool is one mistake, a role's own is that role's."""
     roles = {"a": {}, "b": {}, "c": {"tool": "smapler"}}
-    message = (
-        "tool 'smapler' is not installed; did you mean 'sampler'? (installed: counter, rival, "
-        "sampler, torch, torch_memory)"
-    )
+    message = f"tool 'smapler' is not installed; did you mean 'sampler'? ({INSTALLED})"
 
     assert [f"tool: {message}", f"roles.c.tool: {message}"] == faults_of(
         {"tool": "smapler", "roles": roles}, check=True
