@@ -70,7 +70,14 @@ def told(tmp_path, nsys, *arguments, **more):
 
 
 def left(tmp_path):
-    """What a launcher has left: folders, and processes whose TMPDIR is one of them."""
+    """What is left when nobody has anything more to do: folders, processes with TMPDIR in one."""
+    end = time.monotonic() + 20
+    while (found := there(tmp_path)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def there(tmp_path):
     temp = str(tmp_path / "tmp")
     processes = []
     for file in Path("/proc").glob("[0-9]*/environ"):
@@ -83,7 +90,7 @@ def left(tmp_path):
 
 
 def test_a_program_is_born_as_it_would_be_alone(nsys, tmp_path):
-    """Its arguments, folder, input and environment are its own; it is the launcher's child."""
+    """Its arguments, folder, input and environment are its own, and so is its parent."""
     said, _ = told(tmp_path, nsys, "a b", "--", "$HOME")
 
     mine = environment(tmp_path)
@@ -91,6 +98,7 @@ def test_a_program_is_born_as_it_would_be_alone(nsys, tmp_path):
     assert (said["in"], said["cwd"]) == ("words\n", str(Path.cwd()))
     changed = {name for name in {*mine, *said["env"]} if mine.get(name) != said["env"].get(name)}
     assert changed == {MARK, "NSYS_PROFILING_SESSION_ID"}
+    assert said["parent"] == os.getpid()
     assert left(tmp_path) == []
 
 
@@ -103,7 +111,7 @@ def test_no_signal_is_ignored_that_python_ignores(nsys, tmp_path):
 
 
 def test_orphans_of_a_program_that_runs_unprofiled_are_not_its_own(nsys, tmp_path):
-    """The launcher adopts orphans for nsys alone; the program it becomes does not."""
+    """The keeper adopts orphans; the program does not."""
     script = (
         "import ctypes; flag = ctypes.c_int(7);"
         "ctypes.CDLL(None).prctl(37, ctypes.byref(flag)); print(flag.value)"
@@ -121,7 +129,7 @@ def test_the_program_knows_its_session(nsys, tmp_path):
     said, _ = told(tmp_path, nsys)
 
     mark = read_mark(said["env"])
-    assert mark.session == f"rlprof-actor-0-{said['parent']}-0"
+    assert mark.session == f"rlprof-actor-0-{said['pid']}-0"
     assert (mark.nsys, mark.trace) == (nsys.path, "nvtx")
     assert mark.refused == {"ucx": f"nsys {fake_nsys.VERSION} cannot trace it"}
     assert Path(mark.folder).parent == tmp_path / "tmp"
@@ -176,22 +184,115 @@ def test_a_signal_reaches_the_program_once(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
-def test_who_kills_the_launcher_kills_the_program(nsys, tmp_path):
-    """Nothing goes on that nobody sees any more, nor does nsys."""
+GROUP = """
+import subprocess, sys, time
+children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) for _ in "abc"]
+print(*(child.pid for child in children), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_who_ends_its_group_ends_all_of_it(nsys, tmp_path, number):
+    """The program stays in the group it was started in, and its children with it."""
     process = subprocess.Popen(
-        [*command(nsys), sys.executable, "-c", WAIT],
+        [*command(nsys), sys.executable, "-c", GROUP],
+        env=environment(tmp_path), stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    children = [Path("/proc", pid) for pid in process.stdout.readline().split()]
+
+    os.killpg(process.pid, number)
+
+    assert process.wait(30) == -number
+    end = time.monotonic() + 20
+    while any(one.exists() for one in children) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert [one for one in children if one.exists()] == []
+    assert left(tmp_path) == []
+    process.stdout.close()
+
+
+def test_what_a_program_does_to_its_group_does_not_reach_nsys(nsys, tmp_path):
+    """A program that signals its own group, and handles it, goes on under nsys."""
+    script = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: None)\n"
+        "os.killpg(0, signal.SIGTERM)\n"
+        "time.sleep(0.3)\n"
+        "print(len(list(__import__('pathlib').Path(os.environ['HOME_OF_FAKE']).glob('*.session'))))"
+    )
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", script],
+        env=environment(tmp_path, HOME_OF_FAKE=str(nsys.home)), stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+    assert process.communicate(timeout=30)[0] == "1\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGXCPU, signal.SIGURG, signal.SIGPROF])
+def test_every_signal_reaches_the_program(nsys, tmp_path, number):
+    """It is the process that was started."""
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", WAIT.replace("SIGTERM", number.name)],
         env=environment(tmp_path), stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    pid = int(process.stdout.readline())
+    assert int(process.stdout.readline()) == process.pid
 
+    process.send_signal(number)
+
+    assert process.communicate(timeout=30)[0] == f"told {int(number)}\n"
+    assert process.returncode == 5
+
+
+def test_a_file_that_the_program_closes_is_closed(nsys, tmp_path):
+    """Whoever reads what it writes sees the end when it comes, not when the program ends."""
+    process = subprocess.Popen(
+        [*command(nsys), sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"],
+        env=environment(tmp_path), stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+    assert process.stdout.read() == b""
+    assert process.poll() is None
     process.kill()
-    process.communicate(timeout=30)
+    process.wait(30)
+    process.stdout.close()
 
-    end = time.monotonic() + 20
-    while time.monotonic() < end and (Path(f"/proc/{pid}").exists() or left(tmp_path)[1:]):
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid}").exists()
-    assert left(tmp_path)[1:] == []
+
+@pytest.mark.parametrize("most", [16, 64])
+def test_few_files_are_enough_or_it_runs_unprofiled(nsys, tmp_path, most):
+    """The program has what it was given, however few files a process may have open."""
+    script = f'ulimit -n {most}; exec "$@"'
+    argv = ["bash", "-c", script, "bash", *command(nsys), "cat"]
+
+    done = subprocess.run(
+        argv, env=environment(tmp_path), input=b"words", capture_output=True, timeout=60
+    )
+
+    assert (done.stdout, done.returncode) == (b"words", 0)
+
+
+def test_a_full_disk_is_no_reason_not_to_run(nsys, tmp_path):
+    """Files of no size at all: nsys cannot be had, and the program runs."""
+    argv = ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *command(nsys), "true"]
+
+    done = subprocess.run(argv, env=environment(tmp_path), capture_output=True, timeout=60)
+
+    assert done.returncode == 0
+    assert b"the program runs unprofiled" in done.stderr
+
+
+def test_a_folder_for_temporary_files_may_have_any_name(nsys, tmp_path):
+    """Also one that is no text, in which a launcher was killed before."""
+    odd = os.fsencode(tmp_path) + b"/tmp\xff %q{HOME}"
+    os.mkdir(odd)  # noqa: PTH102 -- no text
+    env = {os.fsencode(k): os.fsencode(v) for k, v in environment(tmp_path).items()}
+
+    for _ in range(2):
+        done = subprocess.run(
+            [*command(nsys), "true"], env={**env, b"TMPDIR": odd}, capture_output=True, timeout=60
+        )
+        assert done.returncode == 0
 
 
 def test_nsys_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
@@ -217,7 +318,7 @@ def test_a_start_that_fails_three_times_is_tried_again(nsys, tmp_path):
     said, errors = told(tmp_path, nsys)
 
     tries = [call[1] for call in nsys.calls if call[0] == "launch"]
-    assert tries == [f"--session-new=rlprof-actor-0-{said['parent']}-{i}" for i in range(4)]
+    assert tries == [f"--session-new=rlprof-actor-0-{said['pid']}-{i}" for i in range(4)]
     assert read_mark(said["env"]).session.endswith("-3")
     assert errors == ""
     assert left(tmp_path) == []
@@ -241,8 +342,8 @@ def test_an_nsys_that_hangs_is_given_up(nsys, tmp_path):
     """The program runs unprofiled, once, and what hung is ended."""
     nsys.goes_wrong(launch="hang")
     impatient = (
-        "import sys; from rlprof_nsys import _try, launcher; _try._TRY_S = 0.5; launcher.TRIES = 2;"
-        "sys.exit(launcher.main(sys.argv[1:]))"
+        "import sys; from rlprof_nsys import _keeper, _try, launcher; _try._TRY_S = 0.5;"
+        "_keeper.TRIES = 2; launcher.main(sys.argv[1:])"
     )
     arguments = command(nsys)[3:]
 
@@ -257,12 +358,11 @@ def test_an_nsys_that_hangs_is_given_up(nsys, tmp_path):
 
 
 def test_a_try_that_comes_late_starts_nothing(nsys, tmp_path):
-    """A launch that was given up finds its ticket gone: the program runs once."""
+    """The launcher alone starts the program: it runs once."""
     nsys.goes_wrong(launch="late")
     impatient = (
-        "import sys; from rlprof_nsys import _processes, _try, launcher; _try._TRY_S = 0.2;"
-        "launcher.TRIES = 1; _try._clear = lambda *_: None;"
-        "sys.exit(launcher.main(sys.argv[1:]))"
+        "import sys; from rlprof_nsys import _keeper, _try, launcher; _try._TRY_S = 0.2;"
+        "_keeper.TRIES = 1; _try._clear = lambda *_: None; launcher.main(sys.argv[1:])"
     )
     count = tmp_path / "count"
     program = f"import time; open({str(count)!r}, 'a').write('x'); time.sleep(3)"
@@ -273,6 +373,28 @@ def test_a_try_that_comes_late_starts_nothing(nsys, tmp_path):
     )  # fmt: skip
 
     assert count.read_text() == "x"
+
+
+def test_a_keeper_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
+    """The program goes on, and its exit status is its own."""
+    script = (
+        "import os, signal, sys, time\n"
+        "from pathlib import Path\n"
+        "for one in Path('/proc').glob('[0-9]*'):\n"
+        "    try:\n"
+        "        words = (one / 'cmdline').read_bytes().split(b'\\0')\n"
+        "    except OSError:\n"
+        "        continue\n"
+        "    if b'rlprof_nsys.launcher' in words and os.environ['TMPDIR'].encode() in words:\n"
+        "        os.kill(int(one.name), signal.SIGKILL)\n"
+        "        print('killed')\n"
+        "time.sleep(0.5); print('alive'); sys.exit(3)\n"
+    )
+    env = environment(tmp_path)
+
+    done = launched(tmp_path, nsys, sys.executable, "-c", script, env["TMPDIR"], code=3, env=env)
+
+    assert done.stdout == "killed\nalive\n"
 
 
 def test_without_nsys_the_program_runs_unprofiled(tmp_path):

@@ -144,16 +144,19 @@ def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, 
     assert is_clean(home)
 
 
-def test_what_a_killed_launcher_leaves_goes_with_the_next_one(nsys, tmp_path):
-    """SIGKILL, in a window: program and nsys end, and the next launcher takes the folder away."""
+def test_what_a_killed_keeper_leaves_goes_with_the_next_one(nsys, tmp_path, alone):
+    """SIGKILL, in a window: training goes on without nsys; the next launcher takes its folder."""
     home = tmp_path / "home"
 
-    process = train(nsys, home, steps=3, breaks_in=2, by="launcher")
+    process = train(nsys, home, steps=3, breaks_in=2, by="keeper")
 
+    assert process.returncode == 0
+    assert result(home)["weights"] == alone(3)
+    assert result(home)["child"] == "alive\n"
+    assert (states(home)[0], states(home)[2]) == ("whole", "failed")
     end = time.monotonic() + 60
     while processes_below(home) and time.monotonic() < end:
         time.sleep(0.1)
-    assert process.returncode == -9
     assert processes_below(home) == []
     assert len(list((home / "tmp").glob("rlprof-nsys-*"))) == 1
     subprocess.run(

@@ -63,23 +63,28 @@ def _break(how: str, home: Path) -> None:
     if how == "folder":  # of the window that is open
         shutil.rmtree(max((home / "scratch").rglob("raw"), key=str))
         return
-    if how == "launcher":
-        os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(60)
-
     mark = read_mark(os.environ)
     if how == "agent":
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"--start-agent" in words and f"--session-name={mark.session}".encode() in words:
-                os.kill(int(folder.name), signal.SIGKILL)
-                return
-        raise AssertionError("no agent")
+        _kill(b"--start-agent", f"--session-name={mark.session}".encode())
+        return
+    if how == "keeper":
+        _kill(b"rlprof_nsys.launcher", str(home).encode())
+        return
     args = [mark.nsys, "shutdown", f"--session={mark.session}", "--kill=none"]
     subprocess.run(args, check=True, timeout=60, capture_output=True)
+
+
+def _kill(*words: bytes) -> None:
+    """Kill the one process, other than this, whose command has all *words*."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if set(words) <= set(command) and int(folder.name) != os.getpid():
+            os.kill(int(folder.name), signal.SIGKILL)
+            return
+    raise AssertionError(f"no process {words}")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,9 @@ def end_all(is_ours: Callable[[int], bool], *, within_s: float) -> None:
 def has_tmpdir(pid: int, folder: str) -> bool:
     """Whether *pid* was born with TMPDIR *folder*: nsys' own processes are, the program's not."""
     try:
-        return f"TMPDIR={folder}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return b"TMPDIR=" + os.fsencode(folder) in Path(f"/proc/{pid}/environ").read_bytes().split(
+            b"\0"
+        )
     except OSError:
         return False
 

@@ -134,7 +134,7 @@ class Session:
     def _refusal(self, verb: str, said: Said, within_s: float) -> str:
         if said.code is None:
             return f"nsys {verb} did not return within {within_s:g} s, and was ended"
-        if "Failed to find session" in said.text:
+        if "Failed to find session" in said.text or "Connection refused" in said.text:
             return self._gone
         if _BUSY in said.text:
             return (

@@ -1,0 +1,228 @@
+"""The keeper: it has nsys ready for a program, and clears up after both.
+
+A process in a session of its own, and nobody's child: what the program does to its group, its
+children and its files does not reach it, and who kills it costs windows and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof_nsys._abandoned import PREFIX, claim, clear_abandoned
+from rlprof_nsys._mark import MARK, Mark
+from rlprof_nsys._processes import adopt_orphans, end_all, has_tmpdir, reap
+from rlprof_nsys._program import Program, find_nsys, options_in, values_in
+from rlprof_nsys._report import rescue
+from rlprof_nsys._try import start_session
+
+if TYPE_CHECKING:
+    from rlprof_nsys._arguments import Asked
+    from rlprof_nsys._try import Started
+
+TRIES = 8
+START_S = 60.0
+"""All tries together; training waits meanwhile."""
+_END_S = 10.0
+"""How long nsys may take to end after the program has."""
+_POLL_S = 0.2
+_SAID_TO_ALL = (
+    signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGALRM, signal.SIGXCPU,
+)  # fmt: skip
+"""What a scheduler sends to all processes of a job: the program may go on for a while."""
+
+
+@attrs.frozen
+class Life:
+    """A process, by its number and when it began; so it is no other that has its number later."""
+
+    pid: int
+    born: bytes
+
+    @classmethod
+    def of(cls, pid: int) -> Life:
+        """Take note of *pid*."""
+        return cls(pid, _stat(pid)[19])
+
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        try:
+            fields = _stat(self.pid)
+        except OSError:
+            return True
+        return fields[0] in b"ZX" or fields[19] != self.born
+
+    def await_end(self) -> None:
+        """Return when it has ended."""
+        with suppress(OSError, AttributeError):  # Linux 5.3 and later can tell
+            watched = os.pidfd_open(self.pid)
+            if not self.is_over():
+                select.select([watched], [], [])
+        while not self.is_over():
+            time.sleep(_POLL_S)
+
+
+def keep(asked: Asked, say: int, program_life: Life) -> None:
+    """Make a session ready, tell *say* what the program must be born with; await its end."""
+    _let_go(say)
+    before = dict(os.environ)
+    program, why = _prepare(asked)
+    started = None
+    if program is not None:
+        try:
+            started, why = _start(program, asked, program_life)
+        except OSError as exc:
+            why = f"nsys cannot be kept: {exc.strerror or exc}"
+    is_told = _tell(say, started, why, before)
+    if program is None:
+        return
+    if started is None:
+        shutil.rmtree(program.folder, ignore_errors=True)
+        return
+    if is_told:
+        program_life.await_end()
+    _tidy(program, started)
+
+
+def _let_go(say: int) -> None:
+    """Hold none of the program's files, for somebody may wait for their end; hear no signals."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    for one in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- numbers
+        if int(one) > 2 and int(one) != say:
+            with suppress(OSError):
+                os.close(int(one))
+    for number in _SAID_TO_ALL:
+        signal.signal(number, lambda *_: None)
+
+
+def _tell(say: int, started: Started | None, why: str, before: dict[str, str]) -> bool:
+    """Say what has come of it; return whether the program will run with it."""
+    environ = {}
+    if started is not None:
+        environ = {
+            name: value
+            for name, value in started.environ.items()
+            if before.get(name) != value and name != "TMPDIR"
+        }
+    text = json.dumps({"environ": environ, "why": why})
+    try:
+        with os.fdopen(say, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:  # the launcher has ended, or has not waited
+        return False
+    return True
+
+
+def _prepare(asked: Asked) -> tuple[Program | None, str]:
+    """Find nsys and make its folder; or say why it cannot be used."""
+    path = find_nsys(asked.nsys)
+    if not path:
+        return (
+            None,
+            f"there is no program {asked.nsys!r}; install Nsight Systems, or set nsys: PATH",
+        )
+    if not adopt_orphans():
+        return None, "this kernel does not let a process adopt orphans (PR_SET_CHILD_SUBREAPER)"
+    try:
+        clear_abandoned(Path(tempfile.gettempdir()))
+        folder = tempfile.mkdtemp(prefix=PREFIX)
+    except OSError as exc:
+        return None, f"no folder can be made for nsys: {exc}"
+    claim(Path(folder))
+    return Program(path, folder), ""
+
+
+def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, str]:
+    """Try until it is ready; nsys is lost in a race about once in fifteen times (2022.4)."""
+    name = re.sub(r"[^A-Za-z0-9-]", "-", asked.name)[:100]
+    args, mark = _launch_arguments(program, asked)
+    if not args:
+        return None, f"{program.path} launch --help does not answer; is it whole?"
+    end, why = time.monotonic() + START_S, ""
+    for number in range(TRIES):
+        left = end - time.monotonic()
+        if life.is_over() or left <= 0:
+            break
+        session = f"rlprof-{name}-{life.pid}-{number}"
+        os.environ[MARK] = attrs.evolve(mark, session=session).text()
+        started, why = start_session(
+            program, session, args, within_s=left, is_given_up=life.is_over
+        )
+        if started is not None:
+            return started, ""
+        mark = _without(args, mark, why)
+        reap()
+        time.sleep(min(0.1 * (number + 1), 0.5))
+    return None, f"nsys did not start it in {number + 1} tries: {why}"
+
+
+def _without(args: list[str], mark: Mark, why: str) -> Mark:
+    """Leave out an option that nsys says it does not know, though its help has it."""
+    unknown = re.match(r"unrecogni[sz]ed option '--([a-z0-9-]+)", why)
+    left = [arg for arg in args if unknown and not arg.startswith(f"--{unknown[1]}=")]
+    if unknown is None or len(left) == len(args):
+        return mark
+    args[:] = left
+    return attrs.evolve(mark, refused={**mark.refused, unknown[1]: f"nsys refuses it: {why}"})
+
+
+def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
+    """Write what `nsys launch` is told: of what is asked, that which its help knows."""
+    text = program.help("launch")
+    known, traces = options_in(text), values_in(text, "trace")
+    refused, args = {}, []
+    trace = [name for name in asked.trace if name in traces]
+    version = program.version()
+    for name in asked.trace:
+        if name not in traces:
+            refused[name] = f"nsys {version} cannot trace it"
+    for name, value in asked.options.items():
+        if name in known:
+            args.append(f"--{name}={value}")
+    mark = Mark(nsys=program.path, folder=program.folder, trace=",".join(trace), refused=refused)
+    if "trace" not in known:
+        return [], mark
+    args.append(f"--trace={mark.trace or 'none'}")
+    if "wait" in known:
+        args.append("--wait=primary")
+    if asked.window:
+        args.append(f"--nvtx-capture={asked.window}")
+        os.environ["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0"
+    return args, mark
+
+
+def _tidy(program: Program, started: Started) -> None:
+    """Let nsys finish the report of an open window, and end; leave nothing of it."""
+    folder = started.open_window()
+    if folder is not None:
+        program.call("stop", f"--session={started.session}", timeout_s=60)
+        rescue(program, folder)
+    started.release()
+    end = time.monotonic() + _END_S
+    while started.cli.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    if started.cli.poll() is None:
+        program.call("shutdown", f"--session={started.session}", "--kill=none", timeout_s=_END_S)
+    end_all(lambda pid: has_tmpdir(pid, program.folder), within_s=2)
+    if folder is not None:  # what was still being written, and is now as far as it will get
+        rescue(program, folder)
+    shutil.rmtree(program.folder, ignore_errors=True)
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return what /proc says of *pid*, from its state on."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
