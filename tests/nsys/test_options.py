@@ -29,17 +29,33 @@ def launched(**asked):
 
 
 def test_what_a_report_gives_away_is_said_beforehand():
-    """That it holds the environment, unless `env` is given; and what sampling may cost."""
+    """That it holds environments, the program's own but for `env`; and what sampling may cost."""
     (said,) = Nsys.cautions(options())
-    (attached,) = Nsys.cautions(options(mode="attached"))
+    (chosen,) = Nsys.cautions(options(env=[]))
 
-    assert said.startswith("a report holds all environment variables of the program in plain text")
-    assert "name in env those that the program may have" in said
-    assert "start the program with those alone that it needs" in attached
-    assert Nsys.cautions(options(env=[])) == []
-    assert Nsys.cautions(options(env=[], options={"sample": "cpu"})) == [
-        "options.sample: nsys 2022.4 hung in half of our runs with it; windows may be lost"
-    ]
+    assert said.startswith("a report holds environment variables of all processes that nsys could")
+    assert "(of the program itself only those of env)" not in said
+    assert "(of the program itself only those of env)" in chosen
+    _, sampling = Nsys.cautions(options(options={"sample": "system-wide"}))
+    assert sampling == (
+        "options.sample: nsys 2022.4 hung in half of our runs with it; the step then waits stop_s, "
+        "and the window is lost"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"options": {"sample": "cpu"}}, "options.sample: samples what nsys itself has started"),
+        ({"options": {"cpuctxsw": "process-tree"}}, "options.cpuctxsw: samples what nsys itself"),
+        ({"mode": "range", "range": "nvtx", "trace": ["osrt"]}, "range: nvtx needs nvtx in trace"),
+    ],
+    ids=["sample", "cpuctxsw", "range"],
+)
+def test_what_could_record_nothing_is_refused_before_the_run(asked, why):
+    """The program is not in the process tree of nsys, and a range that is not traced is not seen."""
+    with pytest.raises(ConfigError, match=why):
+        check_config(config(**asked))
 
 
 def test_every_fault_is_told_by_its_path():

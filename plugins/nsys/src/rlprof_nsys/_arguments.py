@@ -83,6 +83,14 @@ def launch_of(target: Target, options: NsysOptions) -> Launch | None:
         if options.env is not None:
             raise CaptureError("env: in mode attached the process is yours to start; leave it out")
         return None
+    for name in ("sample", "cpuctxsw"):
+        if options.collecting[name] not in ("none", "system-wide"):
+            raise CaptureError(
+                f"options.{name}: samples what nsys itself has started, and the program is not "
+                "among it; say system-wide, or start the program yourself and use mode: attached"
+            )
+    if options.mode == "range" and options.range == "nvtx" and "nvtx" not in options.trace:
+        raise CaptureError("range: nvtx needs nvtx in trace, for nsys must see the range")
     rank = target.rank if target.replica is None else target.replica
     asked = Asked(
         name=f"{target.role}-{rank}",

@@ -34,8 +34,8 @@ _GIVEN_S, _POLL_S = 60.0, 0.05
 _EARLY_S = 1.0
 """What processes that are told of an end one after the other may be apart."""
 _HOLDS_ALL = (
-    "the report holds all environment variables of the program in plain text; look before you pass "
-    "it on"
+    "the report holds environment variables of all processes that nsys could look at, in plain "
+    "text; look before you pass it on"
 )
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
@@ -156,7 +156,7 @@ class _Export:
             os.link(file, target)
         except OSError:
             shutil.copyfile(file, target)
-        told = _HOLDS_ALL if self.notes.get("env", ()) is None else ""
+        told = _HOLDS_ALL if "env" in self.notes else ""
         note = "; ".join(filter(None, (why, said, told)))
         return Artifact(
             target.name,

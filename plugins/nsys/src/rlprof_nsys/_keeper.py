@@ -193,7 +193,13 @@ def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
     for name, value in asked.options.items():
         if name in known:
             args.append(f"--{name}={value}")
-    mark = Mark(nsys=program.path, folder=program.folder, trace=",".join(trace), refused=refused)
+    mark = Mark(
+        nsys=program.path,
+        folder=program.folder,
+        trace=",".join(trace),
+        refused=refused,
+        asked={"trace": asked.trace, "env": asked.env, "options": dict(asked.options)},
+    )
     if "trace" not in known:
         return [], mark
     args.append(f"--trace={mark.trace or 'none'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -31,6 +31,8 @@ class Mark:
     """What is traced, as `nsys launch` was told."""
     refused: Mapping[str, str] = attrs.field(factory=dict)
     """What was asked and this nsys does not know: word → reason."""
+    asked: Mapping[str, Any] = attrs.field(factory=dict)
+    """What was asked then: `trace`, `env`, `options`."""
     why: str = ""
     """Why it runs unprofiled."""
 

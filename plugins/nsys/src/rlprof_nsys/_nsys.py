@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlprof.types import Place
     from rlprof_nsys._edges import Edge
 
+_FIXED = "is fixed when the program is started, and was another then"
 _NOT_CLOSED = "the process ended inside the window"
 
 
@@ -190,6 +191,10 @@ class Nsys:
             )
         self._mark = mark
         self._unsupported = dict(mark.refused)
+        for name in ("trace", "env"):
+            then, now = mark.asked.get(name, ()), getattr(self.options, name)
+            if mark.asked and now != (None if then is None else tuple(then)):
+                self._unsupported[name] = _FIXED
         return Session(Program(mark.nsys, mark.folder), mark.session)
 
     def _look_at_options(self, program: Program) -> None:
@@ -205,6 +210,8 @@ class Nsys:
                 chosen.append(f"--{name}={value}")
             elif name in self.options.options and name not in at_launch:
                 self._unsupported[name] = f"nsys {self._version} has no option --{name}"
+            elif self._mark.asked and value != self._mark.asked["options"].get(name):
+                self._unsupported[name] = _FIXED
             elif name in self.options.options and self.options.mode == "attached":
                 self._unsupported[name] = "belongs to `nsys launch`; give it there"
         self._collecting = tuple(chosen)
@@ -230,7 +237,7 @@ class Nsys:
             "version": self._version,
             "session": session.name,
             "mode": self.options.mode,
-            "env": self.options.env,
+            "env": self._mark.asked.get("env", self.options.env),
             "pid": os.getpid(),
             "domain": DOMAIN,
             "whole": False,

@@ -114,17 +114,18 @@ class NsysOptions:
 
 def cautions(options: NsysOptions) -> list[str]:
     """Say what a user should know before the run."""
-    told = []
-    if options.env is None:
-        cure = "name in env those that the program may have"
-        if options.mode == "attached":
-            cure = "start the program with those alone that it needs"
-        told.append(
-            "a report holds all environment variables of the program in plain text, tokens and "
-            f"keys with them; {cure}, or look before you pass a report on"
+    own = "" if options.env is None else " (of the program itself only those of env)"
+    told = [
+        (
+            f"a report holds environment variables of all processes that nsys could look at{own}, in "
+            "plain text, tokens and keys with them; look before you pass one on"
         )
+    ]
     sampling = [name for name in ("sample", "cpuctxsw") if options.collecting[name] != "none"]
     if sampling:
         named = " and ".join(f"options.{name}" for name in sampling)
-        told.append(f"{named}: nsys 2022.4 hung in half of our runs with it; windows may be lost")
+        told.append(
+            f"{named}: nsys 2022.4 hung in half of our runs with it; the step then waits stop_s, "
+            "and the window is lost"
+        )
     return told
