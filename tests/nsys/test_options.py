@@ -53,7 +53,7 @@ def test_what_a_report_gives_away_is_said_beforehand():
     ids=["sample", "cpuctxsw", "range"],
 )
 def test_what_could_record_nothing_is_refused_before_the_run(asked, why):
-    """The program is not in the process tree of nsys, and a range that is not traced is not seen."""
+    """The program is not in nsys' process tree, and a range that is not traced is not seen."""
     with pytest.raises(ConfigError, match=why):
         check_config(config(**asked))
 

@@ -115,12 +115,8 @@ class NsysOptions:
 def cautions(options: NsysOptions) -> list[str]:
     """Say what a user should know before the run."""
     own = "" if options.env is None else " (of the program itself only those of env)"
-    told = [
-        (
-            f"a report holds environment variables of all processes that nsys could look at{own}, in "
-            "plain text, tokens and keys with them; look before you pass one on"
-        )
-    ]
+    words = f"a report holds environment variables of all processes that nsys could look at{own}, "
+    told = [f"{words}in plain text, tokens and keys with them; look before you pass one on"]
     sampling = [name for name in ("sample", "cpuctxsw") if options.collecting[name] != "none"]
     if sampling:
         named = " and ".join(f"options.{name}" for name in sampling)
