@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -186,6 +188,27 @@ def test_a_damaged_report_is_handed_on_with_what_nsys_says(export, nsys, raw):
             "files", "partial", "nsys export: Importer error: the report is damaged",
         ),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE ANALYSIS_DETAILS SET duration = 'x'",
+        "UPDATE NVTX_EVENTS SET \"end\" = 'x'",
+        "UPDATE NVTX_EVENTS SET globalTid = 'x'",
+        'UPDATE NVTX_EVENTS SET "end" = 9e999',
+    ],
+)
+def test_a_table_with_what_belongs_not_there_is_handed_on(export, nowhere, raw, database, damage):
+    """SQLite takes anything in any column: no trace is made of it, and the report is kept."""
+    with closing(sqlite3.connect(database)) as tables, tables:
+        tables.execute(damage)
+    (raw / "report.sqlite").write_bytes(database.read_bytes())
+
+    (made,) = export(nsys="/nowhere").values()
+
+    assert (made.kind, made.format, made.status) == ("files", "nsys-rep", "partial")
+    assert made.note.startswith("no trace: the report's SQLite is damaged: ")
 
 
 def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
