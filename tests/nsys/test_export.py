@@ -9,6 +9,7 @@ import gzip
 import json
 import sqlite3
 import sys
+import threading
 from contextlib import closing
 
 import pytest
@@ -276,3 +277,14 @@ def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
     (raw / "report.nsys-rep").unlink()
     with pytest.raises(CaptureError, match="the session had gone"):
         export(nsys=str(nsys), whole=False, why="the session had gone")
+
+
+def test_the_report_of_a_killed_process_is_waited_for(export, raw, nsys):
+    """Salvage may come before nsys, which was told to end with the program, has written it."""
+    (raw / "report.nsys-rep").unlink()
+    threading.Timer(0.5, (raw / "report.nsys-rep").write_bytes, [b"report"]).start()
+
+    made = export(nsys=str(nsys), whole=False, why="the process ended", wall=[[1, 1]])
+
+    assert made["nsys-rep"].status == "partial"
+    assert made["trace.json.gz"].events == 4

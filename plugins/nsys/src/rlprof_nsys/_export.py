@@ -95,6 +95,8 @@ class _Export:
     def _recorded(self) -> Path:
         """Return what was recorded: a report before its raw data, and whatever is not empty."""
         there = [self.folder / name for name in (_REPORT, _RAW, _DATABASE)]
+        if len(self.notes.get("wall") or ()) == 1:  # it was never stopped
+            _await_any(there)
         for file in there:
             if file.is_file() and file.stat().st_size:
                 return file
@@ -212,6 +214,16 @@ def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[
     link(report, folder / _REPORT)
     why = f"{notes['joined']['who']}, which had begun the window, died before it had ended it"
     return {"file": _REPORT, "why": why, "ended_ns": report.stat().st_mtime_ns}
+
+
+def _await_any(files: list[Path]) -> None:
+    """Wait for one of *files* to be there and grow no more: nsys may be writing it just now."""
+    end, before = time.monotonic() + _LEFT_S, [-1]
+    while (sizes := [_size(file) for file in files]) != before or max(sizes) <= 0:
+        if time.monotonic() >= end:
+            return
+        time.sleep(_STILL_S)
+        before = sizes
 
 
 def _size(file: Path) -> int:
