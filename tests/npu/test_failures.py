@@ -13,7 +13,7 @@ import pytest
 
 import rlprof
 from rlprof import CaptureError
-from rlprof_npu import Npu, _export
+from rlprof_npu import Npu, _analysis, _export, _raw
 from rlprof_npu._library import import_library, refuse_beside_others
 from rlprof_npu._options import NpuOptions
 from tests.fakes.torch_npu import analysed
@@ -201,3 +201,78 @@ def test_raw_data_that_were_cut_are_said(library, tmp_path):
 
     assert found[0].status == "partial"
     assert found[0].note == "raw data were lost after the window had ended"
+
+
+def odd(file):
+    """Put a FIFO in the place of *file*."""
+    file.unlink()
+    os.mkfifo(file)
+
+
+def emptied(file):
+    """Put a folder in the place of *file*."""
+    file.unlink()
+    file.mkdir()
+
+
+@torch
+@pytest.mark.parametrize("put", [odd, emptied])
+@pytest.mark.parametrize("name", ["profiler_info_3.json", "FRAMEWORK/torch.op_range"])
+def test_what_is_no_file_is_not_read(library, tmp_path, put, name):
+    """Something else has a raw file's name: the window is partial, and nobody waits for it."""
+    raw, out = recorded(tmp_path)
+    (made,) = raw.glob("*_ascend_pt")
+    file = _raw.info_of(made) if name.startswith("profiler_info") else made / name
+    put(file)
+
+    found = Npu().export(CAPTURE, raw, out)
+
+    assert {one.status for one in found} == {"partial"}
+    assert found[0].note.startswith("raw data were lost after the window had ended")
+
+
+@torch
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rank", None), ("applied", {"activities": 1}), ("marks", [[1]]), ("analysis", None),
+        ("timeout_s", 1e400), ("export_type", [None]), ("clock", "x"), ("config", []),
+        ("start_info", 1), ("missing", {}), ("said", [1]), ("sizes", {"x": None}),
+    ],
+)  # fmt: skip
+def test_damaged_notes_are_one_sentence(library, tmp_path, name, value):
+    """What is in them that cannot be is named, for each of the things that an export needs."""
+    raw, out = recorded(tmp_path)
+    notes = json.loads((raw / "npu.json").read_bytes())
+    (raw / "npu.json").write_text(json.dumps({**notes, name: value}))
+
+    with pytest.raises(CaptureError) as caught:
+        Npu().export(CAPTURE, raw, out)
+
+    start = f"the notes of this window are damaged ({name}), so its raw data cannot be read"
+    assert str(caught.value) == start
+
+
+@torch
+def test_notes_that_are_no_file_are_one_sentence(library, tmp_path):
+    """A FIFO of that name is not waited for."""
+    raw, out = recorded(tmp_path)
+    odd(raw / "npu.json")
+
+    with pytest.raises(CaptureError, match="the notes of this window cannot be read"):
+        Npu().export(CAPTURE, raw, out)
+
+
+def test_of_a_log_without_end_the_beginning_is_read(tmp_path, monkeypatch):
+    """The first error counts; what is printed for hours after it is not taken into memory."""
+    prints = "print('[ERROR] x.py: the reason'); print('y' * 9_000_000)"
+    monkeypatch.setattr(_analysis, "command", lambda *_: [sys.executable, "-c", prints])
+    read = []
+    monkeypatch.setattr(_analysis, "first_error", lambda text: read.append(text) or "told")
+    made = tmp_path / "x_ascend_pt"
+    made.mkdir()
+
+    assert _analysis.analyse(made, 60) == "told"
+    assert (tmp_path / "analysis.log").stat().st_size > 9_000_000
+    assert [len(text) for text in read] == [4 << 20]
+    assert read[0].startswith("[ERROR] x.py: the reason")

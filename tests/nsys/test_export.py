@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import sys
+import threading
+from contextlib import closing
 
 import pytest
 
@@ -188,6 +191,27 @@ def test_a_damaged_report_is_handed_on_with_what_nsys_says(export, nsys, raw):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE ANALYSIS_DETAILS SET duration = 'x'",
+        "UPDATE NVTX_EVENTS SET \"end\" = 'x'",
+        "UPDATE NVTX_EVENTS SET globalTid = 'x'",
+        'UPDATE NVTX_EVENTS SET "end" = 9e999',
+    ],
+)
+def test_a_table_with_what_belongs_not_there_is_handed_on(export, nowhere, raw, database, damage):
+    """SQLite takes anything in any column: no trace is made of it, and the report is kept."""
+    with closing(sqlite3.connect(database)) as tables, tables:
+        tables.execute(damage)
+    (raw / "report.sqlite").write_bytes(database.read_bytes())
+
+    (made,) = export(nsys="/nowhere").values()
+
+    assert (made.kind, made.format, made.status) == ("files", "nsys-rep", "partial")
+    assert made.note.startswith("no trace: the report's SQLite is damaged: ")
+
+
 def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
     """An export that does not end is cut off, and said so."""
     monkeypatch.setattr(_convert, "_LEAST_S", 0.5)
@@ -252,3 +276,14 @@ def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
     (raw / "report.nsys-rep").unlink()
     with pytest.raises(CaptureError, match="the session had gone"):
         export(nsys=str(nsys), whole=False, why="the session had gone")
+
+
+def test_the_report_of_a_killed_process_is_waited_for(export, raw, nsys):
+    """Salvage may come before nsys, which was told to end with the program, has written it."""
+    (raw / "report.nsys-rep").unlink()
+    threading.Timer(0.5, (raw / "report.nsys-rep").write_bytes, [b"report"]).start()
+
+    made = export(nsys=str(nsys), whole=False, why="the process ended", wall=[[1, 1]])
+
+    assert made["nsys-rep"].status == "partial"
+    assert made["trace.json.gz"].events == 4

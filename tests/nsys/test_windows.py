@@ -253,6 +253,7 @@ def test_ranges_that_nsys_does_not_see_are_told_and_not_counted(inside, folder):
     ranges = record(hooks, folder)
 
     assert ranges.unsupported["nvtx"].startswith("no ranges of phases: nsys does not see those of")
+    assert ranges.unsupported["nvtx"].endswith("or this process was forked and never called exec")
     assert notes(folder)["spans"] == 0
     assert notes(folder)["self_test"] == ranges.unsupported["nvtx"]
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LOG = "analysis.log"
 """Beside the library's folder: what the analysis has printed."""
 _KILL_S = 10.0
+_LONGEST = 4 << 20
+"""How much of it is looked at for the first error: it may print without end."""
 
 
 def analyse(made: Path, timeout_s: float) -> str:
@@ -41,10 +43,11 @@ def analyse(made: Path, timeout_s: float) -> str:
         return f"it took longer than analysis_timeout_s {timeout_s:g}"
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # what it has started, too
+            os.killpg(process.pid, signal.SIGKILL)  # what it has started in its session, too
         with suppress(subprocess.TimeoutExpired):
             process.wait(_KILL_S)
-    told = first_error(log.read_text(errors="replace"))
+    with log.open("rb") as stream:
+        told = first_error(stream.read(_LONGEST).decode("utf-8", "replace"))
     return told or (f"it ended with {code}" if code else "")
 
 

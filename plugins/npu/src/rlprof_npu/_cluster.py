@@ -45,6 +45,9 @@ def join(capture: Capture, out: Path, tree: str, kept: Iterable[str]) -> tuple[s
     home = f"{window}/{safe_name(target.role)}_npu_cluster"
     there = out.parents[len(own.parts) - 1] / home / tree
     problem = ""
+    if there.parent.is_symlink() or there.is_symlink():
+        problem = f"this rank is not in {home}: a symbolic link is there, which may lead elsewhere"
+        return f"{_COMMAND}/{home}", problem
     try:
         shutil.rmtree(there, ignore_errors=True)  # of an export that was not finished
         for file in files:

@@ -6,7 +6,6 @@ The library's files stay together in one folder, by their own names: whoever rea
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import attrs
 from rlprof import Artifact, CaptureError
 from rlprof_npu import _cluster, _raw, _trace
 from rlprof_npu._analysis import analyse, missing_of
+from rlprof_npu._notes import read_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _KEPT = ("profiler_info_*.json", "profiler_metadata.json", f"{_raw.OUTPUT}/**/*"
 
 def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Make artifacts of the raw data in *folder*; what is missing of them is said."""
-    notes = _read_notes(folder)
+    notes = read_notes(folder)
     made = _raw.find_folder(folder)
     if made is None:
         raise CaptureError(" and ".join(notes.get("missing") or ["torch_npu left no raw data"]))
@@ -61,16 +61,6 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     if notes.get("analysis") != "after":
         _keep_empty_folders(made, out / tree)
     return _told(found, command, said, lost)
-
-
-def _read_notes(folder: Path) -> dict[str, Any]:
-    try:
-        notes = json.loads((folder / _raw.NOTES).read_bytes())
-    except (OSError, ValueError):
-        notes = None
-    if not isinstance(notes, dict) or "clock" not in notes:
-        raise CaptureError("the notes of this window cannot be read, so its raw data cannot either")
-    return notes
 
 
 def _revive(made: Path, notes: dict[str, Any], activities: list[str]) -> str:
@@ -128,6 +118,9 @@ def _trace_of(
         "pid": capture.pid,
         "applied": notes["applied"],
     }
+    if raw.exists() and not raw.is_file():
+        lost.append("there is no trace: trace_view.json is no file")
+        return
     try:
         found = _trace.finish(raw, out / name, header=header, marks=notes.get("marks") or ())
     except (OSError, ValueError) as exc:

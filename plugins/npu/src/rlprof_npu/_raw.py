@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 NOTES = "npu.json"
 """Beside that folder: what was asked and applied, clocks, and at the end what there was."""
@@ -75,7 +75,8 @@ def device_folder(made: Path) -> Path | None:
 
 def info_of(made: Path) -> Path | None:
     """Return the file by which the library and all that reads it know a window."""
-    return next((path for path in sorted(made.iterdir()) if _INFO.fullmatch(path.name)), None)
+    found = (path for path in sorted(made.iterdir()) if _INFO.fullmatch(path.name))
+    return next((path for path in found if path.is_file()), None)
 
 
 def sizes_of(made: Path) -> dict[str, int]:
@@ -125,7 +126,7 @@ def host_alone(made: Path, notes: Mapping[str, Any]) -> Path:
     alone = made.parent / "host" / made.name
     shutil.rmtree(alone, ignore_errors=True)
     (alone / "FRAMEWORK").mkdir(parents=True)
-    for file in (made / "FRAMEWORK").iterdir():
+    for file in filter(Path.is_file, (made / "FRAMEWORK").iterdir()):
         shutil.copyfile(file, alone / "FRAMEWORK" / file.name)
     rebuild_info(alone, notes, host_only=True)
     return alone
@@ -148,7 +149,10 @@ def rebuild_info(made: Path, notes: Mapping[str, Any], *, host_only: bool = Fals
         "rank_id": str(notes["rank"]),
     }
     for old in [path for path in made.iterdir() if _INFO.fullmatch(path.name)]:
-        old.unlink()
+        if old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.unlink()
     _write(made, info, int(notes["rank"]))
 
 

@@ -1,8 +1,8 @@
 """The process that analyses: called with PARENT SECONDS FOLDER, it lets torch_npu read raw data.
 
 A process of its own, and never a daemon: the library changes how its host starts processes, starts
-some itself, and refuses to work in a daemon. It ends, and all it has started, when its time is over
-or who asked is gone.
+some itself, and refuses to work in a daemon. It ends when its time is over or who asked is gone.
+So does all it has started, but for what has begun a session of its own.
 """
 
 from __future__ import annotations

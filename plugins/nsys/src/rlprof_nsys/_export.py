@@ -18,7 +18,7 @@ import attrs
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
 from rlprof_nsys._notes import NOTES, read_notes
-from rlprof_nsys._shared import given, is_alive, joined
+from rlprof_nsys._shared import give_late, given, is_alive, joined, link
 from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace
 
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
 _REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
-_GIVEN_S, _POLL_S = 60.0, 0.05
+_GIVEN_S, _POLL_S, _STILL_S = 60.0, 0.05, 0.3
 """How long the process that has begun a shared window may take to end it after this one."""
+_LEFT_S = 5.0
+"""How long the launcher may take to have nsys write the report of a process that was killed."""
 _EARLY_S = 1.0
 """What processes that are told of an end one after the other may be apart."""
 _HOLDS_ALL = (
@@ -47,7 +49,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Hand on the report in *folder*, and what can be made of it here."""
     notes: Mapping[str, Any] = read_notes(folder / NOTES)
     if notes.get("joined"):
-        notes = _with_what_was_given(notes, folder)
+        notes = _with_what_was_given(notes, folder, capture)
     with tempfile.TemporaryDirectory(prefix=".nsys.", dir=out) as tmp:
         return _Export(capture, folder, out, notes, Path(tmp)).artifacts()
 
@@ -71,6 +73,10 @@ class _Export:
             why = "nobody has said that the report is whole"
         elif not why and file.name == _REPORT and size not in (None, file.stat().st_size):
             why = f"the report has {file.stat().st_size} bytes; {size} were written"
+        if not self.notes.get("joined"):
+            late = f"{self.capture.target}, which had begun the window, did not hand its report on"
+            said = "; ".join(filter(None, (late, why)))
+            give_late(self.folder, file.name, said, file.stat().st_mtime_ns)
         program = program_of(self.notes, self.tmp)
         try:
             report, database = self._opened(program, file)
@@ -89,6 +95,8 @@ class _Export:
     def _recorded(self) -> Path:
         """Return what was recorded: a report before its raw data, and whatever is not empty."""
         there = [self.folder / name for name in (_REPORT, _RAW, _DATABASE)]
+        if len(self.notes.get("wall") or ()) == 1:  # it was never stopped
+            _await_any(there)
         for file in there:
             if file.is_file() and file.stat().st_size:
                 return file
@@ -167,12 +175,16 @@ class _Export:
         )
 
 
-def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+def _with_what_was_given(
+    notes: Mapping[str, Any], folder: Path, capture: Capture
+) -> Mapping[str, Any]:
     """Add to *notes* what was said of the report by the process that has ended the window."""
     who, pid = notes["joined"]["who"], notes["joined"]["pid"]
     end = time.monotonic() + _GIVEN_S
     while (said := given(folder)) is None and is_alive(pid) and time.monotonic() < end:
         time.sleep(_POLL_S)
+    if said is None:
+        said = _taken(notes, folder, capture)
     if said is None:
         raise CaptureError(
             f"the window is in the report of {who} (process {pid}), which has not ended it"
@@ -183,3 +195,36 @@ def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str,
     if not why and early_s > _EARLY_S:
         why = f"{who}, which had begun the window, ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}
+
+
+def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[str, Any] | None:
+    """Take the report from the folder of who has begun the window, and died; None: it has none."""
+    theirs = Path(notes["joined"].get("folder") or "/nowhere")
+    if capture.pid not in joined(theirs):
+        return None
+    report, end = theirs / _REPORT, time.monotonic() + _LEFT_S
+    before, size = -1, _size(report)
+    while (said := given(folder)) is None and (size <= 0 or size != before):
+        if time.monotonic() >= end:
+            return None
+        time.sleep(_STILL_S)
+        before, size = size, _size(report)
+    if said is not None:
+        return said
+    link(report, folder / _REPORT)
+    why = f"{notes['joined']['who']}, which had begun the window, died before it had ended it"
+    return {"file": _REPORT, "why": why, "ended_ns": report.stat().st_mtime_ns}
+
+
+def _await_any(files: list[Path]) -> None:
+    """Wait for one of *files* to be there and grow no more: nsys may be writing it just now."""
+    end, before = time.monotonic() + _LEFT_S, [-1]
+    while (sizes := [_size(file) for file in files]) != before or max(sizes) <= 0:
+        if time.monotonic() >= end:
+            return
+        time.sleep(_STILL_S)
+        before = sizes
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() and not file.is_symlink() else -1

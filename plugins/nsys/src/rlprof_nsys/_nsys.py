@@ -102,7 +102,7 @@ class Nsys:
         asked = [*self._collecting, *more]
         other = session.start(folder, asked, word, within_s=self.options.start_s)
         if other is not None:
-            notes["joined"] = {"who": other.who, "pid": other.pid}
+            notes["joined"] = {"who": other.who, "pid": other.pid, "folder": other.folder}
             write_notes(folder / NOTES, notes)
         elif edge is not None:
             _begin(edge, session, folder)
@@ -132,6 +132,7 @@ class Nsys:
         notes["spans"] = opened.ranges.count if self._sees_ranges else 0
         if opened.is_joined:
             write_notes(opened.folder / NOTES, notes | {"why": ""})
+            session.end_abandoned(within_s=self.options.stop_s)
             return
         if opened.edge is None:
             found = session.stop(opened.folder, within_s=self.options.stop_s)

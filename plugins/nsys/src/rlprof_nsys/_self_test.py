@@ -77,7 +77,7 @@ def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float
     version = _version()
     return (
         f"no ranges of phases: nsys does not see those of nvtx {version}; nvtx 0.2.11 is seen by "
-        "nsys 2022.4, newer ones by newer nsys"
+        "nsys 2022.4, newer ones by newer nsys; or this process was forked and never called exec"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,20 @@ import attrs
 
 from rlprof import CaptureError
 from rlprof_nsys._report import Found, await_report
-from rlprof_nsys._shared import Word, give, is_alive, join, leave_word, read_word
+from rlprof_nsys._shared import (
+    BEGINNING,
+    ENDING,
+    IS_OPEN,
+    Word,
+    claim,
+    give,
+    is_alive,
+    join,
+    leave_word,
+    read_word,
+    settling,
+    take_away,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +36,10 @@ _BRIEF_S = 0.1
 _ENDED_S = 5.0
 _AGAIN_S = 0.1
 _OTHERS_S = 2.0
-"""How long another process may take to tell of the window it has begun, or for its self-test."""
+"""How long another process may take for its self-test, of which there is no word."""
+_POLL_S = 0.05
+_OURS: set[str] = set()
+"""Folders of the windows that this process has begun; what it was before exec is forgotten here."""
 _SEEN_S = 0.005
 """`nsys start` has returned 1.1 ms before it saw ranges, once in 14 windows, never in 55 others."""
 _IDLE = "not applicable in this state"
@@ -38,6 +55,8 @@ class Session:
     """Its name, or its id."""
     is_in_doubt: bool = False
     """A call was not answered: nsys may be collecting."""
+    _own: Word | None = None
+    """What this process has told the others of its window."""
 
     def start(
         self, folder: Path, options: Sequence[str], word: Word | None, *, within_s: float
@@ -48,49 +67,63 @@ class Session:
         has begun the same window its word is returned: that window is joined.
         """
         end = time.monotonic() + within_s
-        patience = time.monotonic() + min(within_s, _OTHERS_S)
-        if self.is_in_doubt:
-            self._settle(within_s)
-        self._see_that_it_is_there(max(_BRIEF_S, end - time.monotonic()))
-        args = [f"--session={self.name}", *options, "--force-overwrite=true"]
+        self._see_that_it_is_there(within_s)
+        other = self._claimed(word, folder, end)
+        if other is not None:
+            return other
+        try:
+            if self.is_in_doubt:
+                self._settle(within_s)
+            self._begin(folder, options, end, within_s)
+        except BaseException:
+            self._take_own_away()
+            raise
+        self._tell(IS_OPEN)
+        time.sleep(_SEEN_S)
+        return None
+
+    def _begin(self, folder: Path, options: Sequence[str], end: float, within_s: float) -> None:
+        patience = min(end, time.monotonic() + _OTHERS_S)
         output = f"--output={str(folder / 'report').replace('%', '%%')}"
+        args = [f"--session={self.name}", *options, "--force-overwrite=true", output]
         while True:
-            other = self._joined(word, folder)
-            if other is not None:
-                return other
             left = max(_BRIEF_S, end - time.monotonic())
-            said = self.program.call("start", *args, output, timeout_s=left)
+            said = self.program.call("start", *args, timeout_s=left)
             if said.code == 0:
-                break
+                return
             if _BUSY in said.text:  # collecting, or shut down just now
                 self._see_that_it_is_there(_LEAST_S)
             if _BUSY not in said.text or not self._is_shared or time.monotonic() >= patience:
                 self.is_in_doubt = said.code is None
                 raise CaptureError(self._refusal("start", said, within_s))
             time.sleep(_AGAIN_S)
-        if word is not None:
-            leave_word(self.program.folder, word)
-        time.sleep(_SEEN_S)
-        return None
 
     def stop(self, folder: Path, *, within_s: float) -> Found:
         """End it, and return the report once it is whole."""
         end, ended_ns = time.monotonic() + within_s, time.time_ns()
-        self._let_nobody_join()
+        self._tell(ENDING)
         said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
         self.is_in_doubt = said.code is None
         left = max(_LEAST_S, end - time.monotonic())
-        if said.code != 0:  # it may have ended the window by itself, for its time was over
+        if said.code != 0:
             left = min(left, _ENDED_S if _IDLE in said.text else _LEAST_S)
         found = self._await(folder, said, left)
-        if not found.file and said.code != 0:
+        if said.code != 0 and _IDLE in said.text:
+            found, ended_ns = _ended_by_another(folder, found, ended_ns)
+        elif not found.file and said.code != 0:
             found = Found(why=self._refusal("stop", said, within_s))
         return self._ended(folder, found, ended_ns)
+
+    def end_abandoned(self, *, within_s: float) -> None:
+        """End the window that was joined, if who has begun it died: nobody else would."""
+        word = read_word(self.program.folder) if self._is_shared else None
+        if word is not None and not self._is_living(word):
+            self._settle_for(word, time.monotonic() + within_s)
 
     def await_range(self, folder: Path, *, within_s: float) -> Found:
         """Return the report of a range that is over; where none began, end the window."""
         end, ended_ns = time.monotonic() + within_s, time.time_ns()
-        self._let_nobody_join()
+        self._tell(ENDING)
         report = folder / "report.nsys-rep"
         while not report.exists() and time.monotonic() < min(end, end - within_s + 10):
             time.sleep(0.02)
@@ -149,29 +182,77 @@ class Session:
         """Whether others can be told of a window: the launcher has a folder for that."""
         return bool(self.program.folder)
 
-    def _joined(self, own: Word | None, folder: Path) -> Word | None:
-        """Join the window *own* if another process has begun it; None: go ahead."""
-        word = read_word(self.program.folder) if self._is_shared else None
-        if word is None or word.is_ending:
-            return None
-        if not is_alive(word.pid):  # nobody else ends it
-            self._settle(_ENDED_S)
-            leave_word(self.program.folder, None)
-            return None
-        if own is None or word.window != own.window or word.pid == own.pid:
-            raise CaptureError(
-                f"session {self.name} is collecting already, {word.window} for {word.who}: a "
-                "session has one window at a time; start each process by its own launcher"
-            )
-        return word if join(self.program.folder, word, folder) else None
+    def _claimed(self, own: Word | None, folder: Path, end: float) -> Word | None:
+        """Join the window *own* if another process has begun it; None: it is ours to begin."""
+        while self._is_shared:
+            word = read_word(self.program.folder)
+            if word is None:
+                if own is None:
+                    return None
+                own = attrs.evolve(own, state=BEGINNING)
+                if claim(self.program.folder, own):
+                    self._own = own
+                    _OURS.add(own.folder)
+                    return None
+            elif not self._is_living(word):
+                self._settle_for(word, end)
+                continue
+            elif word.state == IS_OPEN:
+                self.is_in_doubt = False  # what nsys collects is theirs
+                if own is None or word.window != own.window or word.pid == own.pid:
+                    raise CaptureError(self._taken(word))
+                if join(self.program.folder, word, folder):
+                    return word
+            if time.monotonic() >= end:
+                raise CaptureError(self._taken(word))
+            time.sleep(_POLL_S)
+        return None
 
-    def _let_nobody_join(self) -> None:
-        word = read_word(self.program.folder) if self._is_shared else None
-        if word is not None:
-            leave_word(self.program.folder, attrs.evolve(word, is_ending=True))
+    def _is_living(self, word: Word) -> bool:
+        """Whether somebody will end the window of *word*; what was here before exec will not."""
+        return word.folder in _OURS if word.pid == os.getpid() else is_alive(word.pid)
+
+    def _settle_for(self, word: Word, end: float) -> None:
+        """End the window that a dead process has left."""
+        with settling(self.program.folder, until=end) as is_alone:
+            if not is_alone:
+                raise CaptureError(self._taken(word))
+            if word.is_of_whom(read_word(self.program.folder)):
+                self._settle(max(_ENDED_S, end - time.monotonic()))
+                take_away(self.program.folder, word)
+
+    def _taken(self, word: Word | None) -> str:
+        what = f", {word.window} for {word.who}" if word is not None else ""
+        return (
+            f"session {self.name} is collecting already{what}: a session has one window at a time; "
+            "start each process by its own launcher"
+        )
+
+    def _tell(self, state: str) -> None:
+        """Tell the others how far the window of this process is."""
+        if self._own is not None:
+            self._own = attrs.evolve(self._own, state=state)
+            leave_word(self.program.folder, self._own)
+
+    def _take_own_away(self) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            take_away(self.program.folder, own)
+            _OURS.discard(own.folder)
 
     def _ended(self, folder: Path, found: Found, ended_ns: int) -> Found:
-        """Give the report to who has joined, and say that no window is open."""
+        """Say that no window is open, and give the report to who has joined: that may take long."""
+        self._take_own_away()
         give(folder, {"file": found.file, "why": found.why, "ended_ns": ended_ns})
-        leave_word(self.program.folder, None)
         return found
+
+
+def _ended_by_another(folder: Path, found: Found, ended_ns: int) -> tuple[Found, int]:
+    """Say so of a window that was over when it was to end, and when it was, as far as is known."""
+    why = "somebody else has ended this window"
+    if not found.file:
+        return Found(why=f"{why}, and its report is not here"), ended_ns
+    written_ns = min(ended_ns, (folder / found.file).stat().st_mtime_ns)
+    early_s = (ended_ns - written_ns) / 1e9
+    why = f"{why}, {early_s:.1f} s before this process did"
+    return Found(found.file, "; ".join(filter(None, (why, found.why)))), written_ns

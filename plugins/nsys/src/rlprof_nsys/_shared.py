@@ -1,32 +1,36 @@
 """A session that several processes share: one of them begins a window, the others join it.
 
 An engine's workers are children of one launch, and so in one session of nsys, which has one window
-at a time, in one report. Who comes first begins it, and leaves word of it in the launcher's folder.
-Who comes to the same window then joins: it leaves its own folder with the first one, which lays the
-report there once it is whole.
+at a time, in one report. Who comes first leaves word of it in the launcher's folder, before nsys is
+asked: there is one word at a time. Who comes to the same window then joins, once it is open: it
+leaves its own folder with the first one, which lays the report there once it is whole.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_nsys._notes import read_notes, write_notes
+from rlprof_nsys._notes import NOTES, read_notes, write_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 OPEN = "open"
 """The word, in the launcher's folder; it reads that, too, and ends what a program leaves open."""
 GIVEN = "given.json"
 """In the folder of who has joined: how the window ended."""
+BEGINNING, IS_OPEN, ENDING = "beginning", "open", "ending"
 _JOINED = "joined-"
+_POLL_S = 0.05
 
 
 @attrs.frozen
@@ -39,8 +43,12 @@ class Word:
     pid: int
     who: str
     """The target that has begun it."""
-    is_ending: bool = False
-    """Nobody can join any more."""
+    state: str = IS_OPEN
+    """Beginning: nsys has been asked, or will be. Ending: nobody can join any more."""
+
+    def is_of_whom(self, other: Word | None) -> bool:
+        """Whether *other* is a word of the same process on the same window."""
+        return other is not None and (self.pid, self.folder) == (other.pid, other.folder)
 
 
 def read_word(place: str | Path) -> Word | None:
@@ -51,15 +59,53 @@ def read_word(place: str | Path) -> Word | None:
         return None
 
 
-def leave_word(place: str, word: Word | None) -> None:
-    """Leave *word*, or take away what is there; where there is no launcher's folder do nothing."""
-    if not place:
-        return
-    with suppress(OSError):
-        if word is None:
-            (Path(place) / OPEN).unlink(missing_ok=True)
-        else:
+def claim(place: str, word: Word) -> bool:
+    """Leave *word* if there is none; False: somebody else has come first."""
+    draft = Path(place) / f".{OPEN}.{os.getpid()}.claim"
+    try:
+        draft.write_text(json.dumps(attrs.asdict(word)), encoding="utf-8")
+        try:
+            os.link(draft, Path(place) / OPEN)  # whole or not at all, and never over another's
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink()
+    except OSError:  # no room, or no hard links: nobody can join this window
+        return True
+    return True
+
+
+def leave_word(place: str, word: Word) -> None:
+    """Leave *word* instead of what is there; where there is no launcher's folder do nothing."""
+    if place:
+        with suppress(OSError):
             write_notes(Path(place) / OPEN, attrs.asdict(word))
+
+
+def take_away(place: str, word: Word) -> None:
+    """Take *word* away, and no other process' word."""
+    if word.is_of_whom(read_word(place)):
+        with suppress(OSError):
+            (Path(place) / OPEN).unlink(missing_ok=True)
+
+
+@contextmanager
+def settling(place: str, *, until: float) -> Iterator[bool]:
+    """Be the only one that ends what a dead process has begun; False: another does, and for long.
+
+    Else one could end the window that the next has begun by then.
+    """
+    with (Path(place) / "settling").open("a") as held:
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    yield False
+                    return
+                time.sleep(_POLL_S)
+        yield True
 
 
 def join(place: str, word: Word, folder: Path) -> bool:
@@ -88,10 +134,7 @@ def joined(folder: Path) -> dict[int, Path]:
 def give(folder: Path, said: Mapping[str, Any]) -> None:
     """Lay the `file` that *said* names into the folders of those who have joined, and *said*."""
     for other in joined(folder).values():
-        with suppress(OSError):
-            if said["file"]:
-                _link(folder / said["file"], other / said["file"])
-            write_notes(other / GIVEN, said)
+        _give(folder, other, said)
 
 
 def given(folder: Path) -> Mapping[str, Any] | None:
@@ -99,8 +142,25 @@ def given(folder: Path) -> Mapping[str, Any] | None:
     return read_notes(folder / GIVEN) or None
 
 
+def give_late(folder: Path, file: str, why: str, ended_ns: int) -> None:
+    """Give *file* to those who have joined and were given nothing: who began the window died."""
+    for other in joined(folder).values():
+        if (other / NOTES).is_file() and given(other) is None:
+            _give(folder, other, {"file": file, "why": why, "ended_ns": ended_ns})
+
+
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process here."""
+    """Whether there is such a process here; one that nobody has buried yet is none."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    except (OSError, IndexError):  # it ends just now
+        return _answers(pid)
+    return state not in (b"Z", b"X")
+
+
+def _answers(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -110,7 +170,18 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def _link(file: Path, target: Path) -> None:
+def _give(folder: Path, other: Path, said: Mapping[str, Any]) -> None:
+    with suppress(OSError):
+        if said["file"]:
+            link(folder / said["file"], other / said["file"])
+        write_notes(other / GIVEN, said)
+
+
+def link(file: Path, target: Path) -> None:
+    """Have *file* at *target*, too: the same one on one disk, else a copy."""
+    with suppress(OSError):
+        if file.samefile(target):
+            return
     try:
         os.link(file, target)
     except OSError:  # on another disk

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -84,7 +85,8 @@ class Tables:
         picked = ", ".join(f'"{name}"' if name in known else "NULL" for name in columns)
         condition = f" WHERE {where}" if where else ""
         order = ' ORDER BY "start", rowid' if "start" in known else ""
-        yield from self._db.execute(f"SELECT {picked} FROM {table}{condition}{order}")  # noqa: S608 -- our own words
+        query = f"SELECT {picked} FROM {table}{condition}{order}"  # noqa: S608 -- our own words
+        yield from chain(self._db.execute(query))  # a cursor would be closed after the database
 
     def first(self, query: str, *values: Any) -> Any:
         """Return the first value of a query on tables that may be missing; None: there is none."""

@@ -55,6 +55,9 @@ def write_trace(
         part.replace(file)
     except sqlite3.Error as exc:
         raise UnreadableError(f"is no SQLite of a report: {exc}") from exc
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
+        # SQLite puts anything into any column, and text that is none into its own messages.
+        raise UnreadableError(f"is damaged: {exc}") from exc
     finally:
         part.unlink(missing_ok=True)
     return written
