@@ -28,6 +28,13 @@ def test_the_defaults_record_host_and_device():
     assert (options.export_type, options.analysis) == (("text",), "after")
 
 
+def test_the_analysis_has_less_time_than_core_waits():
+    """Else core would end the helper in the middle of it."""
+    assert asked({"analysis_timeout_s": 900}) == [
+        "analysis_timeout_s: must be less than limits.export_timeout_s, 600; got 900"
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "level"),
     [("level0", "0"), ("level_none", "none"), ("Level2", "2"), (1, "1"), ("1", "1")],

@@ -58,6 +58,17 @@ def test_what_could_record_nothing_is_refused_before_the_run(asked, why):
         check_config(config(**asked))
 
 
+def test_nsys_is_given_less_time_than_core_waits():
+    """Else core would give a window up which nsys is still writing."""
+    with pytest.raises(ConfigError) as error:
+        check_config(config(start_s=5, stop_s=200))
+
+    assert [fault.partition(": ")[2] for fault in error.value.faults] == [
+        "tools.nsys.start_s: must be less than limits.start_timeout_s, 5; got 5",
+        "tools.nsys.stop_s: must be less than limits.stop_timeout_s, 120; got 200",
+    ]
+
+
 def test_every_fault_is_told_by_its_path():
     """All that is wrong is told at once, each under its option."""
     asked = {

@@ -23,7 +23,10 @@ def train(nsys, home, *, wrapped=True, wait=True, **asked):
     """Train below *home*, under *nsys* as the config's launch says."""
     home.mkdir()
     options = {"nsys": nsys, "trace": ["nvtx"], **asked.pop("options", {})}
-    config = {"tool": "nsys", "steps": [1], "roles": {"actor": {}}, "tools": {"nsys": options}}
+    config = {
+        "tool": "nsys", "steps": [1], "roles": {"actor": {}}, "tools": {"nsys": options},
+        "limits": asked.get("limits", {}),
+    }  # fmt: skip
     prefix = rlprof.launch(config, role="actor", rank=0).argv_prefix if wrapped else ()
     command = [sys.executable, TRAINING, str(home), json.dumps({**asked, "options": options})]
     temp = home / "tmp"

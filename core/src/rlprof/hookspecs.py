@@ -56,6 +56,9 @@ class Tool:
         `Options`, or None where nothing is cheaper. Core asks for it before a window, when the
         tool's last one was larger than what is left of `limits.bytes` or its stop took more than
         half of `stop_timeout_s`, and says so; the windows after that stay as light.
+    `within`
+        `{option: limit}`: options in seconds that must be less than a limit of the run, e.g.
+        `{"stop_s": "stop_timeout_s"}`; what is not is a fault of the config. Default: none.
     `sample`
         a static method `sample(rounds)`: do the work the tool records the most of, *rounds* times,
         and nothing else: open no window, never sleep. Core calls it in a process of its own that

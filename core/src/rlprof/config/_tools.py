@@ -169,6 +169,8 @@ def _use(
         return None  # what is missing now may stand in what is broken
     own = Faults()
     options = options_of(plugin, asked, own)
+    if not own and options is not BAD:
+        _check_within(plugin, options, config, own)
     bad = own or options is BAD
     given = {"handle": None, "workers": workers} if kind == "engine" else {}
     launch = Launch() if bad else _launch(kind, plugin, target, options, own, given=given)
@@ -178,6 +180,14 @@ def _use(
         for message in messages:
             faults.add(join(base, path) if path else base, message)
     return None if own else ToolUse(name, kind, plugin, options, asked, _claims(plugin), launch)
+
+
+def _check_within(plugin: type[Any], options: Any, config: Config, faults: Faults) -> None:
+    """Add the options that take longer than core waits."""
+    for option, limit in getattr(plugin, "within", {}).items():
+        most, got = getattr(config.limits, limit), getattr(options, option)
+        if got >= most:
+            faults.add(option, f"must be less than limits.{limit}, {most:g}; got {got:g}")
 
 
 def _check_by_itself(

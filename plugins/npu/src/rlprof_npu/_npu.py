@@ -30,6 +30,7 @@ class Npu:
     Options = NpuOptions
     runs_on = "thread"  # elsewhere it ends in a damaged heap while the device is at work
     claims = {"kineto": "process", "npu": "device"}  # noqa: RUF012 -- read, never written
+    within = {"analysis_timeout_s": "export_timeout_s"}  # noqa: RUF012 -- likewise
 
     lighter = staticmethod(lighter)
 

@@ -51,6 +51,7 @@ class Nsys:
     runs_on = "node"
     # Not per node: each process has a session of its own. CUPTI is what nsys traces CUDA with.
     claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
+    within = {"start_s": "start_timeout_s", "stop_s": "stop_timeout_s"}  # noqa: RUF012 -- likewise
 
     cautions = staticmethod(cautions)
     leave_alone = staticmethod(leave_children_alone)
