@@ -117,12 +117,12 @@ def test_what_cannot_be_had_together_is_refused(options, fault):
 
 
 def test_several_conflicts_are_told_at_once():
-    """Two things that cannot be had are one fault that names both."""
-    (fault,) = asked({"contents": ["cpu"], "level": 2, "sys_io": True})
+    """What needs the same is named in one sentence, however many there are."""
+    (fault,) = asked({"contents": ["cpu"], "level": 2, "sys_io": True, "op_attr": True})
 
     assert fault == (
-        ": level is recorded with the device; add npu to contents; "
-        "sys_io is recorded with the device; add npu to contents"
+        ": level, op_attr, sys_io are recorded with the device; add npu to contents; "
+        "op_attr is written into a db only; set export_type: [text, db]"
     )
 
 

@@ -377,7 +377,9 @@ def test_who_has_joined_has_a_trace_of_its_own_events(shared, tmp_path):
 
     made = exported(CAPTURE, shared, tmp_path)
 
-    assert [(one.kind, one.status, one.note) for one in made] == [("trace", "whole", "")]
+    assert [(one.kind, one.status, one.note) for one in made] == [
+        ("trace", "whole", "its report is one with that of rollout replica 0 worker 0")
+    ]
     assert names(tmp_path) == ["mine", "kernel"]
 
 

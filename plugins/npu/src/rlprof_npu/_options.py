@@ -182,11 +182,11 @@ def conflicts(options: NpuOptions) -> list[str]:
     }  # fmt: skip
     if not has_npu:
         asked = [name for name, is_asked in device.items() if is_asked]
-        found += [f"{name} is recorded with the device; add npu to contents" for name in asked]
+        found += _without(asked, "the device", "npu")
     if not has_cpu:
         host: list[str] = [one for one in options.contents if one in ("shapes", "module", "stack")]
         host += ["gc_detect_threshold"] if options.gc_detect_threshold is not None else []
-        found += [f"{name} is recorded with the host; add cpu to contents" for name in host]
+        found += _without(host, "the host", "cpu")
     if device["aic_metrics"] and options.level not in "12":
         found.append(f"aic_metrics {options.aic_metrics} is recorded from level 1 on; set level: 1")
     if options.level == "none" and options.mstx is False:
@@ -201,6 +201,14 @@ def conflicts(options: NpuOptions) -> list[str]:
     if options.op_attr and options.level == "none":
         found.append("op_attr is not recorded at level none; set level: 0")
     return found
+
+
+def _without(asked: list[str], what: str, word: str) -> list[str]:
+    """Say in one sentence what cannot be had, for there may be many."""
+    if not asked:
+        return []
+    verb = "is" if len(asked) == 1 else "are"
+    return [f"{', '.join(asked)} {verb} recorded with {what}; add {word} to contents"]
 
 
 _HEAVIEST = ("stack", "module", "shapes", "memory")

@@ -83,12 +83,13 @@ class _Export:
             trace = self._trace(database, why)
         except (ConversionError, UnreadableError) as exc:
             return [self._handed_on(file, "; ".join(filter(None, (why, str(exc)))))]
+        if self.notes.get("joined"):
+            elsewhere = f"its report is one with that of {self.notes['joined']['who']}"
+            return [attrs.evolve(trace, note=trace.note or elsewhere)]
         tables: list[Path] = []
         lack = "no tables: there is no nsys on this host"
         if program is not None:
             tables, lack = tables_of(program, database, self.out, self.capture.stem)
-        if self.notes.get("joined"):
-            return [trace]  # the report is with who has begun the window
         made = [trace, self._handed_on(report, why, said=lack)]
         return made + [Artifact(one.name, kind="files", format="csv") for one in tables]
 
