@@ -58,7 +58,7 @@ class Tool:
         half of `stop_timeout_s`, and says so; the windows after that stay as light.
     `within`
         `{option: limit}`: options in seconds that must be less than a limit of the run, e.g.
-        `{"stop_s": "stop_timeout_s"}`; what is not is a fault of the config. Default: none.
+        `{"stop_s": "stop_timeout_s"}`; what is asked and is not is a fault. Default: none.
     `sample`
         a static method `sample(rounds)`: do the work the tool records the most of, *rounds* times,
         and nothing else: open no window, never sleep. Core calls it in a process of its own that

@@ -170,7 +170,7 @@ def _use(
     own = Faults()
     options = options_of(plugin, asked, own)
     if not own and options is not BAD:
-        _check_within(plugin, options, config, own)
+        _check_within(plugin, options, asked, config, own)
     bad = own or options is BAD
     given = {"handle": None, "workers": workers} if kind == "engine" else {}
     launch = Launch() if bad else _launch(kind, plugin, target, options, own, given=given)
@@ -182,11 +182,13 @@ def _use(
     return None if own else ToolUse(name, kind, plugin, options, asked, _claims(plugin), launch)
 
 
-def _check_within(plugin: type[Any], options: Any, config: Config, faults: Faults) -> None:
-    """Add the options that take longer than core waits."""
+def _check_within(
+    plugin: type[Any], options: Any, asked: Mapping[str, Any], config: Config, faults: Faults
+) -> None:
+    """Add what was asked to take longer than core waits; a default is nobody's mistake."""
     for option, limit in getattr(plugin, "within", {}).items():
         most, got = getattr(config.limits, limit), getattr(options, option)
-        if got >= most:
+        if option in asked and got >= most:
             faults.add(option, f"must be less than limits.{limit}, {most:g}; got {got:g}")
 
 
