@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import attrs
 import pytest
 
 from rlprof import CaptureError, Target, Window
@@ -347,6 +348,20 @@ def test_stop_without_a_start_asks_nothing(inside, folder):
     Nsys().stop()
 
     assert inside.calls == []
+
+
+def test_what_was_fixed_at_launch_cannot_be_changed(inside, folder, monkeypatch):
+    """What a window asks for and the program was not started with is said, and so is its reason."""
+    asked = {"trace": ["nvtx"], "env": None, "options": {}}
+    mark = attrs.evolve(read_mark(os.environ), asked=asked)
+    monkeypatch.setenv(MARK, mark.text())
+
+    same = record(configured(self_test=False, trace=["nvtx"]), folder)
+    other = record(configured(self_test=False, trace=["osrt"], env=[]), folder)
+
+    assert same.unsupported == {}
+    assert other.unsupported == dict.fromkeys(("trace", "env"), _nsys._FIXED)
+    assert notes(folder)["env"] is None
 
 
 FORKED = """
