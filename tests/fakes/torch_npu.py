@@ -80,6 +80,8 @@ class FakeNpu:
                 self.prof_if = types.SimpleNamespace(
                     prof_path="", experimental_config=given["experimental_config"],
                     syscnt_enable=False, freq=100, start_cnt=0, start_monotonic=0,
+                    start_trace=lambda: self._called("start_trace"),
+                    stop_trace=lambda: self._called("stop_trace"),
                 )  # fmt: skip
                 fake.profiles.append(self)
 

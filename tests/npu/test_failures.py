@@ -167,6 +167,65 @@ def test_no_room_for_notes_is_one_sentence(library, tmp_path, monkeypatch):
     assert library.profiles[-1].calls == ["start", "step", "stop"]
 
 
+@pytest.fixture(name="lost")
+def _lost(monkeypatch):
+    """Return what this process cannot record any more: nothing yet, and nothing after the test."""
+    lost = {}
+    monkeypatch.setattr("rlprof_npu._left_open._lost", lost)
+    return lost
+
+
+def _stopped_elsewhere(tool, folder, break_it=lambda: None):
+    """Begin a window on a thread, break something, and end it on this one."""
+    folder.mkdir()
+    one = threading.Thread(target=tool.start, args=(WINDOW, TARGET, folder))
+    one.start()
+    one.join()
+    break_it()
+    tool.stop()
+
+
+@torch
+def test_what_another_thread_has_begun_is_ended(library, tmp_path, lost):
+    """Stopped on another thread, the library is made to stop there what it had left running."""
+    tool = started(NpuOptions(contents=("cpu",)))
+
+    _stopped_elsewhere(tool, tmp_path / "one")
+
+    assert library.profiles[0].calls == ["start", "step", "stop", "start_trace", "stop_trace"]
+    assert library.profiles[0].prof_if.activities == set()
+    assert lost == {}
+
+
+@torch
+def test_what_cannot_be_ended_on_another_thread_is_never_begun_again(library, tmp_path, lost):
+    """A release that cannot be made to records no window more in this process, and why is said."""
+    tool = started(NpuOptions(contents=("cpu",)))
+
+    _stopped_elsewhere(
+        tool, tmp_path / "one", lambda: delattr(library.profiles[0].prof_if, "stop_trace")
+    )
+
+    assert set(lost) == {"cpu", "npu"}
+    with pytest.raises(CaptureError, match=r"did not end: .*stop_trace.*records no more windows$"):
+        tool.start(WINDOW, TARGET, tmp_path)
+    assert len(library.profiles) == 1
+
+
+@torch
+def test_stacks_are_not_asked_for_after_a_thread_has_ended(library, tmp_path, lost):
+    """Python's calls are followed no more here, and windows without stacks go on."""
+    _stopped_elsewhere(started(NpuOptions(contents=("cpu", "stack"))), tmp_path / "one")
+
+    with pytest.raises(CaptureError, match="leave out stack and module, or start anew"):
+        started(NpuOptions(contents=("cpu", "module"))).start(WINDOW, TARGET, tmp_path)
+    plain = started(NpuOptions(contents=("cpu",)))
+    plain.start(WINDOW, TARGET, tmp_path)
+    plain.stop()
+    assert library.profiles[1].calls == ["start", "step", "stop"]
+    assert set(lost) == {"stack", "module"}
+
+
 @torch
 def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monkeypatch):
     """Without a table of kernels, or with a trace without an end, the window is partial."""

@@ -84,6 +84,28 @@ def left(config):
             _work(torch, OPERATORS)
 
 
+def handed_on(config):
+    """Begin a window on a thread that ends, end it on this one, and then record two more."""
+    torch = _torch()
+    with rlprof.open(config | {"steps": [2, 3, 4]}, role="actor") as prof:
+        prof.step(2)
+        phase = prof.phase("update_actor")
+
+        def begin():
+            phase.__enter__()
+            _work(torch, OPERATORS)
+
+        one = threading.Thread(target=begin)
+        one.start()
+        one.join()
+        phase.__exit__(None, None, None)
+        print("followed", sys.getprofile(), flush=True)
+        for step in (3, 4):
+            prof.step(step)
+            with prof.phase("update_actor"):
+                _work(torch, OPERATORS)
+
+
 def torch_alone(config):
     """Train with torch, where torch_npu is installed and nobody has imported it."""
     train_with(__import__("torch"), config)

@@ -17,8 +17,14 @@ from tests.npu_real.test_end_to_end import opened
 
 pytestmark = pytest.mark.slow
 
+HANDED_ON = "stopped on another thread than it began on, which had ended or did not come by"
 TRIES = 6
 """torch_npu writes nothing to disk before the end in about half of all runs."""
+
+
+def adds_of(run, capture):
+    """Return how many additions are in the trace of *capture*."""
+    return sum(one["name"] == "aten::add" for one in opened(run, capture)["traceEvents"])
 
 
 def test_a_killed_window_is_salvaged(drive):
@@ -35,12 +41,11 @@ def test_a_killed_window_is_salvaged(drive):
 
     run = rlprof.read(killed.run.path)
     (capture,) = run.captures
-    adds = [one for one in opened(run, capture)["traceEvents"] if one["name"] == "aten::add"]
     assert killed.returncode == -9
     assert saved.outcome == ""
     assert capture.state == "partial"
     assert "the process ended before the window did" in " ".join(capture.notes)
-    assert len(adds) >= 0.99 * OPERATORS * 10
+    assert adds_of(run, capture) >= 0.99 * OPERATORS * 10
 
 
 def test_a_killed_window_of_the_device_gives_what_the_host_has(drive):
@@ -57,10 +62,9 @@ def test_a_killed_window_of_the_device_gives_what_the_host_has(drive):
 
     run = rlprof.read(killed.run.path)
     (capture,) = run.captures
-    adds = [one for one in opened(run, capture)["traceEvents"] if one["name"] == "aten::add"]
     assert capture.state == "partial"
     assert "the host alone is here" in " ".join(capture.notes)
-    assert len(adds) >= 0.99 * OPERATORS * 10
+    assert adds_of(run, capture) >= 0.99 * OPERATORS * 10
 
 
 def test_a_failed_analysis_is_found_out(drive):
@@ -151,13 +155,35 @@ def test_a_window_whose_thread_has_ended_keeps_what_it_has(drive):
     done = drive("left", {"contents": ["cpu"]})
 
     (capture,) = done.run.captures
-    adds = [one for one in opened(done.run, capture)["traceEvents"] if one["name"] == "aten::add"]
     skipped = [(one.step, one.reason) for one in done.run.skipped]
     assert done.returncode == 0
     assert (capture.window.id, capture.state) == ("2/update_actor", "partial")
-    assert "stopped after its thread had ended" in " ".join(capture.notes)
+    assert HANDED_ON in " ".join(capture.notes)
     assert skipped == [(3, "the window 2/update_actor was still open")]
-    assert len(adds) >= 0.99 * OPERATORS
+    assert adds_of(done.run, capture) == OPERATORS
+
+
+@pytest.mark.parametrize("contents", [["cpu"], ["cpu", "shapes"], ["cpu", "npu"]], ids=str)
+def test_windows_after_one_whose_thread_has_ended_are_their_own(drive, contents):
+    """Ended on another thread it has all of its events, and the next windows have none of them."""
+    done = drive("handed_on", {"contents": contents})
+
+    found = [(one.state, adds_of(done.run, one)) for one in done.run.captures]
+    assert done.returncode == 0
+    assert found == [("partial", OPERATORS), ("whole", OPERATORS), ("whole", OPERATORS)]
+    assert HANDED_ON in " ".join(done.run.captures[0].notes)
+
+
+def test_calls_are_followed_no_more_after_a_thread_has_ended(drive):
+    """Its stacks are kept, training runs without a tracer, and later windows of it are refused."""
+    done = drive("handed_on", {"contents": ["cpu", "stack"]})
+
+    first, *later = done.run.captures
+    assert done.returncode == 0
+    assert (first.state, adds_of(done.run, first)) == ("partial", OPERATORS)
+    assert "followed None" in done.output
+    assert [one.state for one in later] == ["failed", "failed"]
+    assert "leave out stack and module, or start anew" in " ".join(later[0].notes)
 
 
 def test_a_full_disk_costs_the_window_alone(drive, tmp_path):

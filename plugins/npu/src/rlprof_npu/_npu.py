@@ -12,6 +12,7 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_npu._export import export
+from rlprof_npu._left_open import refuse_what_was_lost
 from rlprof_npu._library import import_library, is_recording, refuse_beside_others
 from rlprof_npu._options import NpuOptions, conflicts, lighter
 from rlprof_npu._recording import NpuRecording
@@ -66,6 +67,7 @@ class Npu:
         if self._recording is not None:
             raise CaptureError("a window is open already")
         refuse_beside_others()
+        refuse_what_was_lost(self.options)
         if is_recording(torch):
             raise CaptureError(
                 "another profiler of torch or torch_npu is active in this process; it goes on, "

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
+from rlprof_npu._left_open import end_what_was_left
 from rlprof_npu._library import Overheard, experimental, forget
 from rlprof_npu._options import DOMAIN
 from rlprof_npu._raw import CLOCK_MARK, NOTES, find_folder, missing_in, sizes_of
@@ -180,12 +181,16 @@ class NpuRecording:
             finally:
                 profile.step()  # ends the only step there is, and saves it
                 profile.stop()
+                if self.is_elsewhere:
+                    end_what_was_left(profile.prof_if, self._options)
         forget(self._folder)
         made = find_folder(self._folder)
         missing = missing_in(made, self._options.activities)
         missing += [f"torch_npu says: {error}" for error in heard.errors]
         if self.is_elsewhere and self._has_cpu:
-            missing.append("stopped after its thread had ended, whose last events may be missing")
+            missing.append(
+                "stopped on another thread than it began on, which had ended or did not come by"
+            )
         said = [f"mstx recorded none of {self._silent} phases"] if self._silent else []
         if unconfirmed := ", ".join(self._options.unconfirmed):
             said.append(f"torch_npu does not say whether CANN could record {unconfirmed}")
