@@ -107,6 +107,16 @@ def test_a_tool_that_cannot_be_measured_says_why(use):
     assert not calibration.file_of(broken).exists()
 
 
+@pytest.mark.slow
+def test_a_tool_that_refuses_is_told_apart_from_one_that_breaks(use):
+    """It may well record in training, where it sees a device; so where it was tried is said."""
+    refusing = attrs.evolve(use, asked={"raises_in": "export"})
+
+    assert calibration.measured(refusing) == (
+        "it is measured where it sees no device, and refuses to there: export says no"
+    )
+
+
 def test_the_log_estimates_a_window_before_it_opens(config, use, caplog, monkeypatch):
     """From what was measured and how long the phase took; once for each tool."""
     cost = calibration.Calibration(slowdown=2.0, bytes_per_s=3e9, stop_per_s=5.0)

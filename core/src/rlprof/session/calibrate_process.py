@@ -18,6 +18,7 @@ from typing import Any
 
 from rlprof import plugins
 from rlprof.config import Faults, options_of
+from rlprof.errors import CaptureError
 from rlprof.session.export_process import load_class
 from rlprof.session.interpreter import heed_interrupts
 from rlprof.types import Capture, Target, Window
@@ -37,6 +38,8 @@ def main(argv: list[str]) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # it is of use to none else
     try:
         result: dict[str, Any] = measure(load_class(plugin), json.loads(asked))
+    except CaptureError as exc:  # most often: there is no device
+        result = {"error": f"it is measured where it sees no device, and refuses to there: {exc}"}
     except (Exception, SystemExit) as exc:  # a stranger's code; no estimate is no harm
         result = {"error": f"{type(exc).__name__}: {exc}"}
     draft = Path(f"{file}.{os.getpid()}")

@@ -43,6 +43,7 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         lost.append("raw data were lost after the window had ended")
         _raw.rebuild_info(made, notes)
     found: list[Artifact] = []
+    told: list[str] = []
     files = [path for path in sorted(made.rglob("*")) if path.is_file()]
     if notes.get("analysis") == "after":
         made, told = _analysed(made, notes, activities)
@@ -56,6 +57,7 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     tree = f"{capture.stem}_{_raw.stamp_of(made)}_ascend_pt"
     kept = _kept(made, files, out, tree)
     command, problem = _cluster.join(capture, out, tree, kept)
+    command = "" if told else command  # what is missing here is missing there
     lost += filter(None, [problem])
     found += [_artifact(tree, file) for file in kept]
     if notes.get("analysis") != "after":

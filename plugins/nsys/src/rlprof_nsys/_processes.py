@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def adopt_orphans(*, on: bool = True) -> bool:
-    """Become the parent of whatever below us loses its own, or leave that to init again."""
+def adopt_orphans() -> bool:
+    """Become the parent of whatever below us loses its own."""
     try:
-        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on)) == 0)
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0)
     except (OSError, AttributeError):
         return False
 
@@ -86,20 +86,11 @@ def end(pid: int, is_ours: Callable[[int], bool]) -> None:
             os.close(held)
 
 
-def reap(but: int = 0) -> None:
-    """Take leave of children that have ended, except *but*."""
-    for pid in _zombies():
-        if pid != but:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-
-
-def _zombies() -> Iterator[int]:
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, IndexError, ValueError):
-            fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[1]) == os.getpid() and fields[0] == b"Z":
-                yield int(folder.name)
+def reap() -> None:
+    """Take leave of children that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def is_forked() -> bool:

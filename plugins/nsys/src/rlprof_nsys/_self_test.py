@@ -6,22 +6,20 @@ are no ranges at all then, and nobody says so.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import sqlite3
 import tempfile
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
 from rlprof_nsys._mark import DOMAIN
 from rlprof_nsys._report import REPORT
+from rlprof_nsys._shared import alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rlprof_nsys._session import Session
 
 TEXT = "rlprof self-test"
@@ -36,29 +34,15 @@ def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -
     if not place:
         return self_test(session, nvtx, options, start_s=start_s)
     known = Path(place) / f"self-test-{_version()}"
-    with _alone(known):
+    with alone(known, until=time.monotonic() + _OTHERS_S) as is_alone:
+        if not is_alone:
+            raise CaptureError("another process tries it and does not end")
         text = known.read_text(encoding="utf-8")
         if text:
             return str(json.loads(text))
         found = self_test(session, nvtx, options, start_s=start_s)
         known.write_text(json.dumps(found), encoding="utf-8")
         return found
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Hold *file* while the block runs, as one process at a time can."""
-    end = time.monotonic() + _OTHERS_S
-    with file.open("a") as held:
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise CaptureError("another process tries it and does not end") from None
-                time.sleep(0.02)
-        yield
 
 
 def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:

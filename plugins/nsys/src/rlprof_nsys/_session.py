@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -15,19 +16,18 @@ from rlprof_nsys._shared import (
     ENDING,
     IS_OPEN,
     Word,
+    alone,
     claim,
     give,
     is_alive,
     join,
     leave_word,
     read_word,
-    settling,
     take_away,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rlprof_nsys._program import Program, Said
 
@@ -213,8 +213,8 @@ class Session:
         return word.folder in _OURS if word.pid == os.getpid() else is_alive(word.pid)
 
     def _settle_for(self, word: Word, end: float) -> None:
-        """End the window that a dead process has left."""
-        with settling(self.program.folder, until=end) as is_alone:
+        """End the window that a dead process has left; two could end the next one's."""
+        with alone(Path(self.program.folder) / "settling", until=end) as is_alone:
             if not is_alone:
                 raise CaptureError(self._taken(word))
             if word.is_of_whom(read_word(self.program.folder)):

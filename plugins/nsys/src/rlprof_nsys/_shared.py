@@ -90,12 +90,9 @@ def take_away(place: str, word: Word) -> None:
 
 
 @contextmanager
-def settling(place: str, *, until: float) -> Iterator[bool]:
-    """Be the only one that ends what a dead process has begun; False: another does, and for long.
-
-    Else one could end the window that the next has begun by then.
-    """
-    with (Path(place) / "settling").open("a") as held:
+def alone(file: Path, *, until: float) -> Iterator[bool]:
+    """Hold *file* while the block runs, as one process at a time can; False: another has it."""
+    with file.open("a") as held:
         while True:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
