@@ -163,7 +163,7 @@ def test_a_window_whose_thread_has_ended_keeps_what_it_has(drive):
     assert adds_of(done.run, capture) == OPERATORS
 
 
-@pytest.mark.parametrize("contents", [["cpu"], ["cpu", "shapes"], ["cpu", "npu"]], ids=str)
+@pytest.mark.parametrize("contents", [["cpu"], ["cpu", "npu"]], ids=str)
 def test_windows_after_one_whose_thread_has_ended_are_their_own(drive, contents):
     """Ended on another thread it has all of its events, and the next windows have none of them."""
     done = drive("handed_on", {"contents": contents})
