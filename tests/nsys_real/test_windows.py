@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 TRAINING = str(Path(__file__).parent / "training.py")
 
 
-def train(nsys, home, *, wrapped=True, wait=True, **asked):
+def train(nsys, home, *, wrapped=True, wait=True, cwd=None, **asked):
     """Train below *home*, under *nsys* as the config's launch says."""
     home.mkdir()
     options = {"nsys": nsys, "trace": ["nvtx"], **asked.pop("options", {})}
@@ -33,8 +33,9 @@ def train(nsys, home, *, wrapped=True, wait=True, **asked):
     temp.mkdir()
     with (home / "said").open("w") as said:
         process = subprocess.Popen(
-            [*prefix, *command], stdout=said, stderr=said, env={**os.environ, "TMPDIR": str(temp)}
-        )
+            [*prefix, *command], stdout=said, stderr=said, cwd=cwd,
+            env={**os.environ, "TMPDIR": str(temp)},
+        )  # fmt: skip
     if wait:
         process.wait(300)
     return process
@@ -119,6 +120,24 @@ def test_twenty_windows_are_twenty_whole_reports(nsys, tmp_path, alone):
     assert [len(of_one) for of_one in found] == learned["spans"]
     assert found[2] == [("update_actor", 3), *[("forward", 3)] * 3]
     assert is_clean(home)
+
+
+def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
+    """`nsys stats` runs Python files of the folder it is called in, so that is another.
+
+    Where `run_dir` is relative, as it is by default, its files are found all the same.
+    """
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    for name in ("train", "nvtxsum", "nvtx_sum"):
+        (project / f"{name}.py").write_text(f"open({str(project / 'ran')!r}, 'a').write({name!r})")
+
+    process = train(nsys, home, cwd=project, steps=2, relative=True)
+
+    assert process.returncode == 0
+    assert [capture.state for capture in captures(home)] == ["whole"] * 2
+    assert len(list((home / "runs").rglob("*.nvtx*sum.csv"))) == 2
+    assert {file.name for file in project.iterdir()} == {"train.py", "nvtxsum.py", "nvtx_sum.py"}
 
 
 def test_four_processes_at_once(nsys, tmp_path, alone):

@@ -19,6 +19,8 @@ import rlprof
 
 
 def main(home: Path, asked: dict) -> None:
+    if asked.get("relative"):
+        home = Path(os.path.relpath(home))
     chance, weights, spans = random.Random(7), [0.0] * 8, 0  # noqa: S311 -- to be the same
     config = {
         "tool": "nsys", "steps": {"every": 1}, "roles": {"actor": {}},

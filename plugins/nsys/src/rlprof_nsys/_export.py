@@ -47,6 +47,7 @@ _NO_NSYS = (
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Hand on the report in *folder*, and what can be made of it here."""
+    folder, out = folder.absolute(), out.absolute()  # nsys is called in another
     notes: Mapping[str, Any] = read_notes(folder / NOTES)
     if notes.get("joined"):
         notes = _with_what_was_given(notes, folder, capture)

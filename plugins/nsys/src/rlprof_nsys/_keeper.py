@@ -79,6 +79,7 @@ def keep(asked: Asked, say: int, program_life: Life) -> None:
     _let_go(say)
     before = dict(os.environ)
     program, why = _prepare(asked)
+    os.chdir("/")  # the program's folder may be gone before it
     started = None
     if program is not None:
         try:

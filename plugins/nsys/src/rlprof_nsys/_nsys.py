@@ -95,6 +95,7 @@ class Nsys:
             raise CaptureError("a window is open already: a session of nsys has one at a time")
         if not folder.is_dir():
             raise CaptureError(f"{folder} is no folder; nsys would write elsewhere")
+        folder = folder.absolute()  # nsys is called in another
         edge = edge_of(self.options, self._nvtx)
         notes = self._notes(session)
         write_notes(folder / NOTES, notes)

@@ -98,7 +98,7 @@ def find_nsys(asked: str) -> str:
     """Find the program *asked*, by its path, on PATH, or in the usual folders; empty: nowhere."""
     found = shutil.which(asked)
     if found is not None or asked != "nsys":
-        return found or ""
+        return os.path.abspath(found) if found else ""  # noqa: PTH100 -- a link may lead anywhere
     for pattern in _USUAL:
         there = sorted(Path("/").glob(pattern.lstrip("/")))
         if there:
@@ -132,7 +132,10 @@ def values_in(text: str, option: str) -> frozenset[str]:
 
 
 def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
-    """Run *argv* in a session of its own, with few variables, and return what it said."""
+    """Run *argv* in a session of its own, with few variables, and return what it said.
+
+    Not in the folder of the program: `nsys stats` runs each Python file that lies there (2022.4).
+    """
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     tmp = folder or os.environ.get("TMPDIR", "")
     env |= {"TMPDIR": tmp} if tmp else {}
@@ -140,8 +143,9 @@ def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
     log = os.memfd_create("said")
     try:
         process = subprocess.Popen(
-            argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+            argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+            start_new_session=True,
+        )  # fmt: skip
         try:
             code: int | None = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
