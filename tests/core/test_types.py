@@ -111,6 +111,23 @@ def test_a_stem_tells_a_file_from_all_others(target, window, stem):
     assert stem == capture.stem
 
 
+def test_a_header_tells_a_trace_from_all_others():
+    """A trace begins with it, in plain data, and names in it are those of the manifest."""
+    capture = Capture("run", Target("actor", 1, 2), Window(7, 8, "gen"), "torch", host="h", pid=42)
+
+    assert capture.header == {
+        "run": "run",
+        "target": {
+            "role": "actor", "rank": 1, "world_size": 2, "coordinates": {}, "replica": None,
+            "worker": None,
+        },
+        "window": {"start_step": 7, "end_step": 8, "phase": "gen", "occurrence": 0},
+        "tool": "torch",
+        "host": "h",
+        "pid": 42,
+    }  # fmt: skip
+
+
 @QUICK
 @given(role=ANY_TEXT, phase=ANY_TEXT, axis=ANY_TEXT)
 def test_a_stem_is_one_component(role, phase, axis):

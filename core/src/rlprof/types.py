@@ -156,6 +156,18 @@ class Capture:
     kind: Literal["tool", "engine"] = "tool"
 
     @property
+    def header(self) -> dict[str, Any]:
+        """What a trace says of itself first, all but its clock: whose it is, of which window."""
+        return {
+            "run": self.run_id,
+            "target": attrs.asdict(self.target),
+            "window": attrs.asdict(self.window),
+            "tool": self.tool,
+            "host": self.host,
+            "pid": self.pid,
+        }
+
+    @property
     def stem(self) -> str:
         """The name of every file of this capture, without its suffix."""
         target = self.target

@@ -8,8 +8,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rlprof.errors import CaptureError
 from rlprof.hookspecs import hookimpl
 from rlprof.types import Artifact
@@ -70,10 +68,7 @@ class PhaseTool:
         except (OSError, ValueError) as exc:
             raise CaptureError(f"the window was never closed: {exc}") from exc
         header = {
-            "run": capture.run_id,
-            "target": attrs.asdict(capture.target),
-            "window": attrs.asdict(capture.window),
-            "tool": capture.tool,
+            **capture.header,
             "epoch_ns": data["epoch_ns"],
             "error_ns": None,
         }

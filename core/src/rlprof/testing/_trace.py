@@ -39,8 +39,7 @@ def check_trace(file: Path, recorded: Recorded) -> dict[str, Any]:
     if capture.kind == "engine" and isinstance(said["target"], dict):
         said["target"] = _without_process(said["target"], whose)
     assert said == expected, (
-        f"{file.name}: `rlprof` says otherwise whose it is; take run, target, window and tool "
-        "from `capture`"
+        f"{file.name}: `rlprof` says otherwise whose it is; begin it with `**capture.header`"
     )
     epoch_ns, error_ns = header.get("epoch_ns"), header.get("error_ns", "missing")
     assert type(epoch_ns) is int, (

@@ -69,10 +69,7 @@ class Mini:
         except ValueError as exc:
             raise CaptureError(f"the engine's profile was cut: {exc}") from exc
         header = {
-            "run": capture.run_id,
-            "target": attrs.asdict(capture.target),
-            "window": attrs.asdict(capture.window),
-            "tool": capture.tool,
+            **capture.header,
             "epoch_ns": found["wall_ns"],
             "error_ns": None,
         }

@@ -63,10 +63,7 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
 def write_trace(file: Path, samples: Samples, capture: Capture) -> int:
     """Write the trace; return how many events are in it."""
     header = {
-        "run": capture.run_id,
-        "target": attrs.asdict(capture.target),
-        "window": attrs.asdict(capture.window),
-        "tool": capture.tool,
+        **capture.header,
         "epoch_ns": samples.epoch_ns,
         "error_ns": samples.error_ns,
     }

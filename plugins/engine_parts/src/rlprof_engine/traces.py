@@ -58,14 +58,7 @@ class Whose:
 
 def header(capture: Capture, target: Target) -> dict[str, Any]:
     """Say what a trace is of, as its first key does."""
-    return {
-        "run": capture.run_id,
-        "target": attrs.asdict(target),
-        "window": attrs.asdict(capture.window),
-        "tool": capture.tool,
-        "host": capture.host,
-        "pid": capture.pid,
-    }
+    return {**capture.header, "target": attrs.asdict(target)}
 
 
 def artifact_of(

@@ -111,15 +111,7 @@ def _trace_of(
     """Lay the library's trace on the wall clock; add to *lost* and *said* what is to say of it."""
     raw = made / _raw.OUTPUT / "trace_view.json"
     name = f"{capture.stem}.trace.json.gz"
-    header = {
-        "run": capture.run_id,
-        "target": attrs.asdict(capture.target),
-        "window": attrs.asdict(capture.window),
-        "tool": capture.tool,
-        "host": capture.host,
-        "pid": capture.pid,
-        "applied": notes["applied"],
-    }
+    header = {**capture.header, "applied": notes["applied"]}
     if raw.exists() and not raw.is_file():
         lost.append("there is no trace: trace_view.json is no file")
         return

@@ -126,15 +126,7 @@ class _Export:
     def _trace(self, database: Path, why: str) -> Artifact:
         capture = self.capture
         name = f"{capture.stem}.trace.json.gz"
-        about = {
-            "run": capture.run_id,
-            "target": attrs.asdict(capture.target),
-            "window": attrs.asdict(capture.window),
-            "tool": capture.tool,
-            "host": capture.host,
-            "pid": capture.pid,
-            "nsys": str(self.notes.get("version") or ""),
-        }
+        about = {**capture.header, "nsys": str(self.notes.get("version") or "")}
         try:
             written = write_trace(database, self.out / name, about, self._share())
         except UnreadableError as exc:

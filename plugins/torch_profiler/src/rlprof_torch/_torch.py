@@ -138,15 +138,7 @@ class Torch:
         batches = part.get("minibatches")
         suffix = f"_mb{batches[0]}-{batches[1]}" if batches else ""
         name = f"{capture.stem}{suffix}.pt.trace.json.gz"
-        header = {
-            "run": capture.run_id,
-            "target": attrs.asdict(capture.target),
-            "window": attrs.asdict(capture.window),
-            "tool": capture.tool,
-            "host": capture.host,
-            "pid": capture.pid,
-            "applied": notes.get("applied") or {},
-        }
+        header = {**capture.header, "applied": notes.get("applied") or {}}
         marks = [(int(before), int(after)) for before, after in part.get("marks", [])]
         try:
             found = finish(folder / str(part["file"]), out / name, header=header, marks=marks)
