@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from _measure import machine, verdict
 
+from rlprof_nsys._arguments import LAUNCHER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -66,7 +68,7 @@ def recorded(home: Path) -> dict[str, Any]:
     program = [sys.executable, str(_HERE / "_nsys_program.py")]
     found: dict[str, Any] = {}
     subprocess.run([*program, str(home / "bare.json")], check=True)
-    launcher = [sys.executable, "-m", "rlprof_nsys.launcher", f"--nsys={NSYS}", "--trace=nvtx"]
+    launcher = [*LAUNCHER, f"--nsys={NSYS}", "--trace=nvtx"]
     subprocess.run([*launcher, "--", *program, str(home / "told.json"), "nsys"], check=True)
     for name in ("bare", "told"):
         found |= json.loads((home / f"{name}.json").read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rlprof_nsys._arguments import LAUNCHER
 from rlprof_nsys._mark import MARK, read_mark
 from tests.fakes import nsys as fake_nsys
 
@@ -44,15 +45,15 @@ def environment(tmp_path, **more):
 
 def command(nsys, *more):
     path = nsys if isinstance(nsys, str) else nsys.path
-    return [sys.executable, "-m", "rlprof_nsys.launcher", "--name=actor-0", f"--nsys={path}",
-            "--trace=nvtx,ucx", *more, "--"]  # fmt: skip
+    return [*LAUNCHER, "--name=actor-0", f"--nsys={path}", "--trace=nvtx,ucx", *more, "--"]
 
 
-def launched(tmp_path, nsys, *program, more=(), code=0, env=None, text="words\n"):
+def launched(tmp_path, nsys, *program, more=(), code=0, env=None, text="words\n", cwd=None):
     """Run *program* by the launcher to its end."""
     done = subprocess.run(
         [*command(nsys, *more), *program],
         env=env or environment(tmp_path),
+        cwd=cwd,
         input=text,
         capture_output=True,
         text=True,
@@ -375,17 +376,31 @@ def test_a_try_that_comes_late_starts_nothing(nsys, tmp_path):
     assert count.read_text() == "x"
 
 
+def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, tmp_path):
+    """A user's `json.py` and `select.py` are no part of the launcher, nor is his `rlprof_nsys`."""
+    project = tmp_path / "project"
+    (project / "rlprof_nsys").mkdir(parents=True)
+    for name in ("json", "select", "tempfile", "attrs", "rlprof_nsys/__init__"):
+        (project / f"{name}.py").write_text(f"raise SystemExit('{name} of the user was run')")
+
+    done = launched(tmp_path, nsys, sys.executable, "-I", "-c", TELL, cwd=project)
+
+    assert done.stderr == ""
+    assert read_mark(json.loads(done.stdout)["env"]).why == ""
+
+
 def test_a_keeper_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
     """The program goes on, and its exit status is its own."""
     script = (
         "import os, signal, sys, time\n"
         "from pathlib import Path\n"
+        "from rlprof_nsys._arguments import LAUNCHER\n"
         "for one in Path('/proc').glob('[0-9]*'):\n"
         "    try:\n"
         "        words = (one / 'cmdline').read_bytes().split(b'\\0')\n"
         "    except OSError:\n"
         "        continue\n"
-        "    if b'rlprof_nsys.launcher' in words and os.environ['TMPDIR'].encode() in words:\n"
+        "    if LAUNCHER[-1].encode() in words and os.environ['TMPDIR'].encode() in words:\n"
         "        os.kill(int(one.name), signal.SIGKILL)\n"
         "        print('killed')\n"
         "time.sleep(0.5); print('alive'); sys.exit(3)\n"

@@ -11,7 +11,7 @@ import rlprof
 from rlprof import ConfigError, Target
 from rlprof.config import check_config
 from rlprof_nsys import Nsys
-from rlprof_nsys._arguments import read_arguments
+from rlprof_nsys._arguments import LAUNCHER, read_arguments
 from tests.nsys.conftest import options
 
 
@@ -112,7 +112,7 @@ def test_the_launcher_stands_before_the_command():
     launch = launched(options={"mpi-impl": "a b"}, env=["RAY_*"], trace="nvtx")
 
     assert launch.argv_prefix == (
-        sys.executable, "-m", "rlprof_nsys.launcher", "--name=actor-3", "--nsys=nsys",
+        *LAUNCHER, "--name=actor-3", "--nsys=nsys",
         "--trace=nvtx", "--option=mpi-impl=a b", "--env=", "--env=RAY_*", "--",
     )  # fmt: skip
     asked, command = read_arguments([*launch.argv_prefix[3:], "python", "a.py", "--", "-x"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing
 
 import pytest
 
 import rlprof
+from rlprof_nsys._arguments import LAUNCHER
 from tests.nsys_real.between import install
 from tests.nsys_real.test_windows import (
     _alone,  # noqa: F401 -- a fixture
@@ -160,7 +160,7 @@ def test_what_a_killed_keeper_leaves_goes_with_the_next_one(nsys, tmp_path, alon
     assert processes_below(home) == []
     assert len(list((home / "tmp").glob("rlprof-nsys-*"))) == 1
     subprocess.run(
-        [sys.executable, "-m", "rlprof_nsys.launcher", f"--nsys={nsys}", "--", "true"],
+        [*LAUNCHER, f"--nsys={nsys}", "--", "true"],
         env={**os.environ, "TMPDIR": f"{home}/tmp"}, check=True, timeout=120,
     )  # fmt: skip
     assert is_clean(home)

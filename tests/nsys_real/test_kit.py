@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rlprof_nsys._arguments import LAUNCHER
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 
@@ -17,7 +19,7 @@ def test_it_keeps_every_law_of_tools(nsys, tmp_path):
     """All tests of the kit pass; none of those that record is skipped."""
     done = subprocess.run(
         [
-            sys.executable, "-m", "rlprof_nsys.launcher", f"--nsys={nsys}", "--trace=nvtx,osrt",
+            *LAUNCHER, f"--nsys={nsys}", "--trace=nvtx,osrt",
             "--", sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q",
             f"--basetemp={tmp_path}/kit", "tests/nsys/test_conformance.py",
         ],

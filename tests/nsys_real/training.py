@@ -60,6 +60,7 @@ def main(home: Path, asked: dict) -> None:
 
 def _break(how: str, home: Path) -> None:
     """Do to nsys what a user or a machine might."""
+    from rlprof_nsys._arguments import LAUNCHER
     from rlprof_nsys._mark import read_mark
 
     if how == "folder":  # of the window that is open
@@ -70,7 +71,7 @@ def _break(how: str, home: Path) -> None:
         _kill(b"--start-agent", f"--session-name={mark.session}".encode())
         return
     if how == "keeper":
-        _kill(b"rlprof_nsys.launcher", str(home).encode())
+        _kill(LAUNCHER[-1].encode(), str(home).encode())
         return
     args = [mark.nsys, "shutdown", f"--session={mark.session}", "--kill=none"]
     subprocess.run(args, check=True, timeout=60, capture_output=True)

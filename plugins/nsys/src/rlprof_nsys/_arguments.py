@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from rlprof import Launch, Target
     from rlprof_nsys._options import NsysOptions
 
+# Not `-m`: Python would look for modules first of all in the folder it is started in, and a user's
+# `json.py` is none of ours.
+_BOOT = """\
+import sys; sys.path.append(sys.path.pop(0)); \
+from rlprof_nsys.launcher import main; main(sys.argv[1:])"""
+LAUNCHER = (sys.executable, "-c", _BOOT)
+"""What stands before its arguments."""
+
 
 @attrs.frozen
 class Asked:
@@ -49,7 +57,7 @@ class Asked:
 def read_arguments(argv: list[str]) -> tuple[Asked, list[str]]:
     """Return what is asked, and the program's own command."""
     parser = argparse.ArgumentParser(
-        prog="python -m rlprof_nsys.launcher",
+        prog="rlprof_nsys.launcher",
         usage="%(prog)s [options] -- COMMAND...",
         description="Run COMMAND idle under nsys, so that windows of it can be recorded.",
     )
@@ -100,7 +108,7 @@ def launch_of(target: Target, options: NsysOptions) -> Launch | None:
         env=options.env,
         window=f"{RANGE}@{DOMAIN}" if options.mode == "range" and options.range == "nvtx" else "",
     )
-    prefix = (sys.executable, "-m", "rlprof_nsys.launcher", *asked.arguments())
+    prefix = (*LAUNCHER, *asked.arguments())
     return Launch(
         argv_prefix=prefix,
         runtime_env={"py_executable": shlex.join([*prefix, sys.executable])},

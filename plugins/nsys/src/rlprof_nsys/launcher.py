@@ -18,7 +18,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rlprof_nsys._arguments import Asked, read_arguments
+from rlprof_nsys._arguments import LAUNCHER, Asked, read_arguments
 from rlprof_nsys._keeper import START_S, Life, keep
 from rlprof_nsys._mark import MARK, Mark
 
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> NoReturn:
     """Have nsys made ready, and become the command."""
     asked, command = read_arguments(argv)
     if _choose_variables(asked.env):  # begin again: nsys reads what its ancestors were born with
-        os.execv(sys.executable, [sys.executable, "-m", "rlprof_nsys.launcher", *argv])  # noqa: S606
+        os.execv(sys.executable, [*LAUNCHER, *argv])  # noqa: S606
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     environ, why = _have_kept(asked)
