@@ -153,7 +153,9 @@ def _launch(home: Path, session: str, argv: list[str], fault: object) -> int:
     known = home / f"{session}.session"
     known.write_text(json.dumps({"pid": os.getpid()}))
     command = next(i for i, arg in enumerate(argv[1:], 1) if not arg.startswith("--"))
-    env = {**os.environ, "NSYS_PROFILING_SESSION_ID": "7"}
+    libraries = os.environ.get("LD_LIBRARY_PATH", "")
+    own = {"NSYS_PROFILING_SESSION_ID": "7", "LD_LIBRARY_PATH": f"{libraries}:/usr/local/cuda/lib"}
+    env = {**os.environ, **own}
     if fault == "late":
         time.sleep(1)
     try:

@@ -170,6 +170,46 @@ def beside(config):
     print("own", Path(own.prof_if.prof_path, "FRAMEWORK/torch.op_range").stat().st_size)
 
 
+def inside(config):
+    """Begin a profiler of training's own in a window, and end it there."""
+    torch = _torch()
+    profiler = __import__("torch_npu").profiler
+    with rlprof.open(config | {"steps": [1, 2]}, role="actor") as prof:
+        for step in prof.steps(range(1, 3)):
+            with prof.phase("update_actor"):
+                if step == 1:
+                    handler = profiler.tensorboard_trace_handler(
+                        os.environ["OWN"], analyse_flag=False
+                    )
+                    with profiler.profile(on_trace_ready=handler):
+                        _work(torch, 10)
+                _work(torch, 10)
+
+
+def forking(config):
+    """Fork children that end by themselves: in two windows, and after them."""
+    torch = _torch()
+    with rlprof.open(config | {"steps": [1, 2]}, role="actor") as prof:
+        for _ in prof.steps(range(1, 3)):
+            with prof.phase("update_actor"):
+                _work(torch, 10)
+                _fork()
+            _fork()
+
+
+def _fork():
+    child = os.fork()
+    if child == 0:
+        sys.exit(3)
+    end, found = time.monotonic() + 30, (0, 0)
+    while not found[0] and time.monotonic() < end:
+        found = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.05)
+    if not found[0]:
+        os.kill(child, signal.SIGKILL)
+    print("child", found[0] and os.waitstatus_to_exitcode(found[1]), flush=True)
+
+
 def dynamic(config):
     """Record while dynamic_profile waits for its turn."""
     from torch_npu.profiler import dynamic_profile

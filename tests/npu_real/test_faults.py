@@ -103,6 +103,26 @@ def test_a_profiler_of_training_goes_on(drive, tmp_path):
     assert int(own[0].split()[1]) > 0
 
 
+def test_a_profiler_that_training_begins_in_a_window_is_told(drive, tmp_path):
+    """torch_npu lets two record and says nothing; both lose events, so the window is a part."""
+    done = drive("inside", {"contents": ["cpu"]}, env={"OWN": str(tmp_path / "own")})
+
+    told = [(one.state, " ".join(one.notes)) for one in done.run.captures]
+    assert done.returncode == 0
+    assert [state for state, _ in told] == ["partial", "whole"]
+    assert "training used a profiler of torch_npu in the window" in told[0][1]
+
+
+@pytest.mark.parametrize("contents", [["cpu"], ["cpu", "npu"]], ids=str)
+def test_a_forked_child_ends_as_it_would(drive, contents):
+    """In a window and after it, by its own exit status; bare torch_npu hangs, or is aborted."""
+    done = drive("forking", {"contents": contents, "analysis": "none"})
+
+    assert [line for line in done.output.splitlines() if "child" in line] == ["child 3"] * 4
+    assert done.returncode == 0
+    assert [one.state for one in done.run.captures] == ["whole", "whole"]
+
+
 def test_dynamic_profile_is_refused(drive, tmp_path):
     """With torch_npu's dynamic_profile in the process, no window opens."""
     done = drive("dynamic", {"contents": ["cpu"]}, env={"OWN": str(tmp_path / "own")})

@@ -103,6 +103,26 @@ def test_a_program_is_born_as_it_would_be_alone(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
+def test_variables_reach_the_program_byte_by_byte(nsys, tmp_path):
+    """Whatever the encoding is that Python takes them for, and none is added in the locale C."""
+    given = {
+        os.fsencode(name): os.fsencode(value)
+        for name, value in environment(tmp_path, LC_ALL="C", PYTHONUTF8="0").items()
+        if name != "LC_CTYPE"
+    } | {b"LATIN": b"\xe9", b"UTF": b"\xc3\xa9", b"LINES": b"a\nb"}  # fmt: skip
+    (tmp_path / "bytes").touch()
+    tell = ["sh", "-c", f"cat /proc/$$/environ > {tmp_path}/bytes"]
+
+    launched(tmp_path, nsys, *tell, env=given)
+
+    lines = {line for line in (tmp_path / "bytes").read_bytes().split(b"\0") if line}
+    asked = {name + b"=" + value for name, value in given.items()}
+    assert asked - lines == set()
+    assert {line.partition(b"=")[0] for line in lines - asked} == {
+        MARK.encode(), b"NSYS_PROFILING_SESSION_ID",
+    }  # fmt: skip
+
+
 def test_no_signal_is_ignored_that_python_ignores(nsys, tmp_path):
     """A program that is not Python ends when nobody reads its pipe, under nsys and without it."""
     status = "grep", "SigIgn", "/proc/self/status"

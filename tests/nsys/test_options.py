@@ -101,6 +101,12 @@ def test_every_fault_is_told_by_its_path():
     )
 
 
+def test_what_is_traced_may_be_written_as_nsys_has_it():
+    """A list, or the text that `nsys --trace` takes."""
+    assert options(trace="cuda, nvtx").trace == ("cuda", "nvtx")
+    assert options(trace=["cuda", "nvtx"]).trace == ("cuda", "nvtx")
+
+
 def test_nothing_is_sampled_unless_asked():
     """It hangs where it samples the CPU, so both ways to sample are off, and can be had."""
     assert options().collecting == {"sample": "none", "cpuctxsw": "none"}

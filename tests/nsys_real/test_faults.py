@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing
 
@@ -164,6 +165,36 @@ def test_what_a_killed_keeper_leaves_goes_with_the_next_one(nsys, tmp_path, alon
         env={**os.environ, "TMPDIR": f"{home}/tmp"}, check=True, timeout=120,
     )  # fmt: skip
     assert is_clean(home)
+
+
+def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
+    """Nsight Systems appends to LD_LIBRARY_PATH, and so names the folder it is started in."""
+    env = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    tell = [sys.executable, "-c", "import os; print(os.environ.get('LD_LIBRARY_PATH'))"]
+
+    said = [
+        subprocess.run(
+            [*LAUNCHER, f"--nsys={nsys}", "--trace=nvtx", "--", *tell],
+            env={**env, **more}, cwd=tmp_path, text=True, check=True, timeout=120,
+            stdout=subprocess.PIPE,
+        ).stdout
+        for more in ({}, {"LD_LIBRARY_PATH": "/mine"})
+    ]  # fmt: skip
+
+    assert said == ["None\n", "/mine\n"]
+
+
+def test_an_option_that_is_refused_is_left_out_and_named(nsys, tmp_path):
+    """What nsys does not take of a known option costs that option, and no window."""
+    home = tmp_path / "home"
+
+    train(nsys, home, steps=1, options={"trace": ["nvtx"], "options": {"cudabacktrace": "x"}})
+
+    (capture,) = captures(home)
+    assert capture.state == "whole"
+    assert dict(capture.unsupported) == {
+        "cudabacktrace": "nsys refuses it: Illegal --cudabacktrace argument: x."
+    }
 
 
 def test_a_report_has_no_process_but_the_programs(nsys, tmp_path):

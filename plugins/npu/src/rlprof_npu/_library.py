@@ -101,6 +101,15 @@ def _paths() -> list[Any]:
     return list(made.values()) if isinstance(made, dict) else []
 
 
+def was_alone(folder: Path) -> bool:
+    """Whether the library records in *folder* still, and so nobody has begun or ended another."""
+    return all(
+        getattr(one, "is_prof_inited", True)
+        and str(getattr(one, "_prof_path", folder)).startswith(str(folder))
+        for one in _paths()
+    )
+
+
 def forget(folder: Path) -> None:
     """Let the library record again after it failed to begin or to end in *folder*."""
     for one in _paths():

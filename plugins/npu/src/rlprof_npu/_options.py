@@ -43,7 +43,8 @@ def _one(known: Sequence[str], value: Any) -> str:
 
 
 def _some(known: Sequence[str], value: Any) -> tuple[str, ...]:
-    items = value if isinstance(value, (list, tuple)) else [value]
+    items = value.replace(" ", "").split(",") if isinstance(value, str) else value
+    items = items if isinstance(items, (list, tuple)) else [items]
     return tuple(dict.fromkeys(_one(known, item) for item in items))
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
+from rlprof_npu._forks import guard_forks
 from rlprof_npu._left_open import end_what_was_left
-from rlprof_npu._library import Overheard, experimental, forget
+from rlprof_npu._library import Overheard, experimental, forget, was_alone
 from rlprof_npu._options import DOMAIN
 from rlprof_npu._raw import CLOCK_MARK, NOTES, find_folder, missing_in, sizes_of
 
@@ -126,6 +127,7 @@ class NpuRecording:
             experimental_config=profiler._ExperimentalConfig(**self._fields),
             **common,
         )
+        guard_forks(self._profile)
         self._profile.step_num = self._window.start_step
         self._note_config(activities, common)
         with Overheard() as heard:
@@ -174,6 +176,7 @@ class NpuRecording:
         profile, self._profile = self._profile, None
         if profile is None:
             return
+        is_shared = not was_alone(self._folder)
         with Overheard() as heard:
             try:
                 self._close_ranges()
@@ -187,6 +190,10 @@ class NpuRecording:
         made = find_folder(self._folder)
         missing = missing_in(made, self._options.activities)
         missing += [f"torch_npu says: {error}" for error in heard.errors]
+        if is_shared:
+            missing.append(
+                "training used a profiler of torch_npu in the window, and two at once lose events"
+            )
         if self.is_elsewhere and self._has_cpu:
             missing.append(
                 "stopped on another thread than it began on, which had ended or did not come by"

@@ -28,6 +28,8 @@ from rlprof_nsys._report import rescue
 from rlprof_nsys._try import start_session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlprof_nsys._arguments import Asked
     from rlprof_nsys._try import Started
 
@@ -37,6 +39,9 @@ START_S = 60.0
 _END_S = 10.0
 """How long nsys may take to end after the program has."""
 _POLL_S = 0.2
+_NSYS_OWN = ("TMPDIR", "LD_LIBRARY_PATH")
+"""What nsys alone is to be born with. It appends folders of CUDA's to the latter, where that was
+not set after an empty name: that is the folder the program is started in."""
 _SAID_TO_ALL = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGALRM, signal.SIGXCPU,
@@ -77,7 +82,7 @@ class Life:
 def keep(asked: Asked, say: int, program_life: Life) -> None:
     """Make a session ready, tell *say* what the program must be born with; await its end."""
     _let_go(say)
-    before = dict(os.environ)
+    before = in_characters(os.environb)
     program, why = _prepare(asked)
     os.chdir("/")  # the program's folder may be gone before it
     started = None
@@ -110,6 +115,11 @@ def _let_go(say: int) -> None:
         signal.signal(number, lambda *_: None)
 
 
+def in_characters(environ: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Write *environ* a byte a character: it is in no encoding that all would agree on."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in environ.items()}
+
+
 def _tell(say: int, started: Started | None, why: str, before: dict[str, str]) -> bool:
     """Say what has come of it; return whether the program will run with it."""
     environ = {}
@@ -117,7 +127,7 @@ def _tell(say: int, started: Started | None, why: str, before: dict[str, str]) -
         environ = {
             name: value
             for name, value in started.environ.items()
-            if before.get(name) != value and name != "TMPDIR"
+            if before.get(name) != value and name not in _NSYS_OWN
         }
     text = json.dumps({"environ": environ, "why": why})
     try:
@@ -172,8 +182,8 @@ def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, 
 
 
 def _without(args: list[str], mark: Mark, why: str) -> Mark:
-    """Leave out an option that nsys says it does not know, though its help has it."""
-    unknown = re.match(r"unrecogni[sz]ed option '--([a-z0-9-]+)", why)
+    """Leave out an option that nsys does not take, though its help has it, or not so."""
+    unknown = re.match(r"(?:unrecogni[sz]ed option '|Illegal )--([a-z0-9-]+)", why)
     left = [arg for arg in args if unknown and not arg.startswith(f"--{unknown[1]}=")]
     if unknown is None or len(left) == len(args):
         return mark

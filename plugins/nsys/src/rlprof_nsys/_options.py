@@ -27,8 +27,9 @@ _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
 
 
 def parse_trace(value: Any) -> tuple[str, ...]:
-    """Read `trace`: names out of `TRACES`; raise ValueError naming those that are none."""
-    items = value if isinstance(value, (list, tuple)) else [value]
+    """Read `trace`: names out of `TRACES`, or as nsys has them, `cuda,nvtx`; name what is none."""
+    items = value.replace(" ", "").split(",") if isinstance(value, str) else value
+    items = items if isinstance(items, (list, tuple)) else [items]
     wrong = [item for item in items if item not in TRACES]
     if wrong or not items:
         close = [difflib.get_close_matches(str(item), TRACES, n=1) for item in wrong]

@@ -22,8 +22,10 @@ _USUAL = (
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys", "/usr/lib/nsight-systems/bin/nsys",
 )  # fmt: skip
 _OPTION = re.compile(r"^\s+(?:-\w, )?--([a-z][a-z0-9-]*)(?:\[([a-z|]+)\])?", re.MULTILINE)
-_IDLE = re.compile(r"WARNING|usage:|Try 'nsys|.*\[ *=*\d+%")
+_IDLE = re.compile(r"WARNING|usage:|Try 'nsys|Processing \[|.*\[ *=*\d+%")
 """What it prints beside the reason: hints, and how far it is."""
+_NAMED = re.compile(r"Illegal --|unrecogni[sz]ed option")
+"""What says which option is wrong; lines about that option follow."""
 _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "USER", "XDG_RUNTIME_DIR")
 """What nsys needs; the rest could end up in a report."""
 
@@ -96,7 +98,7 @@ class Program:
 
 def find_nsys(asked: str) -> str:
     """Find the program *asked*, by its path, on PATH, or in the usual folders; empty: nowhere."""
-    found = shutil.which(asked)
+    found = shutil.which(os.path.expanduser(asked))  # noqa: PTH111 -- a name may be no path
     if found is not None or asked != "nsys":
         return os.path.abspath(found) if found else ""  # noqa: PTH100 -- a link may lead anywhere
     for pattern in _USUAL:
@@ -110,7 +112,8 @@ def sentence_in(text: str) -> str:
     """Find the line in what nsys printed that says most; empty: it printed nothing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     plain = [line for line in lines if not _IDLE.match(line)]
-    return (plain or lines or [""])[-1][:300]
+    told = [line for line in plain if _NAMED.match(line)]
+    return (told or plain or lines or [""])[-1][:300]
 
 
 def options_in(text: str) -> frozenset[str]:

@@ -17,9 +17,10 @@ _WAIT = "import os, sys; os.read(int(sys.argv[1]), 1)"
 
 
 def main(born: str, hold: str) -> int:
-    """Write the environment to *born*; then wait, unseen, until *hold* is closed."""
+    """Write the environment to *born*, a character a byte; then wait, unseen, for *hold*'s end."""
     with open(f"{born}.part", "w", encoding="utf-8") as file:  # noqa: PTH123 -- few imports
-        json.dump(dict(os.environ), file)
+        named = os.environb.items()
+        json.dump({name.decode("latin-1"): value.decode("latin-1") for name, value in named}, file)
     os.rename(f"{born}.part", born)  # noqa: PTH104
     # Without what nsys has put into its environment: this process is nothing to record.
     waits = [sys.executable, "-I", "-S", "-c", _WAIT, hold]

@@ -34,7 +34,7 @@ class Started:
 
     session: str
     environ: Mapping[str, str]
-    """What nsys has launched its stand-in with."""
+    """What nsys has launched its stand-in with; a character is a byte."""
     cli: subprocess.Popen[bytes]
     folder: Path
     _hold: int

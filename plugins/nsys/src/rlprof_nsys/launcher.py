@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlprof_nsys._arguments import LAUNCHER, Asked, read_arguments
@@ -38,8 +39,10 @@ _NEEDED = (
 def main(argv: list[str]) -> NoReturn:
     """Have nsys made ready, and become the command."""
     asked, command = read_arguments(argv)
-    if _choose_variables(asked.env):  # begin again: nsys reads what its ancestors were born with
-        os.execv(sys.executable, [*LAUNCHER, *argv])  # noqa: S606
+    given = _born_with()
+    chosen = _choose_variables(given, asked.env)
+    if chosen != given:  # begin again: nsys reads what its ancestors were born with
+        os.execve(sys.executable, [*LAUNCHER, *argv], chosen)  # noqa: S606
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     environ, why = _have_kept(asked)
@@ -48,20 +51,36 @@ def main(argv: list[str]) -> NoReturn:
         with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
             sys.stderr.write(f"rlprof-nsys: {why}; the program runs unprofiled\n")
             sys.stderr.flush()
-    _become(command, {**os.environ, **environ})
+    _become(command, {**_born_with(), **_in_bytes(environ)})
 
 
-def _choose_variables(allowed: tuple[str, ...] | None) -> bool:
-    """Take away what a report must not hold; return whether there was any of it."""
-    patterns = (*_NEEDED, *(allowed or ()))
-    named = [
-        name
-        for name in os.environ
-        if allowed is not None and not any(fnmatchcase(name, one) for one in patterns)
-    ]
-    for name in named:
-        del os.environ[name]
-    return bool(named)
+def _born_with() -> dict[bytes, bytes]:
+    """Return the environment, without what Python adds to it in the locale C."""
+    try:
+        found = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return dict(os.environb)
+    named = (one.partition(b"=") for one in found if b"=" in one)
+    return {name: value for name, _, value in named}
+
+
+def _choose_variables(
+    given: Mapping[bytes, bytes], allowed: tuple[str, ...] | None
+) -> Mapping[bytes, bytes]:
+    """Leave out what a report must not hold."""
+    if allowed is None:
+        return given
+    patterns = [os.fsencode(one) for one in (*_NEEDED, *allowed)]
+    return {
+        name: value
+        for name, value in given.items()
+        if any(fnmatchcase(name, one) for one in patterns)
+    }
+
+
+def _in_bytes(environ: Mapping[str, str]) -> dict[bytes, bytes]:
+    """Read what the keeper says: a character is a byte."""
+    return {name.encode("latin-1"): value.encode("latin-1") for name, value in environ.items()}
 
 
 def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
@@ -111,7 +130,7 @@ def _read_answer(answer: int) -> dict[str, Any]:
         return {"why": "the process that was to keep nsys has ended"}
 
 
-def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
+def _become(command: list[str], environ: Mapping[bytes, bytes]) -> NoReturn:
     """Become the program."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
