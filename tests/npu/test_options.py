@@ -56,6 +56,7 @@ def test_contents_without_an_activity_mean_both():
     """As in verl, contents that name neither npu nor cpu record both."""
     assert asked({"contents": ["shapes", "memory"]}).activities == ("npu", "cpu")
     assert asked({"contents": ["cpu"]}).activities == ("cpu",)
+    assert asked({"contents": "cpu, Stack"}).contents == ("cpu", "stack")
 
 
 def test_level_1_has_metrics():

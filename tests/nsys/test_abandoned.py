@@ -11,6 +11,7 @@ import pytest
 
 from rlprof_nsys import _abandoned
 from rlprof_nsys._abandoned import claim, clear_abandoned
+from rlprof_nsys._processes import has_tmpdir
 
 CLAIM = """
 import sys
@@ -45,6 +46,8 @@ def _launcher(folder):
 def _left(folder):
     """A process of nsys, as its launcher starts it."""
     process = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(folder)})
+    while not has_tmpdir(process.pid, str(folder)):  # the kernel shows it a moment after exec
+        time.sleep(0.001)
     yield process
     process.kill()
     process.wait()
