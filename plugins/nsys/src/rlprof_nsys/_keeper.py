@@ -234,7 +234,7 @@ def _tidy(program: Program, started: Started) -> None:
         time.sleep(0.02)
     if started.cli.poll() is None:
         program.call("shutdown", f"--session={started.session}", "--kill=none", timeout_s=_END_S)
-    end_all(lambda pid: has_tmpdir(pid, program.folder), within_s=2)
+    end_all(lambda pid: has_tmpdir(pid, program.folder), patience_s=_END_S, within_s=2)
     if folder is not None:  # what was still being written, and is now as far as it will get
         rescue(program, folder)
     shutil.rmtree(program.folder, ignore_errors=True)

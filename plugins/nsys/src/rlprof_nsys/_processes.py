@@ -33,14 +33,19 @@ def children() -> Iterator[int]:
                 yield int(folder.name)
 
 
-def end_all(is_ours: Callable[[int], bool], *, within_s: float) -> None:
-    """Kill those children that *is_ours* chooses, and those that become children by that."""
-    end = time.monotonic() + within_s
+def end_all(is_ours: Callable[[int], bool], *, patience_s: float, within_s: float) -> None:
+    """Kill those children that *is_ours* chooses, and those that become children by that.
+
+    Not before *patience_s*: an nsys that is killed while it has the lock of the memory that all on
+    a host share hangs all others.
+    """
+    kind_until = time.monotonic() + patience_s
+    end = kind_until + within_s
     while time.monotonic() < end:
         found = [pid for pid in children() if is_ours(pid)]
         if not found:
             return
-        for pid in found:
+        for pid in found if time.monotonic() >= kind_until else ():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)

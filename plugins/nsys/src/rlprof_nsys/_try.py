@@ -18,6 +18,7 @@ from rlprof_nsys import _shim
 from rlprof_nsys._processes import end_all, has_tmpdir
 from rlprof_nsys._program import sentence_in
 from rlprof_nsys._shared import read_word
+from rlprof_nsys._wedged import free_what_nobody_uses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _TRY_S = 20.0
 _CALL_S = 10.0
+_KIND_S = 1.0
+"""How long what is left of a try may take to end; training waits meanwhile."""
 
 
 @attrs.define
@@ -88,7 +91,10 @@ def start_session(
         time.sleep(0.01)
     os.close(hold)
     _clear(program, session, cli)
-    return None, _read_sentence(log) or f"it did not answer within {_TRY_S:g} s"
+    said = _read_sentence(log)
+    if not said:
+        free_what_nobody_uses()
+    return None, said or f"it did not answer within {_TRY_S:g} s"
 
 
 def _read_environ(file: Path) -> dict[str, str]:
@@ -105,7 +111,7 @@ def _clear(program: Program, session: str, cli: subprocess.Popen[bytes]) -> None
         with suppress(ProcessLookupError):
             os.killpg(cli.pid, signal.SIGKILL)
         cli.wait()
-    end_all(lambda pid: has_tmpdir(pid, program.folder), within_s=2)
+    end_all(lambda pid: has_tmpdir(pid, program.folder), patience_s=_KIND_S, within_s=2)
 
 
 def _read_sentence(log: Path) -> str:
