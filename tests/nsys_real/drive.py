@@ -1,4 +1,4 @@
-"""A program under `nsys launch`, driven from a test without any of our own code."""
+"""A program under `nsys launch`, driven from a test; of our own code only the lock is there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import uuid
 from contextlib import contextmanager
 
 import attrs
+
+from rlprof_nsys._host_memory import share_lock
+from rlprof_nsys._program import Program
 
 QUIET = ("--sample=none", "--cpuctxsw=none")  # sampling the CPU hangs about half of the runs
 TRIES = 8  # the program races with itself at its start, on a busy machine
@@ -51,6 +54,7 @@ class Launched:
 def launched(nsys, script, folder, *, trace="nvtx", python=sys.executable):
     """Run the program *script* under *nsys*; it says `ready` first, and ends at end of file."""
     env = {**os.environ, "TMPDIR": str(folder)}
+    share_lock(Program(nsys, str(folder)))
     for _ in range(TRIES):
         session = f"t{uuid.uuid4().hex[:12]}"
         argv = [nsys, "launch", f"--session-new={session}", f"--trace={trace}", python, str(script)]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_nsys._abandoned import PREFIX, claim, clear_abandoned
+from rlprof_nsys._host_memory import share_lock
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._processes import adopt_orphans, end_all, has_tmpdir, reap
 from rlprof_nsys._program import Program, find_nsys, options_in, values_in
@@ -154,7 +155,9 @@ def _prepare(asked: Asked) -> tuple[Program | None, str]:
     except OSError as exc:
         return None, f"no folder can be made for nsys: {exc}"
     claim(Path(folder))
-    return Program(path, folder), ""
+    program = Program(path, folder)
+    share_lock(program)
+    return program, ""
 
 
 def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, str]:

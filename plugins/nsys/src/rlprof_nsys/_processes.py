@@ -36,8 +36,8 @@ def children() -> Iterator[int]:
 def end_all(is_ours: Callable[[int], bool], *, patience_s: float, within_s: float) -> None:
     """Kill those children that *is_ours* chooses, and those that become children by that.
 
-    Not before *patience_s*: an nsys that is killed while it has the lock of the memory that all on
-    a host share hangs all others.
+    Not before *patience_s*: an nsys that is killed while it makes or changes the memory that all on
+    a host share may spoil it for the others.
     """
     kind_until = time.monotonic() + patience_s
     end = kind_until + within_s

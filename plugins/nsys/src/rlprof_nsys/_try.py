@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_nsys import _shim
+from rlprof_nsys._host_memory import free_what_nobody_uses
 from rlprof_nsys._processes import end_all, has_tmpdir
 from rlprof_nsys._program import sentence_in
 from rlprof_nsys._shared import read_word
-from rlprof_nsys._wedged import free_what_nobody_uses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,10 @@ _TRY_S = 20.0
 _CALL_S = 10.0
 _KIND_S = 1.0
 """How long what is left of a try may take to end; training waits meanwhile."""
+_STUCK_S = 5.0
+"""A try that fails after so long may be stuck where others are, too (after 10 s or never)."""
+_OTHERS_S = 5.0
+"""How long others that are may take to give up."""
 
 
 @attrs.define
@@ -81,7 +85,8 @@ def start_session(
         return None, f"{program.path} launch: {exc.strerror or exc}"
     finally:
         os.close(held)
-    end = time.monotonic() + min(within_s, _TRY_S)
+    began = time.monotonic()
+    end = began + min(within_s, _TRY_S)
     while time.monotonic() < end and not is_given_up():
         environ = _read_environ(born)
         if environ:
@@ -91,9 +96,9 @@ def start_session(
         time.sleep(0.01)
     os.close(hold)
     _clear(program, session, cli)
+    is_stuck = time.monotonic() - began >= _STUCK_S
+    free_what_nobody_uses(patience_s=_OTHERS_S if is_stuck else 0.0)
     said = _read_sentence(log)
-    if not said:
-        free_what_nobody_uses()
     return None, said or f"it did not answer within {_TRY_S:g} s"
 
 
