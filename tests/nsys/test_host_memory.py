@@ -63,12 +63,15 @@ def _memory(tmp_path, monkeypatch, common, program):
 def test_the_lock_is_the_one_that_all_use(tmp_path, common, program):
     """And where there is none yet it is made, so that other users can use it, too."""
     share_lock(program)
+    (tmp_path / "another").mkdir()
     share_lock(Program(program.path, str(tmp_path / "another")))
 
     assert (tmp_path / "own" / LOCK).samefile(common / LOCK)
     assert (tmp_path / "another" / LOCK).samefile(common / LOCK)
     modes = [(common / LOCK).parents[up].stat().st_mode & 0o777 for up in (1, 0)]
     assert [*modes, (common / LOCK).stat().st_mode & 0o777] == [0o777, 0o777, 0o666]
+    own = [(tmp_path / "own" / LOCK).parents[up].stat().st_mode & 0o777 for up in (1, 0)]
+    assert own == [0o777, 0o777]  # else nsys records no ranges
 
 
 def test_where_the_lock_of_all_cannot_be_had_there_is_one_alone(tmp_path, common, program):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MEMORY = Path("/dev/shm")  # noqa: S108 -- where nsys has it
 _NAME = "NSys-"
-_LOCKS = "nvidia/nsight_systems"
+_LOCKS = ("nvidia", "nsight_systems")
 """Where nsys has its lock, below TMPDIR."""
 _COMMON = Path("/tmp")  # noqa: S108 -- the TMPDIR of who has none, and so of most
 _POLL_S = 0.1
@@ -35,19 +35,25 @@ def share_lock(program: Program) -> None:
     if not version:
         return
     name = _lock_of(_NAME + version)
-    locks, own = _COMMON / _LOCKS, Path(program.folder, _LOCKS)
     with suppress(OSError):
-        for folder in (locks.parent, locks):
-            with suppress(FileExistsError):
-                folder.mkdir()
-                folder.chmod(0o777)  # as nsys does: another user comes next
+        common = _locks_below(_COMMON) / name
         with suppress(FileExistsError):
-            made = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            made = os.open(common, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             os.fchmod(made, 0o666)
             os.close(made)
-        os.close(os.open(locks / name, os.O_RDWR))
-        own.mkdir(parents=True)
-        (own / name).symlink_to(locks / name)
+        os.close(os.open(common, os.O_RDWR))
+        (_locks_below(Path(program.folder)) / name).symlink_to(common)
+
+
+def _locks_below(tmp: Path) -> Path:
+    """Make the folders as nsys does: where they are not open to all it records no NVTX (2022.4)."""
+    folder = tmp
+    for name in _LOCKS:
+        folder /= name
+        with suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(0o777)
+    return folder
 
 
 def free_what_nobody_uses(*, patience_s: float = 0.0) -> None:
@@ -71,7 +77,7 @@ def _ours() -> list[Path]:
 
 def _is_freed(file: Path) -> bool:
     """Remove *file* under its lock, so that nobody begins with it meanwhile; False: it is used."""
-    with suppress(OSError), (_COMMON / _LOCKS / _lock_of(file.name)).open("r+b") as lock:
+    with suppress(OSError), _COMMON.joinpath(*_LOCKS, _lock_of(file.name)).open("r+b") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not _is_used(file):
             file.unlink(missing_ok=True)
