@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from rlprof_nsys._arguments import LAUNCHER
-from rlprof_nsys._host_memory import MEMORY, share_lock
+from rlprof_nsys._host_memory import MEMORY, free_what_nobody_uses, share_lock
 from rlprof_nsys._program import Program
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,8 @@ def test_launches_at_the_same_moment_all_begin(nsys, tmp_path):
 def test_memory_that_was_left_half_made_is_made_anew(nsys, tmp_path):
     """Of two programs that find it so both are profiled, some seconds later."""
     memory = MEMORY / f"NSys-{Program(nsys).version().partition('-')[0]}"
-    with memory.open("xb") as file:  # where it is there, an nsys of somebody else's runs
+    free_what_nobody_uses(patience_s=60)  # the nsys of a test before may be ending
+    with memory.open("xb") as file:
         file.write(HALF_MADE.ljust(179_488, b"\0"))
     memory.chmod(0o666)
     try:
