@@ -185,8 +185,8 @@ def kill(lab, said=""):
 
     def act(child):
         wait_for(lab.reached, "the hook that hangs")
-        time.sleep(1.2)  # longer than the helper thread takes to write
         wait_for(lambda: said in child.err.read_text(), said)
+        time.sleep(1.2)  # longer than the helper thread takes to write
         child.kill()
 
     return act
