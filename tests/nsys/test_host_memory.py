@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -26,6 +27,17 @@ print("held", flush=True)
 sys.stdin.read()
 """
 LOCK = "nvidia/nsight_systems/SessionManager-2022.4.2.1.lock"
+
+
+@contextmanager
+def another_process(script, file):
+    """Run *script* on *file* beside the block."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        yield
+        process.stdin.close()
 
 
 @pytest.fixture(name="common")
@@ -94,13 +106,9 @@ def test_what_nobody_has_is_removed(memory):
 
 def test_what_a_process_has_stays(memory):
     """A program that is recorded, or an nsys that works."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(memory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        process.stdout.readline()
+    with another_process(HOLD, memory):
         free_what_nobody_uses()
         was_there = memory.exists()
-        process.stdin.close()
     free_what_nobody_uses()
 
     assert (was_there, memory.exists()) == (True, False)
@@ -122,14 +130,9 @@ def test_while_somebodys_nsys_runs_all_stays(tmp_path, memory, monkeypatch):
 
 def test_while_somebody_has_its_lock_all_stays(memory, common):
     """An nsys is just beginning with it."""
-    with subprocess.Popen(
-        [sys.executable, "-c", LOCKED, str(common / LOCK)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        process.stdout.readline()
+    with another_process(LOCKED, common / LOCK):
         free_what_nobody_uses()
         was_there = memory.exists()
-        process.stdin.close()
     free_what_nobody_uses()
 
     assert (was_there, memory.exists()) == (True, False)
