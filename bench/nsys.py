@@ -1,10 +1,10 @@
 """What recording with Nsight Systems costs, and what it costs to lay a report on the wall clock.
 
 `.envs/test/bin/python bench/nsys.py`: Debian's Nsight Systems from `make env-nsys`. One process
-under the launcher records windows in turn by rlprof's tool and by the two commands of nsys alone;
-what a range costs is measured there, and in a process without nsys. Then the report of a million
-ranges is converted, by nsys' own exports and by ours, each in a process of its own, whose memory
-is its resident memory at its peak.
+under the launcher records windows in turn by rlprof's tool and by the two commands of nsys alone.
+What a range costs is measured there, and in processes with and without nsys that take turns. Then
+the report of a million ranges is converted, by nsys' own exports and by ours, each in a process of
+its own, whose memory is its resident memory at its peak.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 NSYS = _HERE.parent / ".envs/nsys/bin/nsys"
+PAIRS = 9
+"""Of processes with and without nsys, for the cost of a range differs from process to process."""
 MOST_MB = 400
 """Of memory, to make a trace of a million ranges."""
 _CONVERT = """
@@ -65,13 +67,20 @@ def timed(argv: Sequence[str]) -> Cost:
 
 def recorded(home: Path) -> dict[str, Any]:
     """Run the program bare and under the launcher; return what it found."""
-    program = [sys.executable, str(_HERE / "_nsys_program.py")]
-    found: dict[str, Any] = {}
-    subprocess.run([*program, str(home / "bare.json")], check=True)
-    launcher = [*LAUNCHER, f"--nsys={NSYS}", "--trace=nvtx"]
-    subprocess.run([*launcher, "--", *program, str(home / "told.json"), "nsys"], check=True)
-    for name in ("bare", "told"):
-        found |= json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
+    launcher = [*LAUNCHER, f"--nsys={NSYS}", "--trace=nvtx", "--"]
+    ranges: dict[str, list[float]] = {"none": [], "idle": []}
+    for _ in range(PAIRS):
+        ranges["none"].append(_told(home, [], "range")["range"])
+        ranges["idle"].append(_told(home, launcher, "range")["range"])
+    found = _told(home, launcher, "windows")
+    return found | {name: statistics.median(ns) for name, ns in ranges.items()}
+
+
+def _told(home: Path, prefix: Sequence[str], what: str) -> dict[str, Any]:
+    file = home / f"{what}.json"
+    program = [sys.executable, str(_HERE / "_nsys_program.py"), str(file), what]
+    subprocess.run([*prefix, *program], check=True)
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
