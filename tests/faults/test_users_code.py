@@ -35,6 +35,7 @@ def test_every_descriptor_is_closed_under_rlprof(lab):
 def tidy_up(step):
     if step == 1:
         settle(prof, 1)
+        rest(prof)  # what a thread opens for a moment could be closed by it once it is training's
         os.closerange(3, 256)
         mine.extend(open(f"{os.environ['FAULTS_HOME']}/mine_{n}", "w+") for n in range(32))
 

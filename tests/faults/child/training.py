@@ -144,3 +144,14 @@ def settle(prof, captures):
             return
         time.sleep(0.05)
     raise TimeoutError(f"{captures} captures were not exported within 60 s")
+
+
+def rest(prof):
+    """Wait until the helper thread has ended its turn: for most of a second it opens no file."""
+    if prof.run_dir is None:
+        return
+    deadline = time.monotonic() + 60
+    turns = prof.scribe._turns
+    while prof.scribe._turns == turns:
+        assert time.monotonic() < deadline, "the helper thread ended no turn within 60 s"
+        time.sleep(0.001)
