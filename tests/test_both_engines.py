@@ -40,7 +40,7 @@ ON_CPU = {
     "OMP_NUM_THREADS": "1", "VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }  # fmt: skip
 VLLM_FLAGS = (
-    "--load-format=dummy --enforce-eager --dtype=bfloat16 --max-model-len=256 --max-num-seqs=8 "
+    "--load-format=dummy --enforce-eager --dtype=float32 --max-model-len=256 --max-num-seqs=8 "
     f"--kv-cache-memory-bytes={32 << 20}"
 ).split()
 SGLANG_FLAGS = [

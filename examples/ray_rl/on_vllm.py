@@ -60,8 +60,8 @@ class Replica:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        # Whole floats: the same letters come of a prompt in any company.
-        given = {**tiny_model.SMALL, "dtype": "float32", **engine_args}
+        # In float32 a prompt gives the same letters in any company.
+        given = {**tiny_model.SMALL, **engine_args}
         self.engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(model=folder, worker_extension_cls="weight_sync.WeightSync", **given)
         )

@@ -16,7 +16,7 @@ from tests.ports import free_port
 from tests.vllm_real.drive import ARGUMENTS, config, told
 
 FLAGS = (
-    "--load-format=dummy --enforce-eager --dtype=bfloat16 --max-model-len=256 --max-num-seqs=8 "
+    "--load-format=dummy --enforce-eager --dtype=float32 --max-model-len=256 --max-num-seqs=8 "
     f"--kv-cache-memory-bytes={32 << 20} --host=127.0.0.1"
 ).split()
 UP_S = 240
