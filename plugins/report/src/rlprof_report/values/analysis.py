@@ -1,0 +1,164 @@
+"""A whole run, accounted for: what page, JSON and terminal print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof_report.values.step import Step, Touch
+
+
+@attrs.frozen
+class Definition:
+    """How a figure is made; every figure of the report names one."""
+
+    number: int
+    """As in the documentation, 1 to 20."""
+    name: str
+    inputs: str
+    """`spans`, `manifest`, `traces`, `requests`, `counters`, or several."""
+    formula: str
+    filter: str
+    """What is left out of it."""
+
+
+@attrs.frozen
+class Clean:
+    """Which steps medians and findings are made of, and which are left out and why."""
+
+    steps: tuple[int, ...]
+    left_out: Mapping[str, tuple[int, ...]]
+    """By state: `recorded`, `touched`, `warm-up`, `unfinished`."""
+    median_s: float | None
+    """The median step; None: there is no clean step."""
+
+
+@attrs.frozen
+class PhaseSummary:
+    """A phase over the clean steps."""
+
+    name: str
+    median_s: float
+    p95_s: float
+    share: float
+    """Of the median step."""
+    worst_rank: int | None
+    """The rank that was slowest most often, where ranks of it are known."""
+    wait_s: float
+    """Median wait for the slowest rank; 0 where ranks are not known or meet inside."""
+
+
+@attrs.frozen
+class RankTable:
+    """Seconds of one phase by rank and step, for a heat map."""
+
+    role: str
+    phase: str
+    ranks: tuple[int, ...]
+    steps: tuple[int, ...]
+    seconds: tuple[tuple[float | None, ...], ...]
+    """A row a rank, a column a step."""
+
+
+@attrs.frozen
+class Score:
+    """A rank in a phase against its peers and against its own past (figure 4); 1 is best."""
+
+    role: str
+    phase: str
+    rank: int
+    relative: float
+    individual: float
+
+
+@attrs.frozen
+class Finding:
+    """Something that takes longer than it would have to."""
+
+    cause: Literal[
+        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "start", "recording",
+        "device", "memory", "slow step",
+    ]  # fmt: skip
+    title: str
+    """One sentence: what takes how long, and why."""
+    evidence: tuple[str, ...]
+    """Sentences, each with its numbers."""
+    seconds: float
+    """Per step: what it costs."""
+    bound_s: float
+    """What removing it can bring at most, per step."""
+    share: float
+    """`seconds` of the median clean step, or of the step where it is about one."""
+    steps: tuple[int, ...]
+    """The steps that show it."""
+    where: tuple[str, ...]
+    """Where to look: a rank, trajectory, replica, window, file."""
+    command: str = ""
+    """What to record next, to be pasted; `{run}` stands for the run folder."""
+
+
+@attrs.frozen
+class Lane:
+    """One process in the Gantt: bars of (name, start, end), seconds after `epoch_ns`."""
+
+    process: str
+    title: str
+    """`actor 0/2 · node-a`."""
+    bars: tuple[tuple[str, float, float], ...]
+
+
+@attrs.frozen
+class Counter:
+    """A counter over time: memory, utilisation, requests running (see docs/manifest.md)."""
+
+    process: str
+    name: str
+    unit: str
+    times_s: tuple[float, ...]
+    values: tuple[float, ...]
+    """At most 500 points; of more, the mean of equal bins."""
+
+
+@attrs.frozen
+class Analysis:
+    """All that a report says of a run."""
+
+    run: str
+    """Path of the run folder."""
+    run_id: str
+    state: str
+    """`ended`, `running`, `died`."""
+    epoch_ns: int
+    """Epoch ns of second 0 of every `_s`."""
+    leader: str
+    """The process whose steps these are."""
+    steps: tuple[Step, ...]
+    clean: Clean
+    phases: tuple[PhaseSummary, ...]
+    findings: tuple[Finding, ...]
+    """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
+    verdict: str
+    """One sentence."""
+    ranks: tuple[RankTable, ...] = ()
+    scores: tuple[Score, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    """Phases of every process; at most 200,000 bars, the rest told in `notes`."""
+    touches: tuple[Touch, ...] = ()
+    cost_s: float = 0.0
+    """Seconds that recording cost on the critical path of all steps."""
+    cost_note: str = ""
+    """Median recorded step less median clean step, with its interval, in a sentence."""
+    counters: tuple[Counter, ...] = ()
+    captures: tuple[Mapping[str, Any], ...] = ()
+    """Asked and written, as `rlprof ls` has it: window, target, tool, state, notes."""
+    clocks: str = ""
+    """How hosts were brought together, and how exact, in a sentence."""
+    notes: tuple[str, ...] = ()
+    """What could not be read, what is left out, what cannot be known."""
+    definitions: tuple[Definition, ...] = ()
+    device: Any = None
+    """A `rlprof_report.device.Device` where windows have traces; None: there is none."""
