@@ -116,6 +116,29 @@ def test_a_capture_is_told_with_all_that_was_said(folder):
     assert capture.notes == ("closed early: limits.window_s 9 was reached", "flows left out")
     assert (capture.opened_ns, capture.closed_ns) == (1000, 2000)
     assert (capture.start_s, capture.stop_s, capture.export_s) == (0.5, 0.25, 1.5)
+    assert (capture.started_ns, capture.exported_ns) == (1100, 3000)
+
+
+def test_the_clock_of_a_salvager_places_nothing(folder):
+    """An export by somebody else has no time on the clock of the process."""
+    folder.write(*beginning(here=ELSEWHERE), OPENED, STARTED, CLOSED)
+    folder.write(EXPORTED | {"of": "actor-0"}, name="+salvage-node-a-9")
+
+    (capture,) = folder.read().captures
+
+    assert (capture.export_s, capture.exported_ns) == (1.5, None)
+
+
+def test_a_clock_that_a_fleet_measured_says_how_exactly(folder):
+    """The driver's own clock, and one that nobody measured, have no bound."""
+    measured = event("clock_offset", boot_id="boot", process="", offset_ns=7, bound_ns=3)
+    folder.write(*beginning(), measured)
+    folder.write(*beginning(here=ELSEWHERE), name="actor-1")
+
+    driver, member = folder.read().processes
+
+    assert (driver.offset_ns, driver.offset_bound_ns) == (0, None)
+    assert (member.offset_ns, member.offset_bound_ns) == (7, 3)
 
 
 def test_a_process_is_told_with_all_that_was_said(folder):

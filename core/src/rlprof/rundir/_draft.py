@@ -34,6 +34,8 @@ class Draft:
     start_s: float | None = None
     stop_s: float | None = None
     export_s: float | None = None
+    started_ns: int | None = None
+    exported_ns: int | None = None
     artifacts: dict[str, Artifact] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
     request: str = ""
@@ -62,6 +64,8 @@ class Draft:
             start_s=self.start_s,
             stop_s=self.stop_s,
             export_s=self.export_s,
+            started_ns=self.started_ns,
+            exported_ns=self.exported_ns,
         )
 
     def was_in_vain(self, why: str) -> None:

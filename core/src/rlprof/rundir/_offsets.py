@@ -68,4 +68,6 @@ def _moved(process: Process, offset: Offset | None) -> Process:
         )
         for pair in process.clocks
     )
-    return attrs.evolve(process, clocks=clocks, offset_ns=offset.offset_ns)
+    return attrs.evolve(
+        process, clocks=clocks, offset_ns=offset.offset_ns, offset_bound_ns=offset.bound_ns
+    )

@@ -39,6 +39,8 @@ class Process:
     versions: Mapping[str, str]
     offset_ns: int = 0
     """How far its wall clock was ahead of the driver's of its fleet; taken out of `clocks`."""
+    offset_bound_ns: int | None = None
+    """How far the truth may be from `offset_ns`; None: nobody measured this clock."""
 
 
 @attrs.frozen
@@ -68,6 +70,10 @@ class CaptureResult:
     start_s: float | None
     stop_s: float | None
     export_s: float | None
+    started_ns: int | None = None
+    """Monotonic time at which `start` had returned; with `opened_ns`, what a start took."""
+    exported_ns: int | None = None
+    """Monotonic time at which `export` had returned; None: somebody else exported it, or nobody."""
 
 
 @attrs.frozen

@@ -200,6 +200,7 @@ class Story:
         draft.applied = dict(line.get("applied") or {})
         draft.unsupported = dict(line.get("unsupported") or {})
         draft.start_s = _seconds(line)
+        draft.started_ns = int(line["mono"])
 
     def _on_closed(self, line: dict[str, Any]) -> None:
         draft = self._draft(line)
@@ -239,6 +240,8 @@ class Story:
         draft = self._draft(line)
         draft.exported = True
         draft.export_s = _seconds(line)
+        if "of" not in line:  # a salvager's clock is another
+            draft.exported_ns = int(line["mono"])
         if draft.salvaged and not (draft.artifacts or draft.failed):
             draft.was_in_vain("the tool left nothing")
 
