@@ -4,6 +4,7 @@
       run.json                       config as asked, versions, expected targets; written first
       manifest/<process>.jsonl       one writer each, append only
       spans/<process>.jsonl          likewise
+      counters/<process>.jsonl       likewise
       step_000007/<phase>/<target>/<tool>/…
       exports/                       what `rlprof export` makes
 
@@ -13,6 +14,7 @@ Manifest and spans are separate files because a manifest is read whole and spans
 from __future__ import annotations
 
 from rlprof.rundir._clock import clock_at, read_clock, unbroken
+from rlprof.rundir._counters import Sample
 from rlprof.rundir._draft import TRIED
 from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
@@ -40,6 +42,7 @@ __all__ = [
     "RawSpan",
     "Run",
     "RunFolder",
+    "Sample",
     "Selection",
     "Skipped",
     "Span",

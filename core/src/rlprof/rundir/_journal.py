@@ -117,8 +117,11 @@ class Journal:
         return (found.st_dev, found.st_ino) == self._file
 
 
-def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Read the records of *file*; what is none is skipped and counted into *problems*."""
+def read_lines(file: Path, problems: list[str], mark: bytes = b"") -> Iterator[dict[str, Any]]:
+    """Read the records of *file*; what is none is skipped and counted into *problems*.
+
+    Lines without *mark* are passed over unread.
+    """
     cut = long = 0
     try:
         with open_regular(file) as stream:
@@ -127,6 +130,8 @@ def read_lines(file: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
                     long += 1
                     while line and not line.endswith(b"\n"):
                         line = stream.readline(MOST)  # noqa: PLW2901 -- the rest of it
+                    continue
+                if mark not in line:
                     continue
                 try:
                     record = json.loads(line)

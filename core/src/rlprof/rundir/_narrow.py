@@ -134,13 +134,20 @@ def is_kept(span: Span, selection: Selection, times: Times | None) -> bool:
     is_told = bool(selection.steps) and span.step is not None
     if span.step is not None and not selection.has_step(span.step):
         return False
-    if times is not None and (selection.windows or not is_told) and not _meets(span, times):
+    is_placed = selection.windows or not is_told
+    if times is not None and is_placed and not _meets(span.start_ns, span.end_ns, times):
         return False
     return selection.has_time(span.start_ns, span.end_ns)
 
 
-def _meets(span: Span, times: Times) -> bool:
-    """Whether *span* and one of *times* have a moment in common."""
-    end = max(span.end_ns, span.start_ns + 1)
+def is_in(time_ns: int, selection: Selection, times: Times | None) -> bool:
+    """Whether a moment is of the part."""
+    is_meant = times is None or _meets(time_ns, time_ns, times)
+    return is_meant and selection.has_time(time_ns, time_ns)
+
+
+def _meets(start_ns: int, end_ns: int, times: Times) -> bool:
+    """Whether this stretch and one of *times* have a moment in common."""
+    end = max(end_ns, start_ns + 1)
     last = bisect_left(times, end, key=lambda time: time[0]) - 1
-    return last >= 0 and times[last][1] > span.start_ns
+    return last >= 0 and times[last][1] > start_ns

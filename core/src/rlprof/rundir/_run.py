@@ -10,13 +10,14 @@ import attrs
 from rlprof.rundir import _spans
 from rlprof.rundir._clock import unbroken
 from rlprof.rundir._journal import read_lines
-from rlprof.rundir._narrow import Times, is_kept, narrowed, roles_of, who
+from rlprof.rundir._narrow import Times, is_in, is_kept, narrowed, roles_of, who
 from rlprof.rundir._selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from rlprof.rundir._counters import Sample
     from rlprof.rundir._process import Here
     from rlprof.rundir._spans import Span
     from rlprof.types import Artifact, Clock, Target, Window
@@ -41,6 +42,8 @@ class Process:
     """How far its wall clock was ahead of the driver's of its fleet; taken out of `clocks`."""
     offset_bound_ns: int | None = None
     """How far the truth may be from `offset_ns`; None: nobody measured this clock."""
+    devices: tuple[str, ...] = ()
+    """The devices it was given, `node-a/cuda:0`; empty: nobody has said."""
 
 
 @attrs.frozen
@@ -177,20 +180,67 @@ class Run:
         Of a part of a run: those of the selected roles, steps and time. A span without a step is
         there if it overlaps a selected step, of whichever process. Where windows are named, only
         what overlaps one of them is there. What cannot be read is passed over and told to
-        *problems*.
+        *problems*. Last come phases that the driver of a fleet has told of its members, unless
+        these have written them down themselves.
         """
         problems, chosen = [] if problems is None else problems, self.selection
-        roles, is_all = roles_of(self, chosen), chosen.is_all
-        for process in self.processes if chosen.has_spans() else ():
-            if roles is not None and who(process.target) not in roles:
-                continue
-            clocks, _ = unbroken(process.clocks)
+        is_all = chosen.is_all
+        told = sorted(self.path.glob("spans/+*.jsonl"))
+        known: set[tuple[Any, ...]] = set()
+        for process, clocks in self._selected() if chosen.has_spans() else ():
             for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", problems):
+                if told and line.get("kind") == "phase":
+                    known.add(_phase(process.name, line))
+                span = _span(process, clocks, line)
+                if span is not None and (is_all or is_kept(span, chosen, self._times)):
+                    yield span
+        mine = {process.name: (process, clocks) for process, clocks in self._selected()}
+        mark = f'"{next(iter(mine))}"'.encode() if len(mine) == 1 else b""
+        for file in told if mine and chosen.has_spans() else ():
+            for line in read_lines(file, problems, mark):
+                of = line.get("of")
+                if isinstance(of, str) and of in mine and _phase(of, line) not in known:
+                    span = _span(*mine[of], line)
+                    if span is not None and (is_all or is_kept(span, chosen, self._times)):
+                        yield span
+
+    def counters(self, problems: list[str] | None = None) -> Iterator[Sample]:
+        """Read all counters, process by process, in the order they were read.
+
+        Of a part of a run: those of the selected roles and time, or while a selected step or
+        window went on. What cannot be read is passed over and told to *problems*.
+        """
+        from rlprof.rundir._counters import sample_from_record
+
+        problems, chosen = [] if problems is None else problems, self.selection
+        for process, clocks in self._selected() if chosen.has_spans() else ():
+            for line in read_lines(self.path / "counters" / f"{process.name}.jsonl", problems):
                 try:
-                    span = _spans.span_from_record(
-                        line, target=process.target, process=process.name, clocks=clocks
-                    )
+                    sample = sample_from_record(line, process=process, clocks=clocks)
                 except (KeyError, TypeError, ValueError, OverflowError):
                     continue
-                if is_all or is_kept(span, chosen, self._times):
-                    yield span
+                if is_in(sample.time_ns, chosen, self._times):
+                    yield sample
+
+    def _selected(self) -> Iterator[tuple[Process, list[Clock]]]:
+        """Give the processes of the selected roles, each with its clock."""
+        roles = roles_of(self, self.selection)
+        for process in self.processes:
+            if roles is None or who(process.target) in roles:
+                yield process, unbroken(process.clocks)[0]
+
+
+def _phase(process: str, line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Tell a phase from others, whoever wrote it down."""
+    names = (line.get("step"), line.get("name"), line.get("occurrence", 0))
+    return process, *(str(one) for one in names)
+
+
+def _span(process: Process, clocks: list[Clock], line: Mapping[str, Any]) -> Span | None:
+    try:
+        return _spans.span_from_record(
+            line, target=process.target, process=process.name, clocks=clocks,
+            offset_ns=process.offset_ns,
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None

@@ -64,15 +64,28 @@ def span_record(raw: RawSpan) -> dict[str, Any]:
 
 
 def span_from_record(
-    record: Mapping[str, Any], *, target: Target, process: str, clocks: Sequence[Clock]
+    record: Mapping[str, Any],
+    *,
+    target: Target,
+    process: str,
+    clocks: Sequence[Clock],
+    offset_ns: int = 0,
 ) -> Span:
-    """Rebuild a span; raise ValueError or the like for what is not one."""
+    """Rebuild a span; raise ValueError or the like for what is not one.
+
+    A span that the driver of a fleet wrote down (`w0`) has the wall clock of the member's host,
+    which is *offset_ns* ahead.
+    """
     from rlprof.rundir._clock import clock_at
 
     if record["kind"] not in ("step", "phase", "span"):
         raise ValueError(record["kind"])
-    start, end = int(record["t0"]), int(record["t1"])
-    epoch, _ = clock_at(clocks, start)
+    if "w0" in record:
+        start, end = int(record["w0"]), int(record["w1"])
+        epoch = start - offset_ns
+    else:
+        start, end = int(record["t0"]), int(record["t1"])
+        epoch, _ = clock_at(clocks, start)
     return Span(
         kind=record["kind"],
         name=str(record["name"]),

@@ -2,7 +2,7 @@
 
 | event      | says                                                       | written             |
 |------------|------------------------------------------------------------|---------------------|
-| `process`  | who writes: target, host, pid, versions                    | first               |
+| `process`  | who writes: target, host, pid, versions, devices           | first               |
 | `clock`    | both clocks at one instant                                 | every 10 s, at edges |
 | `clock_offset` | how far another's clock is ahead, by who drives a fleet  | when it is measured |
 | `configuring` | `configure` is called in the process                    | before it           |
@@ -79,6 +79,7 @@ class Story:
         self.target: Target | None = None
         self.here: Here | None = None
         self.versions: Mapping[str, str] = {}
+        self.devices: tuple[str, ...] = ()
         self.clocks: list[Clock] = []
         self.drafts: dict[tuple[Target | None, Window, str], Draft] = {}
         self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
@@ -114,7 +115,9 @@ class Story:
                 alive = age_s < _HEARTBEAT_S
             state = "running" if alive else "died"
         clocks = tuple(sorted(self.clocks, key=lambda clock: clock.monotonic_ns))
-        return Process(self.name, self.target, self.here, clocks, state, self.versions)
+        return Process(
+            self.name, self.target, self.here, clocks, state, self.versions, devices=self.devices
+        )
 
     def captures(self, process: Process) -> list[CaptureResult]:
         """List what became of each capture."""
@@ -148,13 +151,14 @@ class Story:
         return told + [f"{process.target}: {reason}" for reason in self._problems]
 
     def _draft(self, line: Mapping[str, Any]) -> Draft:
-        return self.drafts[_target(line), _window(line), line["tool"]]
+        return self.drafts[target_of(line), _window(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
-        target, here = _target(line), known(Here, line["here"])
+        target, here = target_of(line), known(Here, line["here"])
         if target is None:
             raise ValueError(line)
         here, versions = attrs.evolve(here, pid=int(here.pid)), dict(line.get("versions") or {})
+        self.devices = tuple(map(str, line.get("devices") or ()))
         self.target, self.here, self.versions = target, here, versions
 
     def _on_clock(self, line: dict[str, Any]) -> None:
@@ -164,7 +168,7 @@ class Story:
     def _on_opened(self, line: dict[str, Any]) -> None:
         draft = Draft(
             _window(line),
-            _target(line),
+            target_of(line),
             str(line["tool"]),
             int(line["mono"]),
             str(line.get("scratch", "")),
@@ -177,16 +181,16 @@ class Story:
         self.drafts.setdefault(key, draft)  # said twice: nothing is unsaid
 
     def _on_configuring(self, line: dict[str, Any]) -> None:
-        self._configuring[_target(line), str(line["tool"])] = ""
+        self._configuring[target_of(line), str(line["tool"])] = ""
 
     def _on_configured(self, line: dict[str, Any]) -> None:
-        key, error = (_target(line), str(line["tool"])), str(line.get("error") or "")
+        key, error = (target_of(line), str(line["tool"])), str(line.get("error") or "")
         self._configuring.pop(key, None)
         if error:
             self._configuring[key] = error
 
     def _on_attached(self, line: dict[str, Any]) -> None:
-        target = _target(line)
+        target = target_of(line)
         if target is not None:
             role = str(line.get("role") or target.role)
             ranks = tuple(int(rank) for rank in line.get("ranks") or ())
@@ -254,12 +258,12 @@ class Story:
 
     def _on_request(self, line: dict[str, Any]) -> None:
         asked, error = dict(line["request"]), str(line.get("error") or "")
-        self._requests[_target(line), str(asked["id"])] = {
+        self._requests[target_of(line), str(asked["id"])] = {
             "asked": asked, "state": "refused" if error else "waiting", "steps": (), "error": error
         }  # fmt: skip
 
     def _on_served(self, line: dict[str, Any]) -> None:
-        told = self._requests[_target(line), line["request"]]
+        told = self._requests[target_of(line), line["request"]]
         told["error"] = str(line.get("error") or "")
         told["steps"] = tuple(int(step) for step in line["steps"])
         told["state"] = "unserved" if told["error"] else "served"
@@ -269,7 +273,7 @@ class Story:
 
     def _on_late(self, line: dict[str, Any]) -> None:
         hook, tool, late_s = str(line["hook"]), str(line["tool"]), float(line["seconds"])
-        target = _target(line)
+        target = target_of(line)
         if target is not None:
             what = {"start": "began", "stop": "ended"}.get(hook, f"{hook} came")
             note = f"{what} {late_s:.1f} s after it was asked to: it was busy"
@@ -277,14 +281,14 @@ class Story:
             self.missed.append(Missed(target, _window(line), tool, note, mono, is_fault=False))
 
     def _on_missed(self, line: dict[str, Any]) -> None:
-        target, window, note = _target(line), _window(line), f"{line['hook']}: {line['error']}"
+        target, window, note = target_of(line), _window(line), f"{line['hook']}: {line['error']}"
         if target is not None:
             request, mono = str(line.get("request") or ""), int(line["mono"])
             self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
 
     def _on_elsewhere(self, line: dict[str, Any]) -> None:
         self.elsewhere.append(Place.of_line(line))
-        target = _target(line)
+        target = target_of(line)
         if target is not None:
             self.wrote_elsewhere.append(target)
 
@@ -295,7 +299,7 @@ class Story:
         self.dropped += int(line["spans"])
 
     def _on_skipped(self, line: dict[str, Any]) -> None:
-        target = _target(line) or self.target
+        target = target_of(line) or self.target
         if target is not None:
             request = str(line.get("request") or "")
             self.skipped.append(Skipped(int(line["step"]), target, str(line["reason"]), request))
@@ -304,7 +308,7 @@ class Story:
         self.ended = True
 
 
-def _target(line: Mapping[str, Any]) -> Target | None:
+def target_of(line: Mapping[str, Any]) -> Target | None:
     """Read the target a line names; None: the process that wrote it."""
     if line.get("target") is None:
         return None

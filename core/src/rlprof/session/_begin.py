@@ -22,6 +22,7 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._budget import Budget
+from rlprof.session._devices import devices
 from rlprof.session._farewell import worker_name
 from rlprof.session._follow import Leader
 from rlprof.session._held import held_ranks, say_unknown
@@ -191,9 +192,8 @@ def _open(
 
     session = Session(config, boundary, means, listens=followed is None)
     scribe = session.scribe
-    scribe.tell(
-        "process", target=attrs.asdict(target), here=attrs.asdict(here), versions=_versions()
-    )
+    who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
+    scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()
     scribe.hurry()  # who looks at the run now should see this process
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
