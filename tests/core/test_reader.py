@@ -129,6 +129,20 @@ def test_the_clock_of_a_salvager_places_nothing(folder):
     assert (capture.export_s, capture.exported_ns) == (1.5, None)
 
 
+def test_a_driver_says_how_late_its_member_was(folder):
+    """The capture of the member has the seconds, and a note."""
+    folder.write(*beginning(here=ELSEWHERE), OPENED, STARTED, CLOSED)
+    late = {"target": attrs.asdict(ACTOR), **KEY}
+    began = event("late", **late, hook="start", seconds=0.5)
+    ended = event("late", **late, hook="stop", seconds=2)
+    folder.write(*beginning(Target("driver")), began, ended, name="driver-0")
+
+    (capture,) = folder.read().captures
+
+    assert (capture.late_start_s, capture.late_stop_s) == (0.5, 2.0)
+    assert capture.notes[-1] == "ended 2.0 s after it was asked to: it was busy"
+
+
 def test_a_clock_that_a_fleet_measured_says_how_exactly(folder):
     """The driver's own clock, and one that nobody measured, have no bound."""
     measured = event("clock_offset", boot_id="boot", process="", offset_ns=7, bound_ns=3)

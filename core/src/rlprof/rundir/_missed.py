@@ -27,7 +27,7 @@ def with_missed(captures: Iterable[CaptureResult], stories: Iterable[Story]) -> 
                 places[key] = len(told)
                 told.append(_never_begun(story.name, miss))
             own = told[places[key]]
-            told[places[key]] = attrs.evolve(own, notes=(*own.notes, miss.note))
+            told[places[key]] = attrs.evolve(own, notes=(*own.notes, miss.note), **miss.late)
     return told
 
 

@@ -77,6 +77,10 @@ class CaptureResult:
     """Monotonic time at which `start` had returned; with `opened_ns`, what a start took."""
     exported_ns: int | None = None
     """Monotonic time at which `export` had returned; None: somebody else exported it, or nobody."""
+    late_start_s: float = 0.0
+    """How long the member of a fleet was still busy when its driver asked it to start."""
+    late_stop_s: float = 0.0
+    """The same for its stop."""
 
 
 @attrs.frozen

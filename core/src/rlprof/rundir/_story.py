@@ -69,6 +69,8 @@ class Missed:
     request: str = ""
     is_fault: bool = True
     """Whether there should have been a capture if there is none."""
+    late: Mapping[str, Any] = attrs.field(factory=dict)
+    """Fields of the capture that say how late it was."""
 
 
 class Story:
@@ -278,7 +280,10 @@ class Story:
             what = {"start": "began", "stop": "ended"}.get(hook, f"{hook} came")
             note = f"{what} {late_s:.1f} s after it was asked to: it was busy"
             mono = int(line["mono"])
-            self.missed.append(Missed(target, _window(line), tool, note, mono, is_fault=False))
+            late = {f"late_{hook}_s": late_s} if hook in ("start", "stop") else {}
+            self.missed.append(
+                Missed(target, _window(line), tool, note, mono, is_fault=False, late=late)
+            )
 
     def _on_missed(self, line: dict[str, Any]) -> None:
         target, window, note = target_of(line), _window(line), f"{line['hook']}: {line['error']}"

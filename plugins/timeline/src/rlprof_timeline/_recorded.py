@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import clock_at, unbroken
+from rlprof_timeline._ours import Recordings, of_captures
 from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._spans import Slice, of_span, of_windows
@@ -57,13 +58,18 @@ def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
         name, _, reason = problem.partition(": ")
         left_out[name] = reason
 
+    recordings = Recordings.of(captures, process)
+
     def slices(left_out: Mapping[str, str]) -> Sequence[Slice]:
         # A run that goes on has more spans by now: shown are those that were seen.
         spans = islice(_spans(run, process), seen)
-        return [*map(of_span, spans), *of_windows(captures, process, left_out)]
+        drawn = map(recordings.mark, map(of_span, spans))
+        ours = of_captures(captures, process)
+        return [*drawn, *ours, *of_windows(captures, process, left_out)]
 
     clocks = unbroken(process.clocks)[0]
     begun = [first, *(clock_at(clocks, capture.opened_ns)[0] for capture in captures)]
+    begun += [item.start_ns for item in of_captures(captures, process)]
     target = str(process.target)
     bound = max(clock.bound_ns for clock in clocks)
     return Source(

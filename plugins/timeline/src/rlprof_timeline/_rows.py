@@ -14,7 +14,7 @@ from rlprof_timeline._spans import Slice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-_LANES = ("steps", "phases", "windows", "spans")
+_LANES = ("steps", "phases", "rlprof", "rlprof exports", "windows", "spans")
 """From top to bottom; each is as many rows as it needs. Below them are the trajectories."""
 
 

@@ -1,0 +1,90 @@
+"""What recording took of a run's own time: our starts, stops and exports as slices, marked steps.
+
+Separate because it is about rlprof, not about training: without these slices the time that a stop
+took looks like slowness of the program, or of the ranks that wait for this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import clock_at, unbroken
+from rlprof_timeline._spans import Slice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlprof.rundir import CaptureResult, Process
+
+LANE, EXPORTS = "rlprof", "rlprof exports"
+_LONGEST_S = 1e8
+
+
+def of_captures(captures: Sequence[CaptureResult], process: Process) -> Iterator[Slice]:
+    """Draw what start, stop and export of each capture of *process* took, and how late they were.
+
+    The slices of the lane `rlprof exports` took nothing of the process: a helper process exported.
+    """
+    clocks, _ = unbroken(process.clocks)
+    for capture in captures:
+        args = {"window": capture.window.id, "target": str(capture.target)}
+        for lane, what, begin, end in _taken(capture):
+            if begin < end:
+                start, _ = clock_at(clocks, begin)
+                name = f"rlprof: {capture.tool}.{what}"
+                yield Slice(lane, name, start, start + end - begin, args)
+
+
+def _taken(capture: CaptureResult) -> Iterator[tuple[str, str, int, int]]:
+    """Yield lane, name, begin and end by the monotonic clock of the process."""
+    opened, closed, exported = capture.opened_ns, capture.closed_ns, capture.exported_ns
+    yield LANE, "start is late", opened - _ns(capture.late_start_s), opened
+    if capture.started_ns is not None:
+        yield LANE, "start", opened, capture.started_ns
+    if closed is not None:
+        stopping = closed - _ns(capture.stop_s)
+        yield LANE, "stop is late", stopping - _ns(capture.late_stop_s), stopping
+        yield LANE, "stop", stopping, closed
+    if exported is not None:
+        yield EXPORTS, "export", exported - _ns(capture.export_s), exported
+
+
+def _ns(seconds: float | None) -> int:
+    """Return nanoseconds; a damaged manifest may say anything."""
+    return round(seconds * 1e9) if seconds is not None and 0 < seconds < _LONGEST_S else 0
+
+
+@attrs.frozen
+class Recordings:
+    """When a process was recorded, and by what."""
+
+    stretches: tuple[tuple[int, int, str], ...]
+    """Begin and end in epoch ns; tool and window."""
+
+    @classmethod
+    def of(cls, captures: Sequence[CaptureResult], process: Process) -> Recordings:
+        """Take each capture from before its start until after its stop."""
+        clocks, _ = unbroken(process.clocks)
+        last = process.clocks[-1].monotonic_ns
+        found = []
+        for capture in captures:
+            begin, _ = clock_at(clocks, capture.opened_ns)
+            end = begin + (capture.closed_ns or last) - capture.opened_ns
+            found.append((begin, end, f"{capture.tool} {capture.window.id}"))
+        return cls(tuple(found))
+
+    def mark(self, item: Slice) -> Slice:
+        """Say of a step what was recorded of it; of anything else, nothing."""
+        if item.lane != "steps":
+            return item
+        tools = [
+            words
+            for begin, end, words in self.stretches
+            if begin < item.end_ns and item.start_ns < end
+        ]
+        if not tools:
+            return item
+        args: dict[str, Any] = {**item.args, "recorded": ", ".join(dict.fromkeys(tools))}
+        return attrs.evolve(item, args=args)

@@ -1,0 +1,82 @@
+"""What recording itself took stands on the timeline, so that nobody takes it for slow training."""
+
+from __future__ import annotations
+
+import attrs
+
+from rlprof.types import Target
+from tests.timeline.builder import NOW
+from tests.timeline.ranks import UPDATE
+
+MS = 1_000_000
+
+
+def recorded(run, *, late: bool = False):
+    """Two steps of rank 0; the first was recorded, and its start, stop and export took long."""
+    process = run.process()
+    process.span("step", "step 2", NOW, NOW + 900 * MS, step=2)
+    process.span("step", "step 3", NOW + 900 * MS, NOW + 950 * MS, step=3)
+    key = process.open(UPDATE, NOW + 100 * MS)
+    process.tell("started", NOW + 140 * MS, **key, seconds=0.03)
+    process.tell("closed", NOW + 800 * MS, **key, reason="end", seconds=0.25)
+    process.tell("exported", NOW + 2000 * MS, **key, seconds=1.0)
+    if late:
+        said = {**key, "target": attrs.asdict(Target("actor", 0, 2))}
+        process.tell("late", **said, hook="start", seconds=0.5)
+        process.tell("late", **said, hook="stop", seconds=0.05)
+    return process
+
+
+def stretch(written, name: str) -> tuple[int, int]:
+    """Return the milliseconds at which the one slice *name* begins and ends."""
+    event = written.named(name)
+    begin = (written.epoch_ns(event) - NOW) / MS
+    return int(begin), int(begin + event["dur"] / 1000)
+
+
+def test_starts_stops_and_exports_are_slices_of_the_process_they_took(run, write) -> None:
+    """A start lasts until training goes on; exports, which hold nobody up, have their own row."""
+    recorded(run)
+    run.process(rank=1).span("step", "step 2", NOW, NOW + 1, step=2)
+
+    written = write()
+
+    assert stretch(written, "rlprof: torch.start") == (100, 140)
+    assert stretch(written, "rlprof: torch.stop") == (550, 800)
+    assert stretch(written, "rlprof: torch.export") == (1000, 2000)
+    assert written.track("rlprof: torch.stop") == ("actor 0/2 · node-a", "rlprof")
+    assert written.track("rlprof: torch.export") == ("actor 0/2 · node-a", "rlprof exports")
+    args = written.named("rlprof: torch.stop")["args"]
+    assert args == {"window": "2/update_actor", "target": "actor 0/2"}
+
+
+def test_a_member_that_was_busy_shows_for_how_long(run, write) -> None:
+    """What its driver said stands before the start and the stop; the timeline begins before it."""
+    recorded(run, late=True)
+
+    written = write()
+
+    assert stretch(written, "rlprof: torch.start is late") == (-400, 100)
+    assert stretch(written, "rlprof: torch.stop is late") == (500, 550)
+
+
+def test_recorded_steps_say_what_recorded_them(run, write) -> None:
+    """Only the steps of the process that a capture overlaps have the argument."""
+    recorded(run)
+
+    written = write()
+
+    assert written.named("step 2")["args"]["recorded"] == "torch 2/update_actor"
+    assert "recorded" not in written.named("step 3")["args"]
+
+
+def test_what_was_never_started_took_nothing(run, write) -> None:
+    """A damaged manifest draws no slice of a length that nothing has."""
+    process = run.process()
+    key = process.open(UPDATE, NOW)
+    process.tell("closed", NOW + MS, **key, reason="end", seconds=float("inf"))
+    process.tell("exported", NOW + MS, **key, seconds=-1.0)
+
+    written = write()
+
+    assert [event["name"] for event in written.events] == ["empty: torch 2/update_actor"]
