@@ -56,7 +56,7 @@ class Ranks:
     waste_s: float
     """max - mean: what the ranks wait on average."""
     meets: bool
-    """Whether ranks seem to meet inside (they end together): then nobody's time says who is late."""
+    """Whether ranks seem to meet inside (they end together): then no time says who is late."""
 
 
 @attrs.frozen

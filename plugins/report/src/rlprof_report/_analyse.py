@@ -1,0 +1,203 @@
+"""A run folder in, all figures of a report out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlprof_report._figures.clean import clean_of, summaries_of
+from rlprof_report._figures.definitions import DEFINITIONS
+from rlprof_report._figures.helps import flow_of, helps_of
+from rlprof_report._figures.intervals import covered
+from rlprof_report._figures.lanes import lanes_of
+from rlprof_report._figures.path import path_of
+from rlprof_report._figures.pauses import pauses_of
+from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of, unaccounted_ns
+from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of
+from rlprof_report._figures.rollout import rollout_of
+from rlprof_report._figures.scores import tables_of
+from rlprof_report._figures.timeline import timeline_of
+from rlprof_report._figures.touches import recordings_of, touched_of
+from rlprof_report._figures.trajectories import by_step, trajectories_of
+from rlprof_report._findings import conclude
+from rlprof_report._spans import read_recorded
+from rlprof_report.values import Analysis, Clean, Step
+
+if TYPE_CHECKING:
+    from rlprof import Run
+    from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._figures.touches import Touched
+    from rlprof_report._spans import Recorded
+
+_DRAWN = 200
+"""In a longer run the curves of rollouts are kept for this many steps: the slowest and the last."""
+
+
+def analyse(run: Run, *, step: int | None = None) -> Analysis:
+    """Account for every step of *run*, from its spans and manifest alone.
+
+    With *step*, findings and verdict are about that one against its neighbours.
+    """
+    recorded = read_recorded(run)
+    selection = run.selection
+    timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
+    if timeline is None or not len(timeline):
+        return _nothing(run, recorded)
+    epoch = int(timeline.starts[0])
+    recordings = list(recordings_of(run, epoch))
+    touched = touched_of(recordings, recorded, timeline)
+    groups = groups_of(recorded, timeline)
+    steps = _steps(recorded, timeline, touched, groups, epoch)
+    clean, steps = clean_of(steps, touched, unfinished=timeline.unfinished)
+    places = {place for place, one in enumerate(steps) if one.state == "clean"}
+    tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
+    lanes, hidden = lanes_of(recorded, timeline, epoch)
+    notes = [*run.problems, *recorded.problems]
+    if left_out:
+        notes.append(f"The tables of ranks leave out their first {left_out} steps.")
+    if hidden:
+        notes.append(f"The lanes leave out the {hidden} shortest of their phases.")
+    analysis = Analysis(
+        run=str(run.path),
+        run_id=run.run_id,
+        state=_state(run),
+        epoch_ns=epoch,
+        leader=recorded.processes[timeline.leader].name,
+        steps=tuple(steps),
+        clean=clean,
+        phases=summaries_of(steps, clean),
+        findings=(),
+        verdict="",
+        ranks=tuple(tables),
+        scores=tuple(scores),
+        lanes=tuple(lanes),
+        touches=tuple(touch for one in recordings for touch, _, _ in one.touches),
+        cost_s=sum(one.cost_s for one in steps),
+        cost_note=_cost_note(steps, clean),
+        captures=_captures(run),
+        notes=tuple(notes),
+        definitions=DEFINITIONS,
+    )
+    return conclude(analysis, run, step=step)
+
+
+def _steps(
+    recorded: Recorded,
+    timeline: Timeline,
+    touched: Touched,
+    groups: list[list[Any]],
+    epoch: int,
+) -> list[Step]:
+    pieces, parts = pieces_of(recorded, timeline), by_step(recorded, timeline)
+    pauses = pauses_of(recorded, timeline)
+    lengths = timeline.ends - timeline.starts
+    drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
+    drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
+    stems = [process.name for process in recorded.processes]
+    made = []
+    for place in range(len(timeline)):
+        bounds = int(timeline.starts[place]), int(timeline.ends[place])
+        own = pieces[place]
+        found = trajectories_of(parts[place], own, bounds, recorded.words)
+        rollout = (
+            None
+            if found is None
+            else rollout_of(found, recorded.processes, epoch, curves=place in drawn)
+        )
+        seconds = (bounds[1] - bounds[0]) / 1e9
+        phases, ranks = times_of(own, epoch), tuple(ranks_of(one, stems) for one in groups[place])
+        unaccounted_s = unaccounted_ns(own, *bounds) / 1e9
+        cost_s = covered(touched.cost_ns.get(place, ())) / 1e9
+        made.append(
+            Step(
+                step=int(timeline.numbers[place]),
+                start_s=(bounds[0] - epoch) / 1e9,
+                seconds=seconds,
+                state="clean",
+                phases=phases,
+                unaccounted_s=unaccounted_s,
+                overlaps=overlaps_of(own),
+                ranks=ranks,
+                frontier=tuple(frontier_of(groups[place])),
+                rollout=rollout,
+                path=path_of(own, bounds, ranks=ranks, found=found, epoch=epoch),
+                helps=helps_of(
+                    seconds,
+                    phases,
+                    unaccounted_s=unaccounted_s,
+                    ranks=ranks,
+                    rollout=rollout,
+                    cost_s=cost_s,
+                ),
+                flow=flow_of(own, bounds, found, rollout),
+                touches=touched.touches.get(place, ()),
+                cost_s=cost_s,
+                pauses=pauses[place],
+                tokens=rollout.tokens if rollout else sum(piece.tokens for piece in own),
+                version=max((piece.version for piece in own), default="", key=len),
+            )
+        )
+    return made
+
+
+def _state(run: Run) -> str:
+    if run.is_running:
+        return "running"
+    return "died" if any(process.state == "died" for process in run.processes) else "ended"
+
+
+def _captures(run: Run) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "window": one.window.id,
+            "target": str(one.target),
+            "tool": one.tool,
+            "state": one.state,
+            "process": one.process,
+            "start_s": one.start_s,
+            "stop_s": one.stop_s,
+            "export_s": one.export_s,
+            "bytes": sum(artifact.size for artifact in one.artifacts),
+            "notes": one.notes,
+        }
+        for one in run.captures
+    )
+
+
+def _cost_note(steps: list[Step], clean: Clean) -> str:
+    """Compare recorded steps with clean ones, where there are enough of both."""
+    own = [one.seconds for one in steps if one.state == "recorded"]
+    rest = [one.seconds for one in steps if one.state == "clean"]
+    if len(own) < 2 or len(rest) < 5 or clean.median_s is None:
+        return "Too few recorded or clean steps to say what recording costs a step."
+    more = float(np.median(own)) - clean.median_s
+    spread = (
+        1.25
+        * 1.96
+        * float(np.hypot(np.std(own) / len(own) ** 0.5, np.std(rest) / len(rest) ** 0.5))
+    )
+    return (
+        f"A recorded step takes {more:+.2f} s ({more - spread:+.2f} to {more + spread:+.2f}) "
+        f"compared with a clean one of {clean.median_s:.2f} s."
+    )
+
+
+def _nothing(run: Run, recorded: Recorded) -> Analysis:
+    wrote = "No step has begun yet" if run.is_running else "No process told of any step"
+    what = "rlprof knows steps from prof.step(n) or prof.steps(...)"
+    return Analysis(
+        run=str(run.path),
+        run_id=run.run_id,
+        state=_state(run),
+        epoch_ns=run.opened_ns,
+        leader="",
+        steps=(),
+        clean=Clean((), {}, None),
+        phases=(),
+        findings=(),
+        verdict=f"{wrote}; {what}.",
+        captures=_captures(run),
+        notes=(*run.problems, *recorded.problems),
+        definitions=DEFINITIONS,
+    )

@@ -1,0 +1,1 @@
+"""The figures of a report, each made from columns of spans, or from the manifest."""

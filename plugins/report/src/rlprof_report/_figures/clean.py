@@ -1,0 +1,82 @@
+"""Which steps medians and findings are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rlprof_report.values import Clean, PhaseSummary, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_report._figures.touches import Touched
+    from rlprof_report.values.step import StepState
+
+_WARM_UP = 3
+"""At most so many steps at the beginning are left out because they are slower than the rest."""
+_SLOWER = 1.3
+
+
+def clean_of(
+    steps: Sequence[Step], touched: Touched, *, unfinished: bool
+) -> tuple[Clean, list[Step]]:
+    """Give each step its state, and list those that are clean.
+
+    The first step warms up, and so do the second and third as far as they are slower by 30 %.
+    """
+    states: list[StepState] = ["clean"] * len(steps)
+    for place in touched.touches:
+        states[place] = "touched"
+    for place in touched.recorded:
+        states[place] = "recorded"
+    if unfinished:
+        states[-1] = "unfinished"
+    later = [one.seconds for one, state in zip(steps, states, strict=True) if state == "clean"][3:]
+    usual = float(np.median(later)) if len(later) >= 3 else None
+    for place in range(min(_WARM_UP, len(steps) - 1)):
+        if states[place] != "clean":
+            continue
+        if place and (usual is None or steps[place].seconds < _SLOWER * usual):
+            break
+        states[place] = "warm-up"
+    told = [attrs.evolve(step, state=state) for step, state in zip(steps, states, strict=True)]
+    chosen = [one for one in told if one.state == "clean"]
+    left_out: dict[str, tuple[int, ...]] = {}
+    for one in told:
+        if one.state != "clean":
+            left_out[one.state] = (*left_out.get(one.state, ()), one.step)
+    median_s = float(np.median([one.seconds for one in chosen])) if chosen else None
+    return Clean(tuple(one.step for one in chosen), left_out, median_s), told
+
+
+def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...]:
+    """Sum up each phase over the clean steps, in the order phases come in a step."""
+    chosen = [one for one in steps if one.state == "clean"]
+    names = dict.fromkeys(phase.name for one in chosen for phase in one.phases)
+    found = []
+    for name in names:
+        seconds = [sum(p.seconds for p in one.phases if p.name == name) for one in chosen]
+        slowest: Counter[int] = Counter()
+        waits = []
+        for one in chosen:
+            own = [r for r in one.ranks if r.phase == name and not r.meets]
+            worst = max(own, key=lambda r: r.wait_s, default=None)
+            waits.append(0.0 if worst is None else worst.wait_s)
+            if worst is not None:
+                slowest[worst.slowest] += 1
+        median_s, p95_s = (float(value) for value in np.percentile(seconds, [50, 95]))
+        found.append(
+            PhaseSummary(
+                name=name,
+                median_s=median_s,
+                p95_s=p95_s,
+                share=median_s / clean.median_s if clean.median_s else 0.0,
+                worst_rank=slowest.most_common(1)[0][0] if slowest else None,
+                wait_s=float(np.median(waits)),
+            )
+        )
+    return tuple(found)

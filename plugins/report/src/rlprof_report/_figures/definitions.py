@@ -1,0 +1,118 @@
+"""How each figure of a report is made: what from, by which formula, without what."""
+
+from __future__ import annotations
+
+from rlprof_report.values import Definition
+
+_CLEAN = "medians: clean steps only; not recorded, touched, warm-up or unfinished ones"
+_WINDOW = "the window, from edge to edge of its phase"
+
+DEFINITIONS = (
+    Definition(
+        1, "time of a phase", "spans",
+        "Sum of the outermost phases of that name on the leading process, cut at the edges of the "
+        "step. Unaccounted: the step less the union of its phases. Where phases overlap the union "
+        "counts, not the sum.", _CLEAN,
+    ),
+    Definition(
+        2, "wait for the slowest rank", "spans of the ranks",
+        "Longest time of a rank in the phase less the median rank's (what can be gained), and less "
+        "the mean (what is waited).",
+        f"phases in which ranks end together are marked, not blamed; {_CLEAN}",
+    ),
+    Definition(
+        3, "frontier", "spans of the ranks",
+        "C[r,k]: time of rank r in its first k phases. F[k]: the largest C[r,k]. Stage k takes "
+        "F[k] - F[k-1]; the stages add up to the time of the slowest rank.",
+        "roles with two ranks or more",
+    ),
+    Definition(
+        4, "scores of ranks", "spans of the ranks",
+        "Relative: least median of any rank over the rank's own. Individual: the rank's best step "
+        "over its median.", _CLEAN,
+    ),
+    Definition(
+        5, "tail", "spans of trajectories",
+        "v(q): when the share q of trajectories has ended, one at least being left. The tail is "
+        "the last end less v(q). Late: those that end after v(0.95), compared by means.",
+        "trajectories that began in the rollout phase, cut at its end",
+    ),
+    Definition(
+        6, "slots", "spans of requests",
+        "Of each replica, slots x time by what they held: running; empty because finished, before "
+        "the start, queued, in tools, tail, outside; in this order. Slots: the most requests at "
+        "once. The shares add up to 1.",
+        "a request runs from its end in the queue, where it noted one, to its end",
+    ),
+    Definition(
+        7, "replicas end together", "spans of requests",
+        "Last end of a replica less the mean of the ends.", "replicas that served requests",
+    ),
+    Definition(
+        8, "tools", "spans of trajectories",
+        "Seconds in tools of the trajectory that ends last, and of the median one; time in which "
+        "trajectories ran and no request did.", "as figure 5",
+    ),
+    Definition(
+        9, "critical path", "spans",
+        "From the end of the step back: what ended last was waited for; then on from its start. "
+        "In the rollout: the parts of the trajectory that ends last. The parts tile the step.",
+        "none",
+    ),
+    Definition(
+        10, "what would help", "spans",
+        "Tail (5), even replicas (7), slowest rank (2), tools (8), weights sent beside other work, "
+        "no gaps, one step off: T - max(rollout + sync, rest), no recording (13). Each is an upper "
+        "bound by itself; no two are added.", "as their figures",
+    ),
+    Definition(
+        11, "asynchronous steps", "spans",
+        "Trainer idle: time in phases that wait, else outside of updates, over T. Rollout idle: 1 "
+        "less the share of slots that run. Overlap: time in both over the shorter. Lag: the "
+        "trainer's version less the trajectory's.", "steps with both at once",
+    ),
+    Definition(
+        12, "bubbles", "spans, manifest (devices)",
+        "Devices of a role x (T - busy), by cause; what one role does on shared devices is no "
+        "bubble of another.", "roles whose processes name their devices",
+    ),
+    Definition(
+        13, "cost of profiling", "manifest",
+        "Start: opened to started. Stop: closed less its seconds, to closed. Recorded: a window is "
+        "open in the step. Touched: a start, a stop, or an export on the leading process overlaps "
+        "it. Cost: the union of starts and stops in the step, an upper bound.",
+        "exports in other processes cost the step nothing",
+    ),
+    Definition(
+        14, "tokens per second, requests in flight", "spans (tokens)",
+        "Tokens of each request spread evenly over its time, in 200 bins.", "requests with tokens",
+    ),
+    Definition(
+        15, "queue, first token, preemptions", "spans of requests",
+        "p50 and p99 over requests; sum of preemptions.", "requests that noted them",
+    ),
+    Definition(
+        16, "device time", "traces",
+        "Compute: union of compute kernels. Exposed communication: communication less compute. "
+        "Exposed copies: copies less both. Idle: the window less the union of all.", _WINDOW,
+    ),
+    Definition(
+        17, "why devices idle", "traces",
+        "Before kernel k: until its launch call began the host had not launched; from there on it "
+        "depended on other work. Gaps below 10 us lie between kernels.", _WINDOW,
+    ),
+    Definition(
+        18, "late ranks in collectives", "traces",
+        "Of the same collective on all ranks: own start less the earliest start. Votes: how often "
+        "a rank was last.", _WINDOW,
+    ),
+    Definition(
+        19, "top kernels and host operators", "traces",
+        "By role: total, count, median; host operators by their time less their children's.",
+        _WINDOW,
+    ),
+    Definition(
+        20, "memory", "traces, counters",
+        "Peak of allocated and reserved bytes.", _WINDOW,
+    ),
+)  # fmt: skip

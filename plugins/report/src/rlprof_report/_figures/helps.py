@@ -1,0 +1,146 @@
+"""Figures 10 and 11: what a change could bring at most, and what an asynchronous step does."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
+from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report.values import Flow, Help
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlprof_report._figures.phases import Piece
+    from rlprof_report._figures.trajectories import Trajectories
+    from rlprof_report.values import PhaseTime, Ranks, Rollout
+
+SYNC = re.compile(r"weight|sync|broadcast_param|refit", re.IGNORECASE)
+"""What phases are called that bring weights to the engines."""
+UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
+_WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
+
+
+def helps_of(
+    seconds: float,
+    phases: Sequence[PhaseTime],
+    *,
+    unaccounted_s: float,
+    ranks: Sequence[Ranks],
+    rollout: Rollout | None,
+    cost_s: float,
+) -> tuple[Help, ...]:
+    """List upper bounds, the largest first; each holds by itself and no two are added."""
+    found = [
+        *_in_rollout(rollout),
+        Help(
+            "slowest rank",
+            _wait_s(ranks, {phase.name for phase in phases}),
+            "in each phase the slowest rank takes as long as the median one",
+        ),
+        *_in_phases(seconds, phases),
+        Help("gaps", unaccounted_s, "phases follow one another at once"),
+        Help("recording", cost_s, "rlprof starts and stops nothing in this step"),
+    ]
+    return tuple(sorted((one for one in found if one.seconds > 0), key=lambda one: -one.seconds))
+
+
+def _in_rollout(rollout: Rollout | None) -> Iterator[Help]:
+    if rollout is None or not rollout.phase:
+        return
+    yield Help(
+        "tail",
+        rollout.tail_s["0.95"],
+        "the last 5 % of trajectories end with the others, and nothing else slows",
+    )
+    if len(rollout.replicas) > 1:
+        yield Help(
+            "even replicas",
+            rollout.even_gain_s,
+            "all replicas end at the mean of their ends; moving requests changes no speed",
+        )
+    yield Help(
+        "tools",
+        max(0.0, rollout.tools_longest_s - rollout.tools_median_s),
+        "the trajectory that ends last spends as long in tools as the median one",
+    )
+
+
+def _wait_s(ranks: Sequence[Ranks], names: set[str]) -> float:
+    """Add up, phase after phase, the wait for the slowest rank of trainers."""
+    waits: dict[str, float] = {}
+    for one in ranks:
+        if one.phase in names and not one.meets and not ROLLOUT.search(one.phase):
+            waits[one.phase] = max(one.wait_s, waits.get(one.phase, 0.0))
+    return sum(waits.values())
+
+
+def _in_phases(seconds: float, phases: Sequence[PhaseTime]) -> Iterator[Help]:
+    sync = sum(phase.seconds for phase in phases if SYNC.search(phase.name))
+    generated = sum(phase.seconds for phase in phases if ROLLOUT.search(phase.name))
+    yield Help("sync", min(sync, seconds), "weights are sent beside other work")
+    if generated:
+        beside = seconds - max(generated + sync, seconds - generated - sync)
+        yield Help(
+            "one step off",
+            max(0.0, beside),
+            "the next rollout goes on beside training, on devices of its own",
+        )
+
+
+def flow_of(
+    pieces: Sequence[Piece], bounds: Interval, found: Trajectories | None, rollout: Rollout | None
+) -> Flow | None:
+    """Describe a step whose rollout goes on beside its updates; None: it does not."""
+    rolling = [(p.start, p.end) for p in pieces if ROLLOUT.search(p.name)]
+    if found is not None and not found.phase:
+        rolling += zip(found.began.tolist(), found.ended.tolist(), strict=True)
+    rolling = merged(clipped(rolling, *bounds))
+    is_update = [UPDATE.search(p.name) and not ROLLOUT.search(p.name) for p in pieces]
+    updating = merged(
+        clipped(
+            [(p.start, p.end) for p, is_one in zip(pieces, is_update, strict=True) if is_one],
+            *bounds,
+        )
+    )
+    together, length = shared(rolling, updating), bounds[1] - bounds[0]
+    if together < 0.01 * length or length <= 0:
+        return None
+    waiting = [(p.start, p.end) for p in pieces if _WAITING.search(p.name)]
+    idle = covered(waiting) / length if waiting else 1 - covered(updating) / length
+    running = rollout.utilisation if rollout is not None else None
+    rollout_idle = 1 - (running if running is not None else covered(rolling) / length)
+    shorter = min(covered(rolling), covered(updating))
+    return Flow(
+        trainer_idle=idle,
+        rollout_idle=rollout_idle,
+        overlap=together / shorter if shorter else 0.0,
+        lag=_lag(pieces, found),
+        advice=_advice(idle, rollout_idle),
+    )
+
+
+def _advice(trainer_idle: float, rollout_idle: float) -> str:
+    """Say which side has devices to spare, by verl's rule."""
+    if rollout_idle > trainer_idle + 0.1:
+        return "The engines wait more than the trainer: give devices of theirs to the trainer."
+    if trainer_idle > rollout_idle + 0.1:
+        return "The trainer waits more than the engines: give devices of its to the engines."
+    return "Trainer and engines are in balance."
+
+
+def _lag(pieces: Sequence[Piece], found: Trajectories | None) -> dict[str, float]:
+    """Return how many versions behind the trainer its trajectories are, where both are noted."""
+    trained = [float(p.version) for p in pieces if p.version.isdecimal()]
+    if not trained or found is None:
+        return {}
+    numbers = found.wholes["version"]
+    texts = [found.words[number] for number in numbers[numbers >= 0].tolist()]
+    lags = [max(trained) - float(text) for text in texts if text.isdecimal()]
+    if not lags:
+        return {}
+    p50, p99 = np.percentile(lags, [50, 99])
+    return {"p50": float(p50), "p99": float(p99), "max": max(lags)}

@@ -1,0 +1,46 @@
+"""Sums over stretches of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Interval = tuple[int, int]
+
+
+def merged(intervals: Iterable[Interval]) -> list[Interval]:
+    """Join what overlaps or touches, sorted."""
+    found: list[Interval] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = found[-1][0], end
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def covered(intervals: Iterable[Interval]) -> int:
+    """Return how much time *intervals* take together, none of it counted twice."""
+    return sum(end - start for start, end in merged(intervals))
+
+
+def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
+    """Cut *intervals* to what lies between *start* and *end*."""
+    cut = [(max(one, start), min(other, end)) for one, other in intervals]
+    return [(one, other) for one, other in cut if other > one]
+
+
+def shared(left: Sequence[Interval], right: Sequence[Interval]) -> int:
+    """Return how long two merged lists are both going on."""
+    total = i = j = 0
+    while i < len(left) and j < len(right):
+        start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        total += max(0, end - start)
+        if left[i][1] <= right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return total

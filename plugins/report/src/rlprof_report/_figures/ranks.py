@@ -1,0 +1,144 @@
+"""Figures 2 and 3: the ranks of a role in each phase, and which rank held the others up."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rlprof_report.values import Ranks, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._spans import Recorded
+
+
+@attrs.frozen(eq=False)
+class Group:
+    """What the ranks of one role did in one phase of one step; a place each in all arrays."""
+
+    step: int
+    """The place of the step."""
+    role: str
+    phase: str
+    ranks: np.ndarray
+    processes: np.ndarray
+    seconds: np.ndarray
+    first: np.ndarray
+    """When each entered it, ns."""
+    last: np.ndarray
+    """When each left it for the last time, ns."""
+
+
+def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
+    """Group the outermost phases by step, then by role and name; a rank alone makes no group."""
+    found: list[list[Group]] = [[] for _ in range(len(timeline))]
+    rows = recorded.phases
+    chosen = ~rows["nested"]
+    if timeline.leads_fleet:
+        chosen &= rows["process"] != timeline.leader
+    rows = rows[chosen]
+    steps = timeline.of(rows)
+    rows, steps = rows[steps >= 0], steps[steps >= 0]
+    if not len(rows):
+        return found
+    roles, ranks = _whose(recorded)
+    role, rank = roles[rows["process"]], ranks[rows["process"]]
+    order = np.lexsort((rows["start"], rank, rows["name"], role, steps))
+    rows, steps, role, rank = rows[order], steps[order], role[order], rank[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (
+        (steps[1:] != steps[:-1])
+        | (role[1:] != role[:-1])
+        | (rows["name"][1:] != rows["name"][:-1])
+    )
+    edges = [*np.flatnonzero(new).tolist(), len(rows)]
+    words = recorded.words
+    names = sorted({process.target.role for process in recorded.processes})
+    for start, end in pairwise(edges):
+        if rank[start] == rank[end - 1]:
+            continue
+        own, ranks_here = rows[start:end], rank[start:end]
+        first = np.flatnonzero(np.append(True, ranks_here[1:] != ranks_here[:-1]))
+        ns = np.add.reduceat(own["end"] - own["start"], first)
+        found[steps[start]].append(
+            Group(
+                step=int(steps[start]),
+                role=names[role[start]],
+                phase=words[own["name"][0]],
+                ranks=ranks_here[first],
+                processes=own["process"][first],
+                seconds=ns / 1e9,
+                first=own["start"][first],
+                last=np.maximum.reduceat(own["end"], first),
+            )
+        )
+    return found
+
+
+def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
+    """Number the roles by name, and say of each process its role and rank (or replica)."""
+    names = sorted({process.target.role for process in recorded.processes})
+    targets = [process.target for process in recorded.processes]
+    roles = np.array([names.index(target.role) for target in targets], dtype=np.int64)
+    ranks = [
+        target.rank if target.replica is None or target.worker is not None else target.replica
+        for target in targets
+    ]
+    return roles, np.array(ranks, dtype=np.int64)
+
+
+def ranks_of(group: Group, stems: list[str]) -> Ranks:
+    """Say who of *group* took longest, and how long the others wait for it."""
+    seconds = group.seconds
+    slowest = int(np.argmax(seconds))
+    median, mean, most = float(np.median(seconds)), float(seconds.mean()), float(seconds[slowest])
+    return Ranks(
+        role=group.role,
+        phase=group.phase,
+        ranks=len(seconds),
+        median_s=median,
+        mean_s=mean,
+        max_s=most,
+        slowest=int(group.ranks[slowest]),
+        process=stems[group.processes[slowest]],
+        wait_s=most - median,
+        waste_s=most - mean,
+        meets=_meets(group),
+    )
+
+
+def _meets(group: Group) -> bool:
+    """Whether ranks end together though they took differently long: they waited inside.
+
+    Who comes early to a collective takes long; nobody's time says who was late.
+    """
+    took = float(group.seconds.max() - np.median(group.seconds))
+    ends = float(group.last.max() - np.median(group.last)) / 1e9
+    return took > 0 and ends < took / 2
+
+
+def frontier_of(groups: list[Group]) -> Iterator[Stage]:
+    """Say stage by stage which rank is furthest behind; a role's stages add up to its slowest rank.
+
+    Stages come in the order in which ranks enter them; a rank that has no such stage spends
+    nothing there.
+    """
+    roles: dict[str, list[Group]] = {}
+    for group in groups:
+        roles.setdefault(group.role, []).append(group)
+    for role, own in roles.items():
+        own.sort(key=lambda group: int(np.median(group.first)))
+        ranks = np.unique(np.concatenate([group.ranks for group in own]))
+        behind = np.zeros(len(ranks))
+        before = 0.0
+        for group in own:
+            behind[np.searchsorted(ranks, group.ranks)] += group.seconds
+            leader = int(np.argmax(behind))
+            after = float(behind[leader])
+            yield Stage(role, group.phase, after - before, int(ranks[leader]))
+            before = after

@@ -1,0 +1,210 @@
+"""Figures 5, 7, 8, 14 and 15: the rollout of a step, its tail, its tools, its tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rlprof_report._figures.intervals import covered, merged, shared
+from rlprof_report._figures.slots import replicas_of
+from rlprof_report.values import Late, Rollout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof.rundir import Process
+    from rlprof_report._figures.trajectories import Trajectories
+    from rlprof_report.values import Replica
+
+SHARES = (0.9, 0.95, 0.99)
+_BINS = 200
+
+
+def rollout_of(
+    found: Trajectories, processes: Sequence[Process], epoch: int, *, curves: bool
+) -> Rollout:
+    """Make the figures of one rollout; without *curves*, all but what is drawn over time."""
+    parts = found.parts
+    is_request, is_tool = found.named("request"), found.named("tool_call")
+    requests, tools = parts[is_request], parts[is_tool]
+    seconds = (found.ended - found.began) / 1e9
+    order = np.argsort(found.ended, kind="stable")
+    ended = (found.ended[order] - found.start) / 1e9
+    last = int(order[-1])
+    fallback = _replicas_of_processes(found, processes)
+    accounted = list(replicas_of(found, fallback))
+    replicas = tuple(replica for replica, _ in accounted)
+    slots = sum(weight for _, weight in accounted)
+    ends = [replica.end_s for replica in replicas]
+    length_s = (found.end - found.start) / 1e9
+    tokens = int(_tokens(found).sum())
+    tooling = _sums(found, tools)
+    rollout = Rollout(
+        phase=found.phase,
+        start_s=(found.start - epoch) / 1e9,
+        end_s=(found.end - epoch) / 1e9,
+        trajectories=len(found.ids),
+        requests=len(requests),
+        tokens=tokens,
+        tokens_per_s=tokens / length_s if length_s > 0 else 0.0,
+        trajectory_s=_quantiles(seconds, {"p50": 50, "p90": 90, "p99": 99, "max": 100}),
+        tail_s={f"{share:g}": float(ended[-1] - ended[_at(share, len(ended))]) for share in SHARES},
+        late=_late(found, order, replicas, fallback),
+        replicas=replicas,
+        even_gain_s=max(ends) - sum(ends) / len(ends) if ends else 0.0,
+        utilisation=sum(one.running * weight for one, weight in accounted) / slots
+        if slots
+        else None,
+        tools_longest_s=float(tooling[last]),
+        tools_median_s=float(np.median(tooling)),
+        no_request_s=_no_request_s(found, requests) if len(requests) else 0.0,
+        longest=found.name(last),
+        queue_s=_quantiles(requests["queued"] / 1e9, {"p50": 50, "p99": 99})
+        if requests["queued"].any()
+        else {},
+        first_token_s=_quantiles(
+            requests["first_token"][~np.isnan(requests["first_token"])], {"p50": 50, "p99": 99}
+        ),
+        preemptions=int(requests["preemptions"][requests["preemptions"] >= 0].sum())
+        if (requests["preemptions"] >= 0).any()
+        else None,
+        tools_by_name=_by_tool(found, tools),
+    )
+    return _with_curves(rollout, found, requests) if curves else rollout
+
+
+def _at(share: float, count: int) -> int:
+    """Return the place at which *share* have ended; one at least comes after it."""
+    return max(0, min(int(np.ceil(share * count)) - 1, count - 2))
+
+
+def _quantiles(values: np.ndarray, asked: Mapping[str, float]) -> dict[str, float]:
+    if not len(values):
+        return {}
+    found = np.percentile(values, list(asked.values()))
+    return {name: float(value) for name, value in zip(asked, found, strict=True)}
+
+
+def _sums(found: Trajectories, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Add up *rows* by trajectory: their seconds, or *weights*."""
+    if weights is None:
+        weights = (rows["end"] - rows["start"]) / 1e9
+    places = np.searchsorted(found.ids, rows["trajectory"])
+    sums: np.ndarray = np.bincount(places, weights=weights, minlength=len(found.ids))
+    return sums
+
+
+def _tokens(found: Trajectories) -> np.ndarray:
+    """Return the tokens of each trajectory, as its requests noted them, else as it did itself."""
+    requests = found.parts[found.named("request")]
+    rows = requests if requests["tokens"].any() else found.wholes
+    return _sums(found, rows, rows["tokens"].astype(float))
+
+
+def _replicas_of_processes(found: Trajectories, processes: Sequence[Process]) -> np.ndarray:
+    """Name the replica of each part by the process that wrote it, if that is one."""
+    numbers = [
+        -1 if process.target.replica is None else found.words.number(process.target.replica)
+        for process in processes
+    ]
+    by_process = np.array(numbers, dtype=np.int64)
+    named: np.ndarray = by_process[found.parts["process"]]
+    return named
+
+
+def _late(
+    found: Trajectories, order: np.ndarray, replicas: Sequence[Replica], fallback: np.ndarray
+) -> Late | None:
+    """Compare the last 5 % with the others; None: there are no others."""
+    count = len(order)
+    if count < 2:
+        return None
+    is_request = found.named("request")
+    requests, tools = found.parts[is_request], found.parts[found.named("tool_call")]
+    cut = _at(0.95, count) + 1
+    late, rest = order[cut:][::-1], order[:cut]
+    asked, tooling = _sums(found, requests), _sums(found, tools)
+    lasted = (found.ended - found.began) / 1e9
+    other = lasted - asked - tooling
+    tokens = _tokens(found)
+
+    def more(values: np.ndarray) -> float:
+        return float(values[late].mean() - values[rest].mean())
+
+    usual = float(tokens[rest].mean())
+    return Late(
+        trajectories=tuple(found.name(int(place)) for place in late[:20]),
+        requests_s=more(asked),
+        tools_s=more(tooling),
+        other_s=more(other),
+        tokens_ratio=float(tokens[late].mean()) / usual if usual > 0 else 1.0,
+        replica=_common(found, late, replicas, fallback),
+    )
+
+
+def _common(
+    found: Trajectories, late: np.ndarray, replicas: Sequence[Replica], fallback: np.ndarray
+) -> str:
+    """Name the replica that served at least three in four of the late ones, if there are others."""
+    if len(replicas) < 2 or len(late) < 3:
+        return ""
+    parts = found.parts
+    served_by = np.where(parts["replica"] >= 0, parts["replica"], fallback)
+    own = served_by[found.named("request") & np.isin(parts["trajectory"], found.ids[late])]
+    if not len(own):
+        return ""
+    numbers, counts = np.unique(own, return_counts=True)
+    best = int(np.argmax(counts))
+    return found.words[int(numbers[best])] if counts[best] >= 0.75 * len(own) else ""
+
+
+def _no_request_s(found: Trajectories, requests: np.ndarray) -> float:
+    """Return how long trajectories ran and no request did."""
+    alive = merged(zip(found.began.tolist(), found.ended.tolist(), strict=True))
+    asked = merged(zip(requests["start"].tolist(), requests["end"].tolist(), strict=True))
+    return (covered(alive) - shared(alive, asked)) / 1e9
+
+
+def _by_tool(found: Trajectories, tools: np.ndarray) -> dict[str, float]:
+    names, places = np.unique(tools["tool"], return_inverse=True)
+    sums = np.bincount(places, weights=(tools["end"] - tools["start"]) / 1e9)
+    named = [(found.words[int(n)] or "?", float(s)) for n, s in zip(names, sums, strict=False)]
+    return dict(sorted(named, key=lambda item: -item[1])[:20])
+
+
+def _with_curves(rollout: Rollout, found: Trajectories, requests: np.ndarray) -> Rollout:
+    """Add what is drawn over time, in at most 200 points each."""
+    ended = np.sort(found.ended - found.start) / 1e9
+    if len(ended) > _BINS:
+        ended = np.quantile(ended, np.linspace(0, 1, _BINS))
+    rollout = attrs.evolve(rollout, ended=tuple(ended.tolist()))
+    length = (found.end - found.start) / 1e9
+    if not len(requests) or length <= 0:
+        return rollout
+    done = (requests["end"] - found.start) / 1e9
+    begun = np.minimum((requests["start"] + requests["queued"] - found.start) / 1e9, done)
+    edges = np.linspace(0, length, _BINS + 1)
+    width = length / _BINS
+    in_flight = np.diff(_integral(edges, begun, done, np.ones(len(begun)))) / width
+    pace = requests["tokens"] / np.maximum(done - begun, 1e-9)
+    rate = np.diff(_integral(edges, begun, done, pace)) / width
+    return attrs.evolve(
+        rollout,
+        in_flight=tuple(in_flight.tolist()),
+        tokens_rate=tuple(rate.tolist()) if requests["tokens"].any() else (),
+    )
+
+
+def _integral(
+    edges: np.ndarray, begun: np.ndarray, done: np.ndarray, pace: np.ndarray
+) -> np.ndarray:
+    """Return how much was done until each of *edges*, by all that went on at their paces."""
+    moments = np.concatenate([begun, done])
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order]
+    rates = np.cumsum(np.concatenate([pace, -pace])[order])
+    amounts = np.concatenate([[0.0], np.cumsum(np.diff(moments) * rates[:-1])])
+    until: np.ndarray = np.interp(edges, moments, amounts)
+    return until

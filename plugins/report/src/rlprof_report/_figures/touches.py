@@ -1,0 +1,150 @@
+"""Figure 13: when our own starts, stops and exports took place, and which steps they touch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rlprof.rundir import clock_at, unbroken
+from rlprof_report.values import Touch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlprof import Run
+    from rlprof.rundir import CaptureResult
+    from rlprof.types import Clock
+    from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._spans import Recorded
+
+
+@attrs.frozen
+class Recording:
+    """One window of one target by the clock of the run, ns, with what opening and closing took."""
+
+    process: str
+    start: int
+    end: int
+    touches: tuple[tuple[Touch, int, int], ...]
+    """Each with its start and end in ns."""
+
+
+def recordings_of(run: Run, epoch: int) -> Iterator[Recording]:
+    """Say when each capture was open and when it was being opened, closed and exported."""
+    clocks = {process.name: unbroken(process.clocks)[0] for process in run.processes}
+    for capture in run.captures:
+        pairs = clocks.get(capture.process)
+        if pairs and (capture.closed_ns is not None or capture.state in ("recording", "lost")):
+            yield _recording(capture, pairs, epoch)
+
+
+def _recording(capture: CaptureResult, pairs: list[Clock], epoch: int) -> Recording:
+    start, _ = clock_at(pairs, capture.opened_ns)
+
+    def at(monotonic_ns: int) -> int:
+        return start + monotonic_ns - capture.opened_ns
+
+    closed = capture.closed_ns
+    is_open = closed is None
+    end = at(pairs[-1].monotonic_ns if closed is None else closed)
+    spans = []
+    if capture.started_ns is not None:
+        spans.append(("start", start, at(capture.started_ns)))
+    elif capture.start_s is not None:
+        spans.append(("start", start, start + int(capture.start_s * 1e9)))
+    if closed is not None and capture.stop_s is not None:
+        spans.append(("stop", at(closed) - int(capture.stop_s * 1e9), at(closed)))
+    if capture.exported_ns is not None and capture.export_s is not None:
+        after = at(capture.exported_ns)
+        spans.append(("export", after - int(capture.export_s * 1e9), after))
+    touches = tuple(
+        (
+            Touch(
+                what=what,  # type: ignore[arg-type]
+                target=str(capture.target),
+                tool=capture.tool,
+                window=capture.window.id,
+                start_s=(one - epoch) / 1e9,
+                end_s=(other - epoch) / 1e9,
+                process=capture.process,
+            ),
+            one,
+            other,
+        )
+        for what, one, other in spans
+        if other > one
+    )
+    return Recording(capture.process, start, max(start, end) if is_open else end, touches)
+
+
+@attrs.frozen(eq=False)
+class Touched:
+    """What recording did to the steps, by their places."""
+
+    recorded: frozenset[int]
+    touches: Mapping[int, tuple[Touch, ...]]
+    cost_ns: Mapping[int, tuple[tuple[int, int], ...]]
+    """The stretches of starts and stops that lie in the step."""
+
+
+def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeline) -> Touched:
+    """Say which steps were open to a window, and which a start, a stop or an export touches.
+
+    A rank that starts or stops late holds up the others where they next meet, so whichever process
+    it was, the step is touched: by the time of the leader, and by that rank's own steps.
+    An export goes on beside training and counts only on the leading process.
+    """
+    open_in: set[int] = set()
+    touches: dict[int, list[Touch]] = {}
+    costs: dict[int, list[tuple[int, int]]] = {}
+    leader = recorded.processes[timeline.leader].name
+    own = _own_steps(recorded, timeline)
+    for one in recordings:
+        open_in |= _during(timeline, one.start, one.end)
+        for touch, start, end in one.touches:
+            if touch.what == "export" and one.process != leader:
+                continue
+            by_time = _during(timeline, start, end)
+            for place in by_time | _during_own(own.get(one.process), start, end):
+                touches.setdefault(place, []).append(touch)
+                if touch.what != "export" and place in by_time:
+                    bounds = int(timeline.starts[place]), int(timeline.ends[place])
+                    costs.setdefault(place, []).append((max(start, bounds[0]), min(end, bounds[1])))
+    return Touched(
+        frozenset(open_in),
+        {place: tuple(found) for place, found in touches.items()},
+        {place: tuple(found) for place, found in costs.items()},
+    )
+
+
+def _during(timeline: Timeline, start: int, end: int) -> set[int]:
+    found = (timeline.starts < end) & (timeline.ends > start)
+    return set(np.flatnonzero(found).tolist())
+
+
+def _own_steps(
+    recorded: Recorded, timeline: Timeline
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return the steps that other processes tell of: which of the leader's, start and end."""
+    rows = recorded.steps[recorded.steps["process"] != timeline.leader]
+    places = timeline.of(rows)
+    rows, places = rows[places >= 0], places[places >= 0]
+    return {
+        recorded.processes[number].name: (
+            places[rows["process"] == number],
+            rows["start"][rows["process"] == number],
+            rows["end"][rows["process"] == number],
+        )
+        for number in np.unique(rows["process"]).tolist()
+    }
+
+
+def _during_own(
+    steps: tuple[np.ndarray, np.ndarray, np.ndarray] | None, start: int, end: int
+) -> set[int]:
+    if steps is None:
+        return set()
+    places, starts, ends = steps
+    return set(places[(starts < end) & (ends > start)].tolist())

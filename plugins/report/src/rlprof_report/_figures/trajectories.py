@@ -1,0 +1,135 @@
+"""Which trajectories and requests are of the rollout of which step."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_report._figures.phases import Piece
+    from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._spans import Recorded, Words
+
+ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
+"""What phases are called in which an engine writes."""
+
+
+@attrs.frozen(eq=False)
+class Trajectories:
+    """What of one step belongs to its rollout; rows are sorted by trajectory, then by start."""
+
+    phase: str
+    """The phase that they lie in; empty: none does, the rollout goes on beside the phases."""
+    start: int
+    end: int
+    parts: np.ndarray
+    """Requests, tools and whatever else is noted of a trajectory, cut at the end."""
+    ids: np.ndarray
+    """The number of the word of each trajectory, sorted."""
+    began: np.ndarray
+    ended: np.ndarray
+    words: Words
+    wholes: np.ndarray
+    """The spans `trajectory` themselves, for what they note."""
+    are_requests: bool = False
+    """Whether nothing but requests was noted, and each of them stands for a trajectory."""
+
+    def name(self, place: int) -> str:
+        """Return the id of one of them."""
+        return f"request {place}" if self.are_requests else self.words[int(self.ids[place])]
+
+    def of(self, place: int) -> np.ndarray:
+        """Return the parts of one of them."""
+        own, sought = self.parts["trajectory"], self.ids[place]
+        return self.parts[np.searchsorted(own, sought) : np.searchsorted(own, sought, "right")]
+
+    def named(self, *names: str) -> np.ndarray:
+        """Say which parts are called one of *names*."""
+        numbers = [n for n, word in enumerate(self.words.words) if word in names]
+        return np.isin(self.parts["name"], numbers)
+
+
+def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
+    """Share the parts of trajectories out to the steps."""
+    steps = timeline.of(recorded.parts)
+    order = np.argsort(steps, kind="stable")
+    edges = np.searchsorted(steps[order], np.arange(len(timeline) + 1))
+    return [recorded.parts[order[start:end]] for start, end in pairwise(edges)]
+
+
+def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> str:
+    """Name the phase that most trajectories begin in; without any, one that is called like it.
+
+    Trajectories that mostly begin in no phase, or while something is updated, go on beside the
+    phases: then it is none.
+    """
+    names = list(dict.fromkeys(piece.name for piece in pieces))
+    named = [name for name in names if ROLLOUT.search(name)]
+    if not len(parts):
+        return named[0] if named else ""
+    begin = _whole(parts, words)["start"]
+    inside: dict[str, int] = {}
+    for piece in pieces:
+        within = int(((begin >= piece.start) & (begin < piece.end)).sum())
+        inside[piece.name] = inside.get(piece.name, 0) + within
+    best = max(named or names, key=lambda name: inside[name], default="")
+    return best if best and inside[best] * 2 >= len(begin) else ""
+
+
+def trajectories_of(
+    parts: np.ndarray, pieces: Sequence[Piece], bounds: tuple[int, int], words: Words
+) -> Trajectories | None:
+    """Take what began in the rollout of the step that *bounds* names; None: nothing did.
+
+    A trajectory comes in parts, and a later one (its reward) is of another phase.
+    """
+    if not len(parts):
+        return None
+    phase = rollout_phase(parts, pieces, words)
+    own = [piece for piece in pieces if piece.name == phase]
+    start = min((piece.start for piece in own), default=bounds[0])
+    end = max((piece.end for piece in own), default=bounds[1])
+    parts = parts[(parts["start"] >= start) & (parts["start"] < end)].copy()
+    parts["end"] = np.minimum(parts["end"], end)
+    is_whole = parts["name"] == words.number("trajectory")
+    if not len(parts):
+        return None
+    keep = parts["trajectory"] >= 0
+    are_requests = not keep.any()
+    if are_requests:
+        parts["trajectory"] = np.arange(len(parts))
+    else:
+        parts, is_whole = parts[keep], is_whole[keep]
+    order = np.lexsort((parts["start"], parts["trajectory"]))
+    parts, is_whole = parts[order], is_whole[order]
+    first = np.flatnonzero(np.append(True, np.diff(parts["trajectory"]) != 0))
+    began, ended = (
+        np.minimum.reduceat(parts["start"], first),
+        np.maximum.reduceat(parts["end"], first),
+    )
+    if not phase:
+        start, end = int(began.min()), int(ended.max())
+    ids = parts["trajectory"][first]
+    return Trajectories(
+        phase=phase,
+        start=start,
+        end=end,
+        parts=parts[~is_whole],
+        ids=ids,
+        began=began,
+        ended=ended,
+        words=words,
+        wholes=parts[is_whole],
+        are_requests=are_requests,
+    )
+
+
+def _whole(parts: np.ndarray, words: Words) -> np.ndarray:
+    whole = parts[parts["name"] == words.number("trajectory")]
+    return whole if len(whole) else parts

@@ -1,0 +1,119 @@
+"""Decodes a file of spans a megabyte at a time; a line that is no span is skipped and counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from rlprof.rundir import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_WINDOW = 1 << 20
+_LONGEST = 16 << 20
+"""Bytes of a line; rlprof writes far shorter ones."""
+
+_Whole = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
+"""So that sums and differences of two stay within 64 bits."""
+
+
+class Attributes(msgspec.Struct, gc=False):
+    """What figures need of a span's attributes; users may have noted anything under these names."""
+
+    trajectory: Any = None
+    tokens: Any = None
+    replica: Any = None
+    tool: Any = None
+    version: Any = None
+    queued_s: Any = None
+    first_token_s: Any = None
+    preemptions: Any = None
+
+
+class Line(msgspec.Struct, gc=False):
+    """One span as its line has it."""
+
+    kind: Literal["step", "phase", "span"]
+    name: str
+    t0: _Whole
+    t1: _Whole
+    id: _Whole = 0
+    step: _Whole | None = None
+    thread: int = 0
+    parent: _Whole | None = None
+    occurrence: _Whole = 0
+    attributes: Attributes | None = None
+
+
+class FleetLine(msgspec.Struct, gc=False):
+    """A call of a member that its fleet's driver wrote down, by the wall clock of its host."""
+
+    of: str
+    kind: Literal["phase"]
+    name: str
+    w0: _Whole
+    w1: _Whole
+    id: _Whole = 0
+    step: _Whole | None = None
+    occurrence: _Whole = 0
+
+
+def read_spans(file: Path, problems: list[str]) -> Iterator[list[Line]]:
+    """Read the spans in *file*, some thousand at once; tell *problems* what was skipped."""
+    yield from _read(file, msgspec.json.Decoder(list[Line]), msgspec.json.Decoder(Line), problems)
+
+
+def read_fleet_lines(file: Path, problems: list[str]) -> Iterator[list[FleetLine]]:
+    """Read what a fleet's driver wrote of its members into *file*."""
+    many, one = msgspec.json.Decoder(list[FleetLine]), msgspec.json.Decoder(FleetLine)
+    yield from _read(file, many, one, problems)
+
+
+def _read(file: Path, many: Any, one: Any, problems: list[str]) -> Iterator[list[Any]]:
+    skipped = 0
+    try:
+        for lines in _windows(file):
+            try:
+                yield many.decode(b"[" + lines.replace(b"\n", b",") + b"]")
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                good, bad = _one_by_one(lines, one)
+                skipped += bad
+                yield good
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        problems.append(f"spans/{file.name}: cannot be read: {exc.strerror or exc}")
+    if skipped:
+        lines_word = "line is no span and was" if skipped == 1 else "lines are no spans and were"
+        problems.append(f"spans/{file.name}: {skipped} {lines_word} skipped")
+
+
+def _windows(file: Path) -> Iterator[bytes]:
+    """Cut the file into stretches of whole lines; a last line without its end is one, too."""
+    rest = b""
+    with open_regular(file) as stream:
+        while block := stream.read(_WINDOW):
+            data = rest + block
+            end = data.rfind(b"\n")
+            rest = data[end + 1 :]
+            if end > 0:
+                yield data[:end]
+            if len(rest) > _LONGEST:
+                rest = b"{"  # its end will be no span: counted there
+    if rest.strip():
+        yield rest
+
+
+def _one_by_one(lines: bytes, decoder: Any) -> tuple[list[Any], int]:
+    good, bad = [], 0
+    for line in lines.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            good.append(decoder.decode(line))
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            bad += 1
+    return good, bad

@@ -1,0 +1,143 @@
+"""Spans as rows of numpy tables: steps and phases in one, what belongs to rollouts in another."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlprof_report._spans.lines import Line
+
+NO_STEP = np.iinfo(np.int64).min
+"""Stands for a span outside of any step."""
+NOTHING = -1
+"""Stands for a word that was not noted."""
+
+STEP, PHASE = 0, 1
+SCOPE = np.dtype([
+    ("process", "i4"), ("kind", "i1"), ("name", "i4"), ("start", "i8"), ("end", "i8"),
+    ("step", "i8"), ("occurrence", "i8"), ("id", "i8"), ("parent", "i8"), ("thread", "i8"),
+    ("tokens", "i8"), ("version", "i4"), ("of_fleet", "?"), ("nested", "?"),
+])  # fmt: skip
+PART = np.dtype([
+    ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
+    ("trajectory", "i4"), ("tokens", "i8"), ("replica", "i4"), ("tool", "i4"), ("version", "i4"),
+    ("queued", "i8"), ("first_token", "f8"), ("preemptions", "i4"),
+])  # fmt: skip
+PAUSE = np.dtype([
+    ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
+])  # fmt: skip
+
+_PAUSES = re.compile(r"gc\Z|.*(data|fetch|load(?!_weight)|prefetch|collate)", re.IGNORECASE)
+"""Spans that findings look for by name: the garbage collector, and loading of data."""
+
+
+class Words:
+    """Numbers for words that come again and again."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, word: Any) -> int:
+        """Return the number of *word*, whatever somebody noted; of None it is NOTHING."""
+        if word is None:
+            return NOTHING
+        key = word if type(word) in (str, int) else str(word)
+        found = self._numbers.get(key)
+        if found is None:
+            text = str(key)
+            found = self._numbers.get(text)
+            if found is None:
+                found = self._numbers[text] = len(self.words)
+                self.words.append(text)
+            self._numbers[key] = found
+        return found
+
+    def __getitem__(self, number: int) -> str:
+        return self.words[number] if number >= 0 else ""
+
+
+class Table:
+    """Rows that come in batches and are joined once."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._batches: list[np.ndarray] = []
+
+    def add(self, rows: list[tuple[Any, ...]]) -> None:
+        """Take a batch."""
+        if rows:
+            self._batches.append(np.array(rows, dtype=self._dtype))
+
+    def joined(self) -> np.ndarray:
+        """Return all rows as one array, and forget them."""
+        batches, self._batches = self._batches, []
+        return np.concatenate(batches) if batches else np.empty(0, dtype=self._dtype)
+
+
+class Rows:
+    """The rows of one process while its lines come in."""
+
+    def __init__(self, process: int, words: Words) -> None:
+        self.scopes, self.parts, self.pauses = Table(SCOPE), Table(PART), Table(PAUSE)
+        self._process = process
+        self._words = words
+        self._is_pause: dict[str, bool] = {}
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """Sort *lines* into tables; a span that no figure needs is left out."""
+        scopes, parts, pauses = [], [], []
+        process, number = self._process, self._words.number
+        for line in lines:
+            step = NO_STEP if line.step is None else line.step
+            noted = line.attributes
+            end = max(line.t0, line.t1)
+            if line.kind != "span":
+                tokens, version = 0, NOTHING
+                if noted is not None:
+                    tokens, version = _count(noted.tokens), number(noted.version)
+                scopes.append((
+                    process, line.kind == "phase", number(line.name), line.t0, end, step,
+                    line.occurrence, line.id, -1 if line.parent is None else line.parent,
+                    line.thread & 0x7FFF_FFFF_FFFF_FFFF, tokens, version, False, False,
+                ))  # fmt: skip
+            elif noted is not None and (noted.trajectory is not None or line.name == "request"):
+                parts.append((
+                    process, number(line.name), line.t0, end, step, number(noted.trajectory),
+                    _count(noted.tokens), number(noted.replica), number(noted.tool),
+                    number(noted.version), _ns(noted.queued_s), _seconds(noted.first_token_s),
+                    NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
+                ))  # fmt: skip
+            elif self._pauses(line.name):
+                pauses.append((process, number(line.name), line.t0, end, step))
+        self.scopes.add(scopes)
+        self.parts.add(parts)
+        self.pauses.add(pauses)
+
+    def _pauses(self, name: str) -> bool:
+        found = self._is_pause.get(name)
+        if found is None:
+            found = self._is_pause[name] = _PAUSES.match(name) is not None
+        return found
+
+
+def _count(value: Any) -> int:
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    return min(int(value), 1 << 40) if is_number and value > 0 else 0
+
+
+def _seconds(value: Any) -> float:
+    """Return what was noted as seconds; NaN if nothing was."""
+    is_number = type(value) in (int, float) and 0 <= value < 1e9
+    return float(value) if is_number else math.nan
+
+
+def _ns(value: Any) -> int:
+    seconds = _seconds(value)
+    return 0 if math.isnan(seconds) else int(seconds * 1e9)
