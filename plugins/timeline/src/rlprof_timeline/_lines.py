@@ -11,7 +11,10 @@ import json
 import math
 import re
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PLAIN = {
     **dict.fromkeys(range(32), " "),
@@ -51,6 +54,14 @@ def encode(value: Any) -> bytes:
     except (ValueError, RecursionError):  # a NaN, half a surrogate pair, a thousand levels
         pass
     return _json(_plain(value, 0)).encode()
+
+
+def named(kind: str, pid: int, tid: int, name: str, places: Iterator[int]) -> Iterator[bytes]:
+    """Name a process or a thread, and give it the next place."""
+    event = {"ph": "M", "pid": pid, "tid": tid}
+    if name:
+        yield encode(event | {"name": f"{kind}_name", "args": {"name": name}})
+    yield encode(event | {"name": f"{kind}_sort_index", "args": {"sort_index": next(places)}})
 
 
 def unescaped(text: bytes) -> bytes:

@@ -16,10 +16,10 @@ from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._spans import Slice, of_span, of_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlprof import Target
-    from rlprof.rundir import CaptureResult, Process, Run, Span
+    from rlprof.rundir import CaptureResult, Process, Run
 
 _WORDS = re.compile(r"(\D+)(\d{0,9})")
 
@@ -48,12 +48,10 @@ def of_run(run: Run) -> Plan:
 
 def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
     captures = [item for item in run.captures if item.process == process.name]
-    file = f"spans/{process.name}.jsonl"
+    own = attrs.evolve(run, processes=(process,))
     problems: list[str] = []
-    seen, first = 0, None
-    for span in _spans(run, process, problems):
-        seen += 1
-        first = span.start_ns if first is None else min(first, span.start_ns)
+    seen, first = _count(span.start_ns for span in own.spans(problems))
+    counted, first_count = _count(sample.time_ns for sample in own.counters(problems))
     for problem in problems:
         name, _, reason = problem.partition(": ")
         left_out[name] = reason
@@ -62,28 +60,41 @@ def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
 
     def slices(left_out: Mapping[str, str]) -> Sequence[Slice]:
         # A run that goes on has more spans by now: shown are those that were seen.
-        spans = islice(_spans(run, process), seen)
+        spans = islice(own.spans(), seen)
         drawn = map(recordings.mark, map(of_span, spans))
         ours = of_captures(captures, process)
         return [*drawn, *ours, *of_windows(captures, process, left_out)]
 
     clocks = unbroken(process.clocks)[0]
-    begun = [first, *(clock_at(clocks, capture.opened_ns)[0] for capture in captures)]
+    begun = [first, first_count, *(clock_at(clocks, capture.opened_ns)[0] for capture in captures)]
     begun += [item.start_ns for item in of_captures(captures, process)]
     target = str(process.target)
     bound = max(clock.bound_ns for clock in clocks)
+    about = [
+        {"file": f"{kind}/{process.name}.jsonl", "target": target, "events": events,
+         "error_ns": bound, "problems": []}
+        for kind, events in (("spans", seen), ("counters", counted))
+        if kind == "spans" or events
+    ]  # fmt: skip
     return Source(
         f"{target} · {process.here.host}",
         process.target.role == "driver",
         tuple(start for start in begun if start is not None),
         tuple(_groups(run, captures)),
         slices,
-        {"file": file, "target": target, "events": seen, "error_ns": bound, "problems": []},
+        lambda: islice(own.counters(), counted),
+        target,
+        tuple(about),
     )
 
 
-def _spans(run: Run, process: Process, problems: list[str] | None = None) -> Iterator[Span]:
-    return attrs.evolve(run, processes=(process,)).spans(problems)
+def _count(times: Iterable[int]) -> tuple[int, int | None]:
+    """Return how many there are, and the earliest."""
+    count, first = 0, None
+    for at in times:
+        count += 1
+        first = at if first is None else min(first, at)
+    return count, first
 
 
 def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rlprof.rundir import Sample
     from rlprof_timeline._clock import Clock
     from rlprof_timeline._spans import Slice
 
@@ -58,8 +59,12 @@ class Source:
     groups: tuple[TraceGroup, ...]
     slices: Callable[[Mapping[str, str]], Sequence[Slice]] = lambda _: ()
     """Its spans and windows; told which files are left out, and why."""
-    about: Mapping[str, Any] | None = None
-    """What the timeline's own object says of its spans."""
+    counters: Callable[[], Iterator[Sample]] = lambda: iter(())
+    """What it counted, by itself and of its engines."""
+    target: str = ""
+    """Whose process it is; counters of another are an engine's."""
+    about: tuple[Mapping[str, Any], ...] = ()
+    """What the timeline's own object says of its spans and counters."""
 
 
 @attrs.frozen(eq=False)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
+from rlprof_timeline._counters import counters
 from rlprof_timeline._gzip import packed
-from rlprof_timeline._lines import encode, timed
+from rlprof_timeline._lines import encode, named, timed
 from rlprof_timeline._meetings import checked, time_of
 from rlprof_timeline._merge import Group, Item, Stretch
 from rlprof_timeline._pool import move_all
@@ -121,8 +122,7 @@ def _header(
     described: list[Any] = []
     moved = iter(read)
     for source in plan.sources:
-        if source.about is not None:
-            described.append(source.about)
+        described += source.about
         for group in source.groups:
             described += [
                 {"file": trace.shown, **trace.about, "events": one.events,
@@ -167,19 +167,20 @@ def _lines(
 ) -> Iterator[bytes]:
     numbers, places, arrows = count(1), count(), count(1)
     by_group = iter(parts)
-    named: list[tuple[Source, int]] = []
+    sources: list[tuple[Source, int]] = []
     for source in plan.sources:  # in the order in which they are to be shown
         pid = next(numbers)
-        named.append((source, pid))
+        sources.append((source, pid))
         if source.title:
-            yield from _name("process", pid, 0, source.title, places)
+            yield from named("process", pid, 0, source.title, places)
         for group, part in zip(source.groups, by_group, strict=False):
             yield from _names_of(group, part, places)
+        yield from counters(source, pid, zero_ns, numbers, places)
     begun: dict[tuple[Any, ...], tuple[int, int, int]] = {}
-    for source, pid in named:
+    for source, pid in sources:
         for lane, name, row in rows(source.slices(left_out)):
             tid = next(numbers)
-            yield from _name("thread", pid, tid, name, places)
+            yield from named("thread", pid, tid, name, places)
             for item in row:
                 event = {"ph": "X", "cat": f"rlprof.{lane}", "name": item.name,
                          "pid": pid, "tid": tid, "args": item.args}  # fmt: skip
@@ -198,16 +199,9 @@ def _names_of(group: TraceGroup, part: Part, places: Iterator[int]) -> Iterator[
     for track in sorted(part.tracks.values(), key=lambda track: track.sort_index):
         whose = f"{track.name} {track.labels}".strip()
         title = " · ".join(filter(None, (group.title, whose)))
-        yield from _name("process", track.number, 0, title, places)
+        yield from named("process", track.number, 0, title, places)
         for thread in sorted(track.threads.values(), key=lambda track: track.sort_index):
-            yield from _name("thread", track.number, thread.number, thread.name, places)
-
-
-def _name(kind: str, pid: int, tid: int, name: str, places: Iterator[int]) -> Iterator[bytes]:
-    event = {"ph": "M", "pid": pid, "tid": tid}
-    if name:
-        yield encode(event | {"name": f"{kind}_name", "args": {"name": name}})
-    yield encode(event | {"name": f"{kind}_sort_index", "args": {"sort_index": next(places)}})
+            yield from named("thread", track.number, thread.number, thread.name, places)
 
 
 def _arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[bytes]:
