@@ -320,7 +320,7 @@ def test_an_engine_of_the_whole_run_is_told_that_a_role_has_one(given, name):
             ["roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"],
         ),
         ({"roles": {}, "enabled": False}, []),
-        ({"tool": []}, ["roles.actor: has no tool; name one here or for the run: tool: torch"]),
+        ({"tool": []}, []),
         ({"roles": {"actor": {"tool": []}}}, []),
         ({"roles": {"actor": {"tool": [], "engine": "vllm"}}}, []),
         (

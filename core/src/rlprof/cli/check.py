@@ -51,11 +51,15 @@ def run(args: argparse.Namespace) -> int:
         born = f"; processes must be born with {', '.join(needs)}" if needs else ""
         print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
     for role in args.role or ():
-        if role not in tools:
+        if role not in tools and config.roles:
             print(f"  {role}: not in the config, not recorded (roles: {', '.join(config.roles)})")
     for words in cautions(use for uses in tools.values() for use in uses):
         print(f"  {words}")
-    if not config.steps:
+    if not config.roles:
+        print("  every role: spans only")
+    if not any(config.records(role) for role in config.roles):
+        print("  tool: none; nothing is recorded but spans and counters")
+    elif not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0
 

@@ -78,7 +78,9 @@ def _run(run: Run, *, files: bool) -> str:
         rows = [_row(capture) for capture in run.captures]
         parts.append(table(("WINDOW", "TARGET", "TOOL", "STATE", *numbers), rows, right=numbers))
     else:
-        parts.append("nothing was captured")
+        is_asked = run.config.get("steps") != "none" or bool(run.answers)
+        why = "" if is_asked else "; the config asks for spans and counters only"
+        parts.append(f"nothing was captured{why}")
     parts += _listed("files", [a.path for c in run.captures for a in c.artifacts] if files else [])
     parts += _listed("notes", _words.notes(run, run.captures))
     skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]

@@ -69,6 +69,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"{args.file}: off (enabled: false)")
         return 0
     first, last = args.steps[0], args.steps[-1]
+    if not any(config.records(role) for role in config.roles):
+        print(f"{args.file}: nothing is recorded but spans and counters (tool: none)")
+        return 0
     rows = _rows(config, first, last)
     print(f"mode {config.mode}, steps {config.steps}; looking at {first}-{last}\n")
     if not rows:

@@ -107,7 +107,7 @@ def _structured(source: Source, faults: Faults) -> Any:
         faults.found["engine"] = [message]
     if value is not BAD:
         _explain_options(source.data, value, faults)
-        _check(value, faults)
+        _check(value, faults, has_tools="tool" in source.data)
     return value
 
 
@@ -139,9 +139,14 @@ def _tools_of(config: Config, *roles: str) -> set[str]:
     }
 
 
-def _check(config: Config, faults: Faults) -> None:
-    """Add what is wrong with values that are right each by itself."""
-    if config.enabled and not config.roles and not faults.below("roles"):
+def _check(config: Config, faults: Faults, *, has_tools: bool) -> None:
+    """Add what is wrong with values that are right each by itself.
+
+    *has_tools*: the config says `tool`, and it may say `none`.
+    """
+    keeps_spans = has_tools and not config.tool
+    is_empty = not config.roles and not faults.below("roles") and not faults.below("tool")
+    if config.enabled and is_empty and not keeps_spans:
         faults.add("roles", "names no role, so nothing would be recorded; add one, e.g. actor: {}")
     if config.join_steps and config.mode == "discrete":
         faults.add("join_steps", "needs mode: continuous; discrete windows never span steps")
@@ -154,7 +159,7 @@ def _check(config: Config, faults: Faults) -> None:
                 "beginning with a letter",
             )
         tool_is_bad = faults.below("tool") or faults.below(join(here, "tool"))
-        if not config.records(name) and role.tool != () and not tool_is_bad:
+        if not (config.records(name) or keeps_spans or role.tool == () or tool_is_bad):
             faults.add(here, "has no tool; name one here or for the run: tool: torch")
         if role.phases == ():
             faults.add(

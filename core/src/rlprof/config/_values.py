@@ -55,6 +55,11 @@ def parse_names(value: Any) -> tuple[str, ...]:
     return tuple(items)
 
 
+def _parse_tools(value: Any) -> tuple[str, ...]:
+    """Read `tool`: `none`, a name, or a list of names."""
+    return () if type(value) is str and value == "none" else parse_names(value)
+
+
 def _seconds(_: Any, __: Any, value: float) -> None:
     if not 0 < value <= 1e9:  # 31 years; what can be waited for ends at 292
         raise ValueError(f"expected seconds, more than 0 and at most 1e9, got {value:g}")
@@ -143,8 +148,8 @@ class Role:
     """Global ranks; None: all of them."""
     phases: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
     """Discrete mode: the phases to record; None: all of them."""
-    tool: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
-    """Tools of this role; None: those of the run; none at all: its spans alone are kept."""
+    tool: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": _parse_tools})
+    """Tools of this role; None: those of the run; `none`: it writes spans and counters only."""
     engine: str | None = None
     """The rollout engine this role is."""
     options: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -179,8 +184,8 @@ class Config:
     """Local disk for raw data; None: the system's folder for temporary files."""
     enabled: bool = True
     """False: as if there were no config."""
-    tool: tuple[str, ...] = attrs.field(default=(), metadata={"parse": parse_names})
-    """What records, for roles that do not say otherwise: a name or a list of them."""
+    tool: tuple[str, ...] = attrs.field(default=(), metadata={"parse": _parse_tools})
+    """What records, for roles that do not say otherwise: a name, a list of names, or `none`."""
     steps: Steps = attrs.field(default=Steps(), metadata={"parse": parse_steps})
     """`[2, 5]`, `"2-4"`, `{every: 100, first: 2, last: 1000}` or `none`."""
     mode: Mode = "discrete"

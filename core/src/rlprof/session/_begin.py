@@ -120,6 +120,8 @@ def begin(
 
 
 def _only_role(config: Config) -> str:
+    if not config.roles:
+        return DRIVER
     if len(config.roles) == 1:
         return next(iter(config.roles))
     names = ", ".join(config.roles)
@@ -138,7 +140,7 @@ def _target(
             raise ConfigError([f"{name}: expected a whole number, got {value!r}"])
     if type(role) is not str:
         raise ConfigError([f"role: expected a name, got {role!r}"])
-    if role not in config.roles and role != DRIVER:
+    if config.roles and role not in config.roles and role != DRIVER:
         names = ", ".join(config.roles)
         message = "role %r is not in the config (there: %s): it writes spans only"
         write_log(logging.WARNING, message, role, names)

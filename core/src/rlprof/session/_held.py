@@ -28,7 +28,9 @@ def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
 
 
 def say_unknown(config: Config, role: str) -> None:
-    """Log that *config* has no such role, and which one may be meant."""
+    """Log that *config* has no such role, and which one may be meant; unless it names none."""
+    if not config.roles:
+        return
     there = ", ".join(config.roles)
     message = "role %r is not in the config (there: %s): not recorded%s"
     write_log(logging.WARNING, message, role, there, closest(role, list(config.roles)))

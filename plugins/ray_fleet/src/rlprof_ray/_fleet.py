@@ -74,7 +74,7 @@ class Fleet:
         if self._config is None:
             return Launch()
         if role not in self._config.roles:
-            if role not in self._unknown:  # said once, not for every rank
+            if self._config.roles and role not in self._unknown:  # said once, not for every rank
                 self._unknown.add(role)
                 there = ", ".join(self._config.roles)
                 log.warning("launch: role %r is not in the config (there: %s)", role, there)

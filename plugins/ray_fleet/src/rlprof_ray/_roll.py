@@ -73,7 +73,7 @@ class Roll:
         if told:
             raise ConfigError(told)
         for role, given in found.items():
-            if role not in asked and given:
+            if asked and role not in asked and given:
                 there = ", ".join(asked)
                 message = "role %r is not in the config (there: %s): recorded on request only"
                 log.warning(message, role, there)
@@ -121,11 +121,12 @@ class Roll:
         if role not in self._crews:
             self._crews[role] = self._new_crew(role, given[0].target.world_size)
         crew, track = self._crews[role]
-        own = self._config.roles.get(role)
+        asked = self._config.roles  # none: spans of every role
+        own = asked.get(role)
         for one in given:
             member = self._member(crew, role, one)
             target = member.hello.target
-            is_chosen = own is not None and any(own.includes(rank) for rank in one.ranks)
+            is_chosen = any(own.includes(rank) for rank in one.ranks) if own else not asked
             crew.post(Post(target, one.ranks, member, is_chosen))
             said = {"target": attrs.asdict(target), "ranks": list(one.ranks)}
             self.session.scribe.tell("attached", role=role, **said)

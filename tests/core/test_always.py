@@ -1,0 +1,83 @@
+"""`tool: none`: spans and counters of every process, and nothing is recorded."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.config import check_config
+
+
+@pytest.fixture(name="always")
+def _always(monkeypatch, tmp_path):
+    """Work in an empty folder whose environment says `always`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RLPROF_CONFIG", "always")
+
+
+@pytest.mark.parametrize(("given", "role"), [("actor", "actor"), (None, "driver")])
+@pytest.mark.usefixtures("always")
+def test_always_keeps_the_spans_of_any_role(given, role, caplog):
+    """One word in the environment is enough, and nothing is complained of."""
+    with rlprof.open(role=given) as prof:
+        for _ in prof.steps([1]):
+            with prof.phase("rollout"):
+                pass
+
+    run = rlprof.read(prof.run_dir)
+    assert [(span.name, span.target.role) for span in run.spans()] == [
+        ("rollout", role), ("step 1", role),
+    ]  # fmt: skip
+    assert (run.captures, run.problems, run.missing) == ((), (), ())
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.usefixtures("always")
+def test_always_launches_as_it_is():
+    """Processes need nothing from birth."""
+    assert rlprof.launch(role="rollout") == rlprof.types.Launch()
+
+
+def test_a_config_read_back_from_a_run_still_says_none():
+    """Members of a fleet are handed the config as data."""
+    config, _ = check_config({"tool": "none", "roles": {"actor": {}}})
+
+    again, uses = check_config(config.as_data())
+
+    assert (again, uses) == (config, {"actor": ()})
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["check"], "  tool: none; nothing is recorded but spans and counters\n"),
+        (["plan"], "always: nothing is recorded but spans and counters (tool: none)\n"),
+    ],
+)  # fmt: skip
+def test_commands_say_that_nothing_is_recorded(argv, said, capsys):
+    """`check` and `plan` take the word in the place of a file."""
+    assert main([*argv, "always"]) == 0
+
+    assert capsys.readouterr().out.endswith(said)
+
+
+@pytest.mark.usefixtures("always")
+def test_ls_says_that_nothing_was_asked_for(capsys):
+    """A run without captures is no run that went wrong."""
+    with rlprof.open() as prof:
+        prof.step(1)
+
+    assert main(["ls", str(prof.run_dir)]) == 0
+    assert (
+        "nothing was captured; the config asks for spans and counters only"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_role_without_a_tool_still_is_a_fault_where_nobody_says_none():
+    """Leaving the key out is a mistake; the word is a choice."""
+    with pytest.raises(rlprof.ConfigError, match="has no tool; name one here or for the run"):
+        check_config({"roles": {"actor": {}}})
