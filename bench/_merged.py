@@ -1,7 +1,6 @@
 """What a merged timeline holds, by a reader that knows nothing of how it was made.
 
-It takes `json`'s word for every event, one at a time, so it needs no memory for large files; an
-archive is read as Perfetto 58 does: its manifest says how far each trace in it is to be moved.
+It takes `json`'s word for every event, one at a time, so it needs no memory for large files.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import gzip
 import io
 import json
 import re
-import zipfile
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_MANIFEST = "perfetto_manifest"
 _CHUNK = 4 << 20
 _SPACE = re.compile(r"\s*")
 
@@ -31,7 +28,7 @@ class Found:
     """What there is of the ranks' traces; events that rlprof has added are not counted."""
 
     events: int = 0
-    processes: set[tuple[str, Any]] = attrs.field(factory=set)
+    processes: set[Any] = attrs.field(factory=set)
     """Those that have slices."""
     shared: int = 0
     """Ends of arrows that have the id of another such end."""
@@ -52,48 +49,32 @@ class Found:
         wanted = [error - min(errors_ns) for error in sorted(errors_ns)]
         return max(abs(a - b) for a, b in zip(after, wanted, strict=True))
 
-    def add(self, event: dict[str, Any], machine: str, trace: str, moved_ns: int) -> None:
-        """Look at an *event*; in an archive, *machine* and *trace* tell equal numbers apart."""
+    def add(self, event: dict[str, Any]) -> None:
+        """Look at an *event*."""
         ph, cat = event["ph"], str(event.get("cat"))
         if ph == "M" or cat.startswith("rlprof"):
             return
         self.events += 1
         if ph == "X":
-            self.processes.add((machine, event["pid"]))
+            self.processes.add(event["pid"])
             if event["name"] == "barrier":
                 end_us = Decimal(event["ts"]) + Decimal(event["dur"])
-                self.ends_ns.append(round(end_us * 1000) + moved_ns)
+                self.ends_ns.append(round(end_us * 1000))
         elif ph in "sf":
-            arrow = (trace, cat, ph, str(event["id"]))
+            arrow = (cat, ph, str(event["id"]))
             self.shared += arrow in self._arrows
             self._arrows.add(arrow)
 
 
 def look(file: Path) -> Found:
-    """Read *file* to its end: strict JSON, the same gzipped, or an archive of such files."""
+    """Read *file* to its end: strict JSON, or the same gzipped."""
     found = Found()
-    if zipfile.is_zipfile(file):
-        for machine, trace, moved_ns, stream in _members(file):
-            for event in _events(stream):
-                found.add(event, machine, trace, moved_ns)
-    else:
-        with file.open("rb") as raw, _text(raw) as stream:
-            for event in _events(stream):
-                found.add(event, "", "", 0)
+    with file.open("rb") as raw, _text(raw) as stream:
+        for event in _events(stream):
+            found.add(event)
     found.ends_ns.sort()
     found._arrows.clear()
     return found
-
-
-def _members(file: Path) -> Iterator[tuple[str, str, int, TextIO]]:
-    """Yield of each trace in an archive its machine, its name, its offset and its text."""
-    with zipfile.ZipFile(file) as archive:
-        said = json.loads(archive.read(f"{_MANIFEST}.json"))[_MANIFEST]
-        for one in said["files"]:
-            moved_ns = one.get("clocks", {}).get("offset_ns", 0)
-            machine = one.get("machine", {}).get("name", "")
-            with archive.open(one["path"]) as content, _text(content) as stream:
-                yield machine, one["path"], moved_ns, stream
 
 
 @contextmanager

@@ -59,51 +59,46 @@ def start(ranks: Path, out: Path) -> None:  # noqa: ARG001 -- called like the ot
     """Do what comes before any export: import rlprof and the plugin, read the run."""
     import rlprof
 
-    _exporter("export", {})
+    _exporter("export")
     rlprof.read(ranks / "run" / "a-run")
 
 
-def ours(ranks: Path, out: Path, **given: bool) -> None:
+def ours(ranks: Path, out: Path) -> None:
     """Export the run folder as `rlprof export` does: gz in, gz out."""
     import rlprof
 
-    export = _exporter("export", given)
+    export = _exporter("export")
     run = rlprof.read(ranks / "run" / "a-run")
     begin()
     export(run=run, out=out)
 
 
-def ours_raw(ranks: Path, out: Path, **given: bool) -> None:
+def ours_raw(ranks: Path, out: Path) -> None:
     """Merge loose files that rlprof did not make: raw in, gz out."""
-    export = _exporter("export_files", given)
+    export = _exporter("export_files")
     begin()
     export(files=files(ranks, "raw"), out=out)
 
 
-def ours_gz(ranks: Path, out: Path, **given: bool) -> None:
+def ours_gz(ranks: Path, out: Path) -> None:
     """Merge loose files that rlprof did not make: gz in, gz out."""
-    export = _exporter("export_files", given)
+    export = _exporter("export_files")
     begin()
     export(files=files(ranks, "gz"), out=out)
 
 
-def _exporter(hook: str, given: dict[str, bool]) -> Callable[..., object]:
+def _exporter(hook: str) -> Callable[..., object]:
     """Return the hook of the timeline, with its arguments as the command line hands them over."""
     from rlprof import plugins
     from rlprof_timeline import Timeline
 
-    if given.get("archive"):  # which is quicker than to import what makes it
-        importlib.import_module("rlprof_timeline._archive")
     if not hasattr(Timeline, hook):
         raise AbsentError(f"rlprof_timeline has no hook {hook}")
     parser = argparse.ArgumentParser()
     if hasattr(Timeline, "arguments"):
         Timeline.arguments(parser.add_argument_group("timeline"))
     options = vars(parser.parse_args([]))
-    if missing := given.keys() - options.keys():
-        raise AbsentError(f"rlprof_timeline has no --{' --'.join(sorted(missing))}")
-    call = getattr(plugins.hooks("exporter", Timeline()), hook)
-    return partial(call, options={**options, **given})
+    return partial(getattr(plugins.hooks("exporter", Timeline()), hook), options=options)
 
 
 def sglang(ranks: Path, out: Path) -> None:
@@ -202,7 +197,7 @@ def _copy(sources: list[Path], out: Path) -> None:
 
 
 def tar_gz(ranks: Path, out: Path) -> None:
-    """Put the gzipped files into an archive: what no archive can beat."""
+    """Put the gzipped files into one file: what no merge can beat."""
     with tarfile.open(out / "all.tar", "w") as packed:
         for file in files(ranks, "gz"):
             packed.add(file, file.name)
@@ -228,8 +223,6 @@ METHODS: dict[str, Callable[[Path, Path], None]] = {
     "ours": ours,
     "ours-raw": ours_raw,
     "ours-gz": ours_gz,
-    "archive": partial(ours, archive=True),
-    "archive-raw": partial(ours_raw, archive=True),
     "sglang": sglang,
     "tracelens": tracelens,
     "viztracer": viztracer,

@@ -30,12 +30,7 @@ from _merged import Found, look
 MOST_MB = 300
 OVER_SGLANG = 1 / 10
 """CPU seconds of ours over those of SGLang's merger; the aim is a twentieth."""
-OVER_COPY = 2
-"""CPU seconds of the archive, without ours to import and to read the run, over those of a copy."""
-COPY_S = 0.02
-"""Of a copy that takes less, twice as long is nothing that could be measured."""
-OURS = ("ours", "ours-raw", "ours-gz", "archive", "archive-raw")
-COPY_OF = {"archive": "copy-gz", "archive-raw": "copy-raw"}
+OURS = ("ours", "ours-raw", "ours-gz")
 NO_TIMELINE = ("start", "gunzip", "tar-gz", "copy-gz", "copy-raw")
 
 
@@ -161,7 +156,7 @@ def _judge(ranks: list[Rank], costs: dict[str, Cost], found: dict[str, Found]) -
     for name in filter(costs.__contains__, OURS):
         cost, it = costs[name], found[name]
         # The run folder knows the clock errors; of loose files nobody does, so they must remain.
-        is_run = name in ("ours", "archive")
+        is_run = name == "ours"
         off_ns = it.off_ns([0 if is_run else rank.error_ns for rank in ranks])
         lost = sum(rank.events for rank in ranks) - it.events
         holds += [
@@ -173,11 +168,7 @@ def _judge(ranks: list[Rank], costs: dict[str, Cost], found: dict[str, Found]) -
             verdict(f"{name}: off what its sources say of clocks", off_ns, 0, "ns"),
             verdict(f"{name}: peak memory", cost.peak_mb, MOST_MB, "MB"),
         ]
-        copy = costs.get(COPY_OF.get(name, ""))
-        if copy and copy.work_s > COPY_S:
-            over = cost.work_s / copy.work_s
-            holds.append(verdict(f"{name}: CPU over {COPY_OF[name]}'s", over, OVER_COPY, ""))
-        elif name not in COPY_OF and "sglang" in costs:
+        if "sglang" in costs:
             over = cost.cpu_s / costs["sglang"].cpu_s
             holds.append(verdict(f"{name}: CPU over SGLang's (aim 0.05)", over, OVER_SGLANG, ""))
     return holds

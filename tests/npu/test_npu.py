@@ -122,7 +122,11 @@ def test_importing_the_plugin_leaves_torch_alone():
     wanted = [one for one in metadata.requires("rlprof-npu") if "extra" not in one]
     offered = metadata.distribution("rlprof-npu").entry_points
 
-    assert sorted(re.match(r"[\w-]+", one)[0] for one in wanted) == ["attrs", "rlprof"]
+    assert sorted(re.match(r"[\w-]+", one)[0] for one in wanted) == [
+        "attrs",
+        "rlprof",
+        "rlprof-traces",
+    ]
     assert {one.group for one in offered} == {"rlprof.tools"}
 
 

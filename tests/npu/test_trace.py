@@ -104,12 +104,12 @@ def test_what_is_no_event_is_left_out_and_counted(tmp_path):
 
 
 def test_names_of_any_script_are_kept(tmp_path):
-    """Names in any script are kept; half a surrogate pair becomes a question mark."""
+    """Names in any script are kept; half a surrogate pair becomes a mark for it."""
     text = json.dumps([span("αβγ 名", 0), span("half \\ud800", 1)]).replace("\\\\ud800", "\\ud800")
 
     _, trace = finished(tmp_path, text)
 
-    assert [one["name"] for one in trace["traceEvents"]] == ["αβγ 名", "half ?"]
+    assert [one["name"] for one in trace["traceEvents"]] == ["αβγ 名", "half \ufffd"]
 
 
 def test_events_of_a_device_are_counted(tmp_path):
@@ -132,11 +132,21 @@ def test_a_long_list_is_streamed(tmp_path):
 
 
 def test_what_is_no_list_is_refused(tmp_path):
-    """An object, or nothing, is no trace of torch_npu."""
-    for text in ("", "{}", '{"traceEvents": []}'):
+    """An object without events, or nothing, is no trace of torch_npu."""
+    for text in ("", "{}", '{"events": []}'):
         with pytest.raises(ValueError, match="it is no list of events"):
             finished(tmp_path, text)
         assert not (tmp_path / "out.json.gz").exists()
+
+
+def test_a_damaged_event_loses_no_other(tmp_path):
+    """What is no JSON in the midst of the list is left out and counted; the list has its end."""
+    text = json.dumps([span("a", 0), span("b", 1), span("c", 2)]).replace('"b"', '"b')
+
+    found, trace = finished(tmp_path, text)
+
+    assert [one["name"] for one in trace["traceEvents"]] == ["a", "c"]
+    assert (found.dropped, found.truncated) == (1, False)
 
 
 def test_the_first_error_is_the_reason():

@@ -27,7 +27,7 @@ ENOUGH = {
     "ray_fleet": ("test_fleet.py", "test_replicas.py"),
     "sglang_adapter": ("test_guard.py", "test_inside.py", "test_launch.py", "test_options.py",
                        "test_requests.py", "test_seed.py"),
-    "timeline": ("test_archive.py", "test_loose.py", "test_timeline.py", "test_view.py"),
+    "timeline": ("test_loose.py", "test_timeline.py", "test_view.py"),
     "torch_profiler": ("test_conformance.py", "test_kineto.py", "test_memory.py", "test_repair.py"),
     "vllm_adapter": ("test_inside.py", "test_launch.py", "test_requests.py"),
 }  # fmt: skip

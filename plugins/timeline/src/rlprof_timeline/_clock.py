@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_timeline._opened import UnreadableError
+from rlprof_traces import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rlprof_timeline._lines import named, timed
+from rlprof_traces import named, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

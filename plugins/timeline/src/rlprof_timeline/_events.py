@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from rlprof_timeline._clock import LAST_NS
-from rlprof_timeline._lines import PLAIN, encode, nanoseconds, timed, unescaped
 from rlprof_timeline._place import FIRST_WORDS
 from rlprof_timeline._tracks import called, short
+from rlprof_traces import PLAIN, encode, nanoseconds, timed, unescaped
 
 if TYPE_CHECKING:
     from rlprof_timeline._place import Place
@@ -151,7 +151,7 @@ def _metadata(event: _Event) -> dict[str, Any]:
 
 
 def _without_escapes(event: _Event) -> None:
-    """Rid an event of what Perfetto cannot read; see `_lines.py`."""
+    """Rid an event of what Perfetto cannot read; see `rlprof_traces`."""
     for key in ("name", "cat", "cname"):
         text = getattr(event, key)
         if text is not _NONE:

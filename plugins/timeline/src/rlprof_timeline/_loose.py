@@ -20,10 +20,8 @@ import attrs
 from rlprof.errors import one_line
 from rlprof.types import Target
 from rlprof_timeline._clock import FIRST_NS, LAST_NS, Clock, clock_of_others
-from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
-from rlprof_timeline._tail import tail_of
-from rlprof_timeline._text import TraceText
+from rlprof_traces import TraceText, UnreadableError, tail_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

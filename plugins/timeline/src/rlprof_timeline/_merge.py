@@ -14,12 +14,10 @@ import attrs
 
 from rlprof_timeline._clock import Clock, clock_of
 from rlprof_timeline._events import moved
-from rlprof_timeline._gzip import packed
 from rlprof_timeline._inplace import moved_in_place
-from rlprof_timeline._opened import UnreadableError
 from rlprof_timeline._place import Place
-from rlprof_timeline._text import TraceText
 from rlprof_timeline._tracks import Tracks
+from rlprof_traces import Packed, TraceText, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +99,7 @@ def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], 
     was_collecting = gc.isenabled()
     gc.disable()  # a hundred thousand events a batch, none of them in a cycle
     try:
-        with path.open("wb") as file, packed(file) as stream:
+        with path.open("wb") as file, Packed(file, fast=True) as stream:
             items = [_move_one(item, stretch, tracks, stream.write, tell) for item in group.items]
     finally:
         if was_collecting:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from typing import TYPE_CHECKING
 
 from rlprof.errors import one_line
+from rlprof_traces import DamagedError, Unpacked, UnreadableError, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +27,10 @@ def part_of(selection: Selection, opened_ns: int) -> str:
 def shown_part(timeline: Path) -> str:
     """Read which part a timeline of a run shows; nothing where it shows all, or is none."""
     try:
-        with gzip.open(timeline) as file:
-            found = _PART.match(file.read(_HEAD))
+        with opened(timeline) as file:
+            found = _PART.match(Unpacked(file).read(_HEAD))
         return one_line(str(json.loads(found[1])), longest=300) if found else ""
-    except (OSError, EOFError, ValueError, zlib.error):
+    except (UnreadableError, DamagedError, EOFError, ValueError):
         return ""
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_timeline._clock import FIRST_NS, LAST_NS
-from rlprof_timeline._lines import encode
 from rlprof_timeline._tracks import short
+from rlprof_traces import encode
 
 if TYPE_CHECKING:
     from rlprof_timeline._tracks import Tracks

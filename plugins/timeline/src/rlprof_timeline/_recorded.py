@@ -126,8 +126,6 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
                     about,
                     problems,
                     capture.clock_shift_ns,
-                    size=artifact.size,
-                    text_size=artifact.text_size,
                     together=(key[0], key[1], tool, capture.window),
                 )
             )

@@ -33,10 +33,6 @@ class Trace:
     """Those that have the same recorded the same window, or stand in one folder."""
     is_of_known_window: bool = True
     """Else those that stand together may be of several."""
-    size: int = 0
-    """Bytes it had when whoever made it was done; 0: nobody has said."""
-    text_size: int | None = None
-    """Bytes inside, where it is gzip; None: nobody has counted."""
 
 
 @attrs.frozen

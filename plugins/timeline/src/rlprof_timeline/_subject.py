@@ -55,11 +55,6 @@ def command(run: Path) -> str:
     return f"rlprof export {shlex.quote(str(run))} --to timeline"
 
 
-def is_archive(file: Path) -> bool:
-    """Whether *file* may be a set of traces with a manifest, which not every Perfetto heeds."""
-    return file.name.lower().endswith(_ARCHIVES)
-
-
 def unpacked(file: Path) -> int:
     """Return about how many bytes a viewer will have to read, without unpacking anything."""
     return sum(

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from rlprof_timeline._lines import encode
+from rlprof_traces import encode
 
 _LAST = 1 << 31
 """The place of a track that names none."""

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from rlprof.errors import RlprofError
@@ -20,18 +20,13 @@ from rlprof_timeline._offline import HEADERS, told, viewer
 from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import LOOPBACK, FileServer
-from rlprof_timeline._subject import command, is_archive, is_older, make, subject, unpacked
-
-if TYPE_CHECKING:
-    from rlprof_timeline._offline import Viewer
+from rlprof_timeline._subject import command, is_older, make, subject, unpacked
 
 PAGE = "https://ui.perfetto.dev"
 PORT = 9001
 """The one port of loopback that Perfetto's page may fetch from, by its content security policy."""
 _TOO_LARGE = 1e9
 """About 2-3 million slices, for which a browser takes 1.5 GB and more."""
-_HEEDS_OFFSETS = 58
-"""The first Perfetto that reads the manifest of an archive; others show ranks unaligned."""
 
 _DESCRIPTION = """\
 Serve one file to Perfetto's page in your browser, on this machine's loopback address only; print
@@ -108,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         code = _prepare(path, file)
         if code:
             return code
-        _warn(path, file, page)
+        _warn(path, file)
         address = f"http://{LOOPBACK}:{server.server_port}{quote(trace)}"
         Thread(target=server.serve_forever, args=(0.2,), daemon=True).start()
         try:
@@ -144,21 +139,14 @@ def _prepare(path: Path, file: Path) -> int:
     return 0
 
 
-def _warn(path: Path, file: Path, page: Viewer | None) -> None:
-    """Say on stderr what will be seen wrongly, or not at all."""
+def _warn(path: Path, file: Path) -> None:
+    """Say on stderr what may be too much for a browser."""
     bytes_ = unpacked(file)
     if bytes_ > _TOO_LARGE:
         run = shlex.quote(str(path)) if path.is_dir() else "RUN"
         print(
             f"rlprof: {file}: about {_size(bytes_)} to read, and a browser takes about 1 GB (2-3 "
             f"million slices); if it fails, export less: rlprof export {run} --step N",
-            file=sys.stderr,
-        )
-    if page and page.number < _HEEDS_OFFSETS and is_archive(file):
-        print(
-            f"rlprof: {file}: the offline viewer is Perfetto {page.number}, which ignores the "
-            f"offsets in an archive ({_HEEDS_OFFSETS} reads them): clocks and ranks may be shown "
-            "wrongly, without a word; export without --archive",
             file=sys.stderr,
         )
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
 from rlprof_timeline._counters import counters
-from rlprof_timeline._gzip import packed
-from rlprof_timeline._lines import encode, named, timed
 from rlprof_timeline._meetings import checked, time_of
 from rlprof_timeline._merge import Group, Item, Stretch
 from rlprof_timeline._pool import move_all
 from rlprof_timeline._progress import say
 from rlprof_timeline._rows import rows
 from rlprof_timeline._tracks import PROCESSES
+from rlprof_traces import Packed, encode, named, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,13 +54,13 @@ def write(plan: Plan, out: Path) -> Path:
             zero_ns = before(plan, earliest)
         draft = Path(folder) / FILE
         with draft.open("wb") as file:
-            with packed(file) as stream:
+            with Packed(file, fast=True) as stream:
                 write_own(plan, parts, zero_ns, stream.write)
             for part in parts:
                 with part.path.open("rb") as moved:
                     shutil.copyfileobj(moved, file, 1 << 20)
                 part.path.unlink()  # of a large file there is room for one
-            with packed(file) as stream:
+            with Packed(file, fast=True) as stream:
                 stream.write(b"\n]}\n")
         return draft.replace(out / FILE)
 

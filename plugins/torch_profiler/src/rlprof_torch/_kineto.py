@@ -1,8 +1,8 @@
 """Stream the raw chrome trace that Kineto exported into a strict, compressed one.
 
-Separate because it runs later, in a helper process: it needs neither torch nor rlprof, only the
-raw file. What is wrong with a piece of text is the business of `_repair.py`, when its events were
-that of `_clock.py`; here is the file.
+Separate because it runs later, in a helper process: it does not need torch, only the raw file. What
+is wrong with a piece of text is the business of `_repair.py`, when its events were that of
+`_clock.py`; here is the file. `rlprof_traces` reads what is JSON already; Kineto's text is not.
 
 Measured (CPython 3.11, MB/s of input per CPU second, growth of peak memory): 300 000 `torch.add`
 of torch 2.13, 86 MB: 65 MB/s, 30 MB; a V100 trace, 15 MB: 50 MB/s. Half of it is the stdlib's
@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import codecs
 import json
-import os
 import re
-import zlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 import attrs
 
 from rlprof_torch import _repair
 from rlprof_torch._clock import base_near_end, base_of, mark_spans, place_clock
+from rlprof_traces import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 2 << 20
 _LONGEST = 32 << 20  # a head, a tail or an event beyond this is damage: a hole of zero bytes
-# Whole run in MB/s and ratio, `torch.add` | V100 trace: level 1 74, 17.8 | 56, 9.8;
-# level 4 65, 20.0 | 50, 11.3; level 6 65, 20.9 | 44, 13.0. On slower cores 6 misses 40 MB/s.
-_LEVEL = 4
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
 _OURS = ("rlprof", "rlprof_counts", "traceEvents")
 
@@ -110,7 +105,8 @@ class _Pass:
     def write(
         self, out: Path, header: Mapping[str, object], spans: Spans, marks: Spans
     ) -> Finished:
-        with self._raw.open("rb") as file, _whole_gzip(out) as put:
+        with self._raw.open("rb") as file, whole(out) as packed:
+            put = packed.write
             source = _Source(file)
             head = self._head(source)
             epoch_ns, error_ns, clock = place_clock(self._base, source.text, spans, marks)
@@ -138,7 +134,7 @@ class _Pass:
             error_ns=error_ns,
             clock=clock,
             bytes_in=self._raw.stat().st_size,
-            text_size=put.count,
+            text_size=packed.count,
             bytes_out=out.stat().st_size,
         )
 
@@ -293,39 +289,6 @@ def _event_end(text: str, position: int) -> int:
         return _LENIENT.raw_decode(text, position)[1]
     except (ValueError, RecursionError):
         return 0
-
-
-class _Packed:
-    """Bytes on their way into *file*."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._squeeze = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)  # 31: a gzip header, its time 0
-        self.count = 0
-
-    def __call__(self, data: bytes) -> None:
-        self.count += len(data)
-        self._file.write(self._squeeze.compress(data))
-
-    def end(self) -> None:
-        self._file.write(self._squeeze.flush())
-
-
-@contextmanager
-def _whole_gzip(out: Path) -> Iterator[_Packed]:
-    """Yield a function that writes to *out*, which appears when the block ends without error."""
-    part = out.with_name(f".{out.name}.part")
-    try:
-        with part.open("wb") as file:
-            packed = _Packed(file)
-            yield packed
-            packed.end()
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(out)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _lines(members: Mapping[str, str]) -> bytes:

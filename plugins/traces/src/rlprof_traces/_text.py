@@ -11,20 +11,11 @@ import codecs
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlprof_timeline._gzip import DamagedError, Unpacked
-from rlprof_timeline._members import (
-    BLANK,
-    CutError,
-    Members,
-    NoJsonError,
-    VainError,
-    as_utf8,
-    behind,
-    end_of_value,
-    is_strict,
-)
-from rlprof_timeline._opened import UnreadableError, opened
-from rlprof_timeline._salvage import BEGIN, KEYS, Salvage
+from rlprof_traces._members import BLANK, Members, as_utf8, behind
+from rlprof_traces._salvage import BEGIN, KEYS, Salvage
+from rlprof_traces._strict import CutError, NoJsonError, VainError, end_of_value, is_strict
+from rlprof_traces._unpacked import DamagedError, Unpacked
+from rlprof_traces._unreadable import UnreadableError, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -9,9 +9,10 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlprof_timeline._gzip import DamagedError, Unpacked
-from rlprof_timeline._members import BLANK, Members, VainError, behind
-from rlprof_timeline._opened import opened
+from rlprof_traces._members import BLANK, Members, behind
+from rlprof_traces._strict import VainError
+from rlprof_traces._unpacked import DamagedError, Unpacked
+from rlprof_traces._unreadable import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

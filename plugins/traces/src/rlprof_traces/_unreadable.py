@@ -1,7 +1,7 @@
 """A trace file, opened; or why nothing of it can be shown.
 
-Separate because it is opened to be read (`_text.py`), for its end (`_tail.py`), and to be moved as
-it lies (`_content.py`), and the same is said each time.
+Separate because it is opened to be read (`_text.py`) and for its end (`_tail.py`), and the same is
+said each time.
 """
 
 from __future__ import annotations

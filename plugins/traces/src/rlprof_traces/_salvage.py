@@ -12,20 +12,9 @@ from decimal import Decimal
 
 import attrs
 
-from rlprof_timeline._lines import encode
-from rlprof_timeline._members import (
-    BLANK,
-    SEPARATOR,
-    CutError,
-    Members,
-    NoJsonError,
-    VainError,
-    as_utf8,
-    behind,
-    end_of_value,
-    is_strict,
-    lenient,
-)
+from rlprof_traces._lines import encode
+from rlprof_traces._members import BLANK, SEPARATOR, Members, as_utf8, behind, lenient
+from rlprof_traces._strict import CutError, NoJsonError, VainError, end_of_value, is_strict
 
 KEYS = rb'"(?:ph|name|cat|pid|tid|ts|tts|dur|args|id|id2|bind_id|s|bp|sf|cname)"'
 """One of them stands first in an event."""

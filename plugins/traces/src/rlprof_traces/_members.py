@@ -1,4 +1,4 @@
-"""The members of a JSON object, one by one, as far as its text goes; where a value ends.
+"""The members of a JSON object, one by one, as far as its text goes.
 
 Nothing is built of what is passed over, so 32 MB of it cost no memory. Separate because a head, a
 tail and a damaged event (`_salvage.py`) are all read so.
@@ -12,15 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 import attrs
-import msgspec
 
-_VALUE = msgspec.json.Decoder(msgspec.Raw)
-"""Reads all of a value and keeps nothing: strict, and by far the fastest there is for Python."""
-_BEHIND = "JSON is malformed: trailing characters"
-_WHERE = re.compile(r"\(byte (\d+)\)$")
-_NEAR = 1 << 16
-_ODD = {b"N", b"I", *(bytes([n]) for n in range(32))}
-"""Where a NaN, an Infinity or a bare line feed may be."""
+from rlprof_traces._strict import CutError, NoJsonError, end_of_value, is_utf8
+
 _LENIENT = json.JSONDecoder(strict=False, parse_constant=str)
 BLANK = re.compile(rb"\s*")
 SEPARATOR = re.compile(rb"[\s,]*")
@@ -28,68 +22,6 @@ SEPARATOR = re.compile(rb"[\s,]*")
 _COLON = re.compile(rb"\s*:\s*")
 _LARGEST = 1 << 20
 """Of what is built: a member beyond it is passed over."""
-
-
-class VainError(Exception):
-    """A value that cannot be read; *read* bytes of it were."""
-
-    def __init__(self, words: str, read: int = 0) -> None:
-        super().__init__(words)
-        self.read = read
-
-
-class NoJsonError(VainError):
-    """Here no value begins; unless it *is_odd*, `lenient` would find none, either."""
-
-    def __init__(self, words: str, read: int = 0, *, is_odd: bool = False) -> None:
-        super().__init__(words, read)
-        self.is_odd = is_odd
-
-
-class CutError(VainError):
-    """A value goes on beyond the text."""
-
-
-def end_of_value(text: bytes, at: int) -> int:
-    """Say where what follows the value at *at* begins, behind white space; it is strict JSON."""
-    view = memoryview(text)[at:]
-    for part in (view[:_NEAR], view):  # who errs, errs early
-        try:
-            _VALUE.decode(part)
-        except msgspec.DecodeError as exc:
-            words = str(exc)
-            where = _WHERE.search(words)
-            if words.startswith(_BEHIND) and where:
-                return at + int(where[1]) - 1
-            read = int(where[1]) if where else len(part)
-            if "truncated" not in words and read < len(part):  # a number may go on
-                is_odd = part[read : read + 1] in _ODD or "surrogate" in words or "hex" in words
-                raise NoJsonError(words, read, is_odd=is_odd) from None
-            if len(part) == len(view):
-                raise CutError(words, len(part)) from None
-        except RecursionError:
-            raise NoJsonError("too many levels", len(part)) from None
-        else:
-            if len(part) == len(view):
-                break
-    return len(text)
-
-
-def is_strict(text: bytes) -> bool:
-    """Whether *text* is a whole value, and strict JSON in UTF-8."""
-    try:
-        _VALUE.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return is_utf8(text)
-
-
-def is_utf8(text: bytes) -> bool:
-    """Whether *text* is valid UTF-8, which `end_of_value` does not look at."""
-    try:
-        return text.isascii() or bool(text.decode())
-    except UnicodeDecodeError:
-        return False
 
 
 def as_utf8(text: bytes) -> bytes:

@@ -1,0 +1,125 @@
+"""Without msgspec and isal, as in a lean training image, the same is read and written."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import subprocess
+import sys
+
+import pytest
+
+from rlprof_traces import TraceText, UnreadableError, _strict, _unpacked
+
+EVENT = '{"ph": "X", "name": "n%d", "pid": 1, "tid": 2, "ts": %d.125, "dur": 3, "args": {"a": [1]}}'
+EVENTS = ",\n".join(EVENT % (n, n) for n in range(60))
+TEXT = f'{{"schemaVersion": 1, "traceEvents": [{EVENTS}], "traceName": "x"}}'.encode()
+ODD = (
+    b"", b"[]", b"{}", b"<html>", b'{"traceEvents": []}', b'{"traceEvents": [] , "a": 1}', b"[NaN]",
+    b'[{"ph": "X", "ts": NaN}]', b'[{"ph": "X", "name": "a\nb"}]', b'[{"ph": "X", "name": "\xff"}]',
+    b'[{"ph": "X", "name": "\\ud800"}, {"ph": "i"}]', b'[{"ph": "X", "name": "\\ud83d\\ude00"}]',
+    b'[{"ph": "X", "n": %s}]' % (b"9" * 5000),
+    b'[{"ph": "X", "a": ' + b"[" * 3000 + b"]" * 3000 + b"}]",
+    b'[{"ph": "X"} {"ph": "i"}]', b'[{"ph": "X",}, {"ph": "i"}]', b'[{"ph": "X"}, {"ph": "i"',
+)  # fmt: skip
+
+NOISE = (b"", b'"', b"{", b"}", b"\\", b"]")
+
+
+def read(path):
+    """Return all that a reading gives."""
+    text = TraceText(path)
+    try:
+        batches = list(text.batches(512))
+    except UnreadableError as exc:
+        return str(exc), text.problems
+    return b",".join(batches), text.head, text.tail, text.dropped, text.problems
+
+
+def damaged():
+    """Yield the text with a few bytes of it changed, cut out or doubled."""
+    chance = random.Random(19)  # noqa: S311 -- no secret
+    for _ in range(60):
+        text = bytearray(TEXT)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(text))
+            text[at : at + chance.randrange(3)] = chance.choice(
+                [b"", b'"', b"{", b"}", b"\\", b"]"]
+            )
+        yield bytes(text)
+
+
+@pytest.fixture(name="lean")
+def _lean(monkeypatch):
+    """Return a function that takes the fast readers away."""
+
+    def take_away():
+        monkeypatch.setattr(_strict, "_VALUE", None)
+        monkeypatch.setattr(_unpacked, "_member", _unpacked._Zlib)
+        monkeypatch.setattr(_unpacked, "_ERROR", _unpacked.zlib.error)
+
+    return take_away
+
+
+def test_whole_texts_read_the_same(tmp_path, lean):
+    """A whole trace gives the same events, head and tail, gzipped or raw."""
+    (tmp_path / "raw").write_bytes(TEXT)
+    (tmp_path / "packed").write_bytes(gzip.compress(TEXT[:2000]) + gzip.compress(TEXT[2000:]))
+    fast = [read(tmp_path / name) for name in ("raw", "packed")]
+    lean()
+
+    found = [read(tmp_path / name) for name in ("raw", "packed")]
+
+    assert found == fast
+    assert fast[0][3:] == (0, [])
+
+
+@pytest.mark.parametrize("number", range(len(ODD)))
+def test_odd_texts_read_the_same(tmp_path, lean, number):
+    """What strict readers refuse is mended, dropped or refused alike."""
+    (tmp_path / "odd").write_bytes(ODD[number])
+    fast = read(tmp_path / "odd")
+    lean()
+
+    assert read(tmp_path / "odd") == fast
+
+
+def test_damaged_texts_read_alike(tmp_path, lean):
+    """Damage costs the same events; only where it is the end may the two judge differently."""
+    texts = list(damaged())
+    fast = []
+    for number, text in enumerate(texts):
+        (tmp_path / str(number)).write_bytes(text)
+        fast.append(read(tmp_path / str(number)))
+    lean()
+
+    found = [read(tmp_path / str(number)) for number in range(len(texts))]
+
+    assert [one[0] for one in found] == [one[0] for one in fast]
+
+
+@pytest.mark.parametrize("size", [0, 1, 11, 400, -9, -1])
+def test_gzip_that_was_cut_gives_what_lies_before(tmp_path, lean, size):
+    """A cut file gives the same text up to the cut, and says that it was cut."""
+    (tmp_path / "cut").write_bytes(gzip.compress(TEXT)[:size])
+    fast = read(tmp_path / "cut")
+    lean()
+
+    assert read(tmp_path / "cut") == fast
+
+
+@pytest.mark.slow
+def test_neither_is_imported_where_it_is_not_installed(tmp_path):
+    """The package imports, reads and writes with the standard library alone."""
+    code = (
+        "import sys; sys.modules['msgspec'] = sys.modules['isal'] = None\n"
+        "from pathlib import Path\n"
+        "from rlprof_traces import TraceText, whole\n"
+        f"path = Path({str(tmp_path / 'a.gz')!r})\n"
+        'with whole(path, fast=True) as packed: packed.write(b\'[{"ph": "X"}]\')\n'
+        "print(*TraceText(path).batches())"
+    )
+
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert said.stdout.split("\n")[0] == 'b\'{"ph": "X"}\''

@@ -1,0 +1,58 @@
+"""Gzip that is written: the whole file or none, and the same bytes for the same text."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from rlprof_traces import Packed, whole
+
+TEXT = b'{"traceEvents": [' + b'{"ph": "X"},' * 5000 + b'{"ph": "M"}]}'
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_file_has_its_name_when_all_of_it_is_written(tmp_path, fast):
+    """While it is being written nothing has the name, and then the text is there."""
+    out = tmp_path / "a.json.gz"
+
+    with whole(out, fast=fast) as packed:
+        packed.write(TEXT)
+        was_there = out.exists()
+
+    assert was_there is False
+    assert gzip.decompress(out.read_bytes()) == TEXT
+    assert packed.count == len(TEXT)
+
+
+def test_what_was_interrupted_leaves_nothing(tmp_path):
+    """An error on the way leaves neither the file nor a draft, and an older file as it was."""
+    out = tmp_path / "a.json.gz"
+    out.write_bytes(b"older")
+
+    with pytest.raises(KeyboardInterrupt), whole(out) as packed:
+        packed.write(TEXT)
+        raise KeyboardInterrupt
+
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json.gz"]
+    assert out.read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_the_same_text_gives_the_same_bytes(tmp_path, fast):
+    """No time and no name stand in the head, so that checksums can be compared."""
+    for name in ("a.gz", "b.gz"):
+        with whole(tmp_path / name, fast=fast) as packed:
+            packed.write(TEXT)
+
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_members_stand_one_behind_another(tmp_path):
+    """A file of several members is one text to every reader of gzip."""
+    with (tmp_path / "a.gz").open("wb") as file:
+        for part in (b"first ", b"second"):
+            with Packed(file, fast=True) as packed:
+                packed.write(part)
+
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"first second"
