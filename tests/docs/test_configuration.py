@@ -10,7 +10,7 @@ import pytest
 
 import rlprof
 from rlprof.cli import main
-from rlprof.config import Config, Fleet, Limits, Role
+from rlprof.config import Config, Counters, Fleet, Limits, Role
 from rlprof_torch import Torch, TorchMemory
 from rlprof_torch._options import CONTENTS, MiniBatches
 from tests.docs.examples import Mini, Stacks
@@ -21,6 +21,7 @@ KEYS = {
     "Config": (Config, PAGE.partition("\n## ")[0]),
     "Role": (Role, section(PAGE, "`roles.<role>`")),
     "Limits": (Limits, section(PAGE, "`limits`")),
+    "Counters": (Counters, section(PAGE, "`counters`")),
     "Fleet": (Fleet, section(PAGE, "`fleet`")),
 }
 SAID = {  # defaults that are said in words
@@ -28,6 +29,8 @@ SAID = {  # defaults that are said in words
     ("Config", "tool"): "none",
     ("Config", "steps"): "`none`",
     ("Config", "limits"): "below",
+    ("Config", "counters"): "below",
+    ("Counters", "bytes"): "`100MB`",
     ("Config", "fleet"): "below",
     ("Role", "ranks"): "`[0]`",
     ("Role", "phases"): "all",
@@ -82,8 +85,9 @@ def test_defaults_that_are_said_in_words_are_those():
 
     assert (config.scratch_dir, config.tool, bool(config.steps)) == (None, (), False)
     assert (role.ranks, role.phases, role.tool) == ((0,), None, None)
-    assert Limits().bytes == 4 * 10**9
+    assert (Limits().bytes, Counters().bytes) == (4 * 10**9, 100 * 10**6)
     assert (config.limits, config.fleet) == (Limits(), Fleet())
+    assert config.counters == Counters()
 
 
 @pytest.mark.parametrize("name", PLUGINS)

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 from rlprof.config._source import Source, error_of, raise_faults, read_source
 from rlprof.config._structure import BAD, Faults, closest, join, structure
 from rlprof.config._tools import ToolUse, merge_launches, options_of, use_tools
-from rlprof.config._values import Config, Fleet, Limits, Role, SlowStep, parse_names, parse_ranks
+from rlprof.config._values import (
+    Config,
+    Counters,
+    Fleet,
+    Limits,
+    Role,
+    SlowStep,
+    parse_names,
+    parse_ranks,
+)
 from rlprof.errors import one_line, shown
 
 if TYPE_CHECKING:
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Config",
+    "Counters",
     "Faults",
     "Fleet",
     "Limits",

@@ -123,7 +123,8 @@ def _value(hint: Any, value: Any, *, path: str, faults: Faults) -> Any:
         deep = _is_deep(value, DEEPEST, {})
         return faults.add(path, _TOO_DEEP) if deep else value
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in inner:
+        is_off = value == "none" and attrs.has(_one_of(inner))  # for people; null is for programs
+        if (value is None or is_off) and type(None) in inner:
             return None
         return _value(_one_of(inner), value, path=path, faults=faults)
     if origin is typing.Literal:

@@ -83,6 +83,18 @@ class Limits:
     """How long the helper process may take for one window."""
 
 
+@attrs.frozen
+class Counters:
+    """How often memory, devices and engines are looked at."""
+
+    every_s: float = attrs.field(default=1.0, validator=_seconds)
+    """Seconds between two looks while no window is open."""
+    in_window_s: float = attrs.field(default=0.1, validator=_seconds)
+    """Seconds between two looks while one is."""
+    bytes: int = attrs.field(default=100 * 10**6, metadata={"parse": parse_size})
+    """A process that has written so much of counters writes no more of them."""
+
+
 def _at_least_one(_: Any, __: Any, value: float) -> None:
     if not 1 < value <= 1e6:
         raise ValueError(f"expected more than 1 and at most 1e6, got {value:g}")
@@ -200,6 +212,8 @@ class Config:
     """Options by engine."""
     limits: Limits = Limits()
     """What profiling may cost."""
+    counters: Counters | None = Counters()
+    """Memory, devices and engines over time; None: nobody looks."""
     slow_step: SlowStep | None = None
     """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
     fleet: Fleet = Fleet()
@@ -251,5 +265,6 @@ class Config:
     def inside(self) -> dict[str, Any]:
         """Return, as plain data, what the processes of an engine share of the config."""
         data = self.as_data()
-        shared = {key: data[key] for key in ("run_dir", "scratch_dir", "steps", "limits")}
+        keys = ("run_dir", "scratch_dir", "steps", "limits", "counters")
+        shared = {key: data[key] for key in keys}
         return {**shared, "calibrate": False}  # nobody asks there what a tool may cost

@@ -74,6 +74,8 @@ class Journal:
         self._file: tuple[int, int] | None = None
         """Device and inode of what was opened."""
         self._waiting = bytearray()
+        self.told = 0
+        """Bytes it was given in all."""
 
     def __len__(self) -> int:
         """How many bytes wait to be written."""
@@ -85,8 +87,10 @@ class Journal:
 
     def write(self, lines: Iterable[bytes]) -> None:
         """Append *lines*; raise OSError if not all of them could be written yet."""
+        before = len(self._waiting)
         for line in lines:
             self._waiting += line
+        self.told += len(self._waiting) - before
         if not self._waiting:
             return
         fd = self._fd if self._fd is not None and self._is_ours(self._fd) else self._open()

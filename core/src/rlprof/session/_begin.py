@@ -30,6 +30,7 @@ from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link, loop_here
 from rlprof.session._means import Means
 from rlprof.session._off import Off
+from rlprof.session._sampler import Sampler
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
@@ -190,7 +191,11 @@ def _open(
             run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick, budget=budget
         )
         any_thread = followed is not None and followed.any_thread
-        return Means(target, here, run, scratch, limits, boundary, scribe, any_thread)
+        file = run.path / "counters" / f"{name}.jsonl"
+        sampler = Sampler(
+            file, config.counters, lambda reason: scribe.tell("problem", reason=reason)
+        )
+        return Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread)
 
     session = Session(config, boundary, means, listens=followed is None)
     scribe = session.scribe
@@ -289,6 +294,8 @@ def engine_track(
     workers = _workers(config, means, target, given)
     link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
     instruments = Instruments(target, means, took_s, link)
+    for use in uses:
+        means.sampler.add(target, use.plugin, handle)
     track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
     return track, uses if schedule.steps else []
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rlprof.config import Limits
     from rlprof.rundir import Here, RunFolder
     from rlprof.session._boundary import Boundary
+    from rlprof.session._sampler import Sampler
     from rlprof.session._scribe import Scribe
     from rlprof.types import Target
 
@@ -28,5 +29,6 @@ class Means:
     limits: Limits
     boundary: Boundary
     scribe: Scribe
+    sampler: Sampler
     any_thread: bool = False
     """Windows are opened on a thread beside those that work."""

@@ -78,7 +78,7 @@ class Session:
         self._mailbox: Mailbox | None = None
         self._came: deque[Batch] = deque()
         self.means = means(self._tick)
-        self.scribe.is_recording = lambda: self.is_recording
+        self.scribe.is_recording = self.means.sampler.is_recording = lambda: self.is_recording
         self._slow: SlowSteps | None = None
         if listens and config.slow_step is not None:
             self._slow = SlowSteps(config.slow_step)
@@ -252,6 +252,7 @@ class Session:
     def _close_files(self) -> None:
         if self._unretired:  # a signal has cut this short, and the next call goes on
             return
+        self.means.sampler.close()
         self.scribe.close()
         engines = [track.target for track in self._tracks if track.link is not None]
         limit_s = self._config.limits.export_timeout_s

@@ -306,6 +306,7 @@ class Track:
             self._means.scribe.clock()
             self._means.scribe.flush()
             self._open.start()
+            self._means.sampler.hurry()
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
         """Stop what records; what waits for the run folder is the helper thread's.

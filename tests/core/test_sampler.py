@@ -1,0 +1,179 @@
+"""Counters over time: who is looked at, how often, and what ends it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import rlprof
+from rlprof.config import Counters, load_config
+from rlprof.session._devices import open_devices
+from rlprof.session._sampler import Sampler
+from rlprof.types import Target
+from tests.fakes import engines
+
+FAST = Counters(every_s=0.001)
+
+
+class Gauged:
+    """An engine's plugin that keeps count of the looks."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def counters(self, handle):
+        self.looks += 1
+        return {"requests_running": self.looks, "kv_cache_use": handle["use"]}
+
+
+class Broken:
+    """One that raises."""
+
+    def counters(self, handle):
+        return {"use": handle["nothing"]}
+
+
+def lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def sampled(file, rule, count, *engine):
+    """Let a sampler look until it has written *count* lines or ended; return lines and words."""
+    told = []
+    sampler = Sampler(file, rule, told.append)
+    if engine:
+        sampler.add(Target("rollout", replica=0), *engine)
+    end = time.monotonic() + 20
+    while len(lines(file)) < count and time.monotonic() < end and sampler._thread.is_alive():
+        time.sleep(0.005)
+    sampler.close()
+    return lines(file), told
+
+
+def test_a_process_has_its_memory_counted(tmp_path):
+    """The first look is at once; the value is that of the kernel."""
+    found, _ = sampled(tmp_path / "c.jsonl", FAST, 2)
+
+    now = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert 0.5 < found[0]["values"]["rss_bytes"] / now < 2
+    assert found[0]["mono"] < found[1]["mono"]
+
+
+def test_an_engine_is_asked_by_one_instance_of_its_plugin(tmp_path):
+    """What it answers carries the engine's target."""
+    found, told = sampled(tmp_path / "c.jsonl", FAST, 8, Gauged, {"use": 0.5})
+
+    mine = [line for line in found if "target" in line]
+    values = [line["values"]["requests_running"] for line in mine]
+    assert values == list(range(1, len(mine) + 1))
+    assert mine[0]["target"]["role"] == "rollout"
+    assert told == []
+
+
+def test_an_engine_that_raises_is_not_asked_again(tmp_path):
+    """It is said once, and the process' own counters go on."""
+    found, told = sampled(tmp_path / "c.jsonl", FAST, 5, Broken, {})
+
+    assert told == ["counters of rollout replica 0: KeyError: 'nothing'"]
+    assert {tuple(line["values"]) for line in found} == {("rss_bytes",)}
+
+
+def test_counters_end_at_their_bound(tmp_path):
+    """Not more than a line is written beyond it, and it is said."""
+    file = tmp_path / "c.jsonl"
+    found, told = sampled(file, Counters(every_s=0.001, bytes=300), 1000)
+
+    assert 300 < file.stat().st_size < 400
+    assert len(found) < 1000
+    assert told == ["counters.bytes 300 were written; counters end here"]
+
+
+def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):
+    """They are read as values, on the clock of the run; in a window more often."""
+    engines.register()
+    monkeypatch.setattr(engines.Motor, "counters", Gauged.counters, raising=False)
+    monkeypatch.setattr(engines.Motor, "looks", 0, raising=False)
+    roles = {"actor": {"tool": "none"}, "rollout": {"engine": "motor"}}
+    began = time.time_ns()
+    often = {"every_s": 60, "in_window_s": 0.001}
+    with rlprof.open(config(roles=roles, counters=often), role="actor") as prof:
+        prof.attach({"name": "engine 0", "use": 0.25})
+        prof.step(1)
+        with prof.phase("rollout"):
+            time.sleep(0.3)
+
+    found = list(rlprof.read(prof.run_dir).counters())
+    uses = [one for one in found if one.target.role == "rollout"]
+    assert len(uses) > 5
+    assert {one.values["kv_cache_use"] for one in uses} == {0.25}
+    assert began - 10**9 < found[0].time_ns < time.time_ns()
+
+
+@pytest.mark.parametrize("said", ["none", None])
+def test_one_word_turns_them_off(config, said):
+    """No thread looks, and no file is made."""
+    with rlprof.open(config(counters=said)) as prof:
+        prof.step(1)
+        names = [thread.name for thread in threading.enumerate()]
+
+    assert "rlprof-counters" not in names
+    assert not (prof.run_dir / "counters").exists()
+    assert load_config(config(counters=said)).counters is None
+
+
+class NVMLError(Exception):
+    """What NVML raises."""
+
+
+def refuse(_):
+    raise NVMLError
+
+
+@pytest.fixture(name="nvml")
+def _nvml(monkeypatch):
+    """Stand in for the driver's library: eight devices, which do not tell their power."""
+    fake = SimpleNamespace(
+        NVMLError=NVMLError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 8,
+        nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetHandleByUUID=len,
+        nvmlDeviceGetUtilizationRates=lambda number: SimpleNamespace(gpu=10 * number),
+        nvmlDeviceGetMemoryInfo=lambda number: SimpleNamespace(used=number * 1000),
+        nvmlDeviceGetPowerUsage=refuse,
+    )
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+
+
+@pytest.mark.usefixtures("nvml")
+def test_devices_are_those_the_process_sees(monkeypatch):
+    """They are numbered as the process numbers them; what one does not tell is left out."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,GPU-")
+
+    read = open_devices()
+
+    assert read() == {
+        "device0_busy": 0.6, "device0_memory_bytes": 6000,
+        "device1_busy": 0.4, "device1_memory_bytes": 4000,
+    }  # fmt: skip
+
+
+def test_without_a_driver_there_are_no_devices(monkeypatch):
+    """The package is not even imported."""
+
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+
+    assert open_devices() is None
