@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlprof
+from rlprof_ray._history import TOLD
 
 ROOT = Path(__file__).parents[2]
 LENT = {
@@ -51,6 +52,7 @@ def _ray(lent):
     """Start Ray; workers import what this process can import."""
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
+    os.environ[TOLD] = "100"  # closing a fleet waits for so long
     import ray
 
     path = os.pathsep.join([*lent, *filter(None, sys.path), str(ROOT)])
@@ -87,6 +89,12 @@ def _spawn(ray):
     yield spawn
     for actor in actors:
         ray.kill(actor)
+
+
+def own_spans(fleet):
+    """Return the spans that processes wrote themselves, without those from Ray's record."""
+    spans = rlprof.read(fleet.run_dir).spans()
+    return [span for span in spans if span.attributes.get("source") != "ray"]
 
 
 def rows(fleet):

@@ -12,7 +12,7 @@ import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import own_spans, rows
 
 pytestmark = pytest.mark.slow
 
@@ -119,8 +119,7 @@ def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
                 phase.__enter__()
             ray.get(actor.update.remote(1, 0.3))
 
-    run = rlprof.read(fleet.run_dir)
-    spans = [span for span in run.spans() if span.kind == "phase"]
+    spans = [span for span in own_spans(fleet) if span.kind == "phase"]
     took = {(span.target.role, span.name): span.seconds for span in spans}
     for name in ("alpha", "beta"):
         assert took["actor", name] == pytest.approx(took["driver", name], abs=0.2)
@@ -140,7 +139,7 @@ def test_a_phase_from_before_the_window_ends_no_other(ray, spawn, config):
             outer.__exit__(None, None, None)
             ray.get(actor.update.remote(1, 0.5))
 
-    spans = [one for one in rlprof.read(fleet.run_dir).spans() if one.target.role == "actor"]
+    spans = [one for one in own_spans(fleet) if one.target.role == "actor"]
     (update,) = (span for span in spans if span.kind == "phase")
     assert update.name == "update"
     assert update.seconds > 0.5

@@ -10,7 +10,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import own_spans, rows
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +98,7 @@ def test_the_phases_of_the_driver_are_spans_of_the_agents(ray, spawn, config):
         fleet.attach(agent=[agent])
         train(ray, fleet, [agent], [], (1, 2, 3, 4))  # "update" is over as soon as it begins
 
-    spans = [span for span in rlprof.read(fleet.run_dir).spans() if span.target.role == "agent"]
+    spans = [span for span in own_spans(fleet) if span.target.role == "agent"]
     phases = [(span.name, span.step) for span in spans if span.kind == "phase"]
     assert phases == [("rollout", 2), ("update", 2), ("rollout", 3), ("update", 3)]
 

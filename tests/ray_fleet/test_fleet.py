@@ -7,7 +7,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import AsyncTrainer, Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import own_spans, rows
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config)
                 ray.get(actor.update.remote(step, 0.05))
             ray.get(before)
 
-    spans = {s.step: s for s in rlprof.read(fleet.run_dir).spans() if s.process.startswith("actor")}
+    spans = {s.step: s for s in own_spans(fleet) if s.process.startswith("actor")}
     assert list(spans) == [2]
     took = (spans[2].end_ns - spans[2].start_ns) / 1e9
     assert 0.05 <= took < 3
@@ -75,7 +75,7 @@ def test_whole_steps_are_recorded_with_the_phases_inside(ray, spawn, config):
         train(ray, fleet, [actor], (1, 2, 3))
 
     assert rows(fleet) == ["2 actor 0/1 whole"]
-    spans = [s.name for s in rlprof.read(fleet.run_dir).spans() if s.process.startswith("actor")]
+    spans = [s.name for s in own_spans(fleet) if s.process.startswith("actor")]
     assert spans == ["update"]
 
 
@@ -111,7 +111,7 @@ def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, con
         fleet.attach(actor=[actor])
         train(ray, fleet, [actor])
 
-    spans = [span for span in rlprof.read(fleet.run_dir).spans() if span.kind == "phase"]
+    spans = [span for span in own_spans(fleet) if span.kind == "phase"]
     told = {
         role: [(one.step, one.occurrence) for one in spans if one.target.role == role]
         for role in ("driver", "actor")

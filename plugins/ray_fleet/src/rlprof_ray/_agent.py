@@ -176,7 +176,7 @@ def _writers(run: Run) -> dict[str, str]:
                 told[file.stem] = f"{file.stem} may still write"
     if not told:
         return {}
-    files = {f"{kind}/{name}.jsonl": told.get(name, "") for kind in ("manifest", "spans")
+    files = {f"{kind}/{name}.jsonl": told.get(name, "") for kind in _paths.JOURNALS
              for name in {*known, *told}}  # fmt: skip
     for capture in run.captures:
         for artifact in capture.artifacts:

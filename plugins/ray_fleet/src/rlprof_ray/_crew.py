@@ -256,6 +256,8 @@ class Crew:
             self.places[answer.place] = None
             target = attrs.asdict(member.hello.target)
             self.means.scribe.tell("elsewhere", target=target, **attrs.asdict(answer.place))
+        if answer.process:
+            member.workers[answer.worker] = answer.process
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
             self.enter([member])

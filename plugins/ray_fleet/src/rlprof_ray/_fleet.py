@@ -156,6 +156,7 @@ class Fleet:
             try:
                 session.close()
             finally:
+                survive("calls", roll.tell_calls, lambda _: None)
                 rest = partial(_rest.rescue, session.run_dir, session.means.limits.export_timeout_s)
                 survive("salvage", rest, lambda _: None)
             return
@@ -163,6 +164,7 @@ class Fleet:
         try:
             session.close()
         finally:
+            survive("calls", roll.tell_calls, lambda _: None)
             survive("collect", lambda: self._collect(roll, bring=roll.brings), lambda _: None)
 
     def collect(self) -> bool:

@@ -48,6 +48,10 @@ class Answer:
     """The process knows nothing of the run: it was restarted."""
     place: Place | None = None
     """Where it writes, if that is not the driver's run folder."""
+    process: str = ""
+    """What its files are called."""
+    worker: str = ""
+    """Ray's id of its process."""
     spent: int | None = None
     """Bytes of the artifacts that its process has written; None: it was not asked for that."""
 
@@ -131,7 +135,12 @@ def enter(actor: Any, hello: Hello) -> Answer:
         )
     folder = follower.session.run_dir
     off = "" if folder is not None else "rlprof stays off there; see its log"
-    return attrs.evolve(_answer(began, off), place=_place(hello, folder))
+    return attrs.evolve(
+        _answer(began, off),
+        place=_place(hello, folder),
+        process="" if off else follower.session.scribe.name,  # type: ignore[union-attr]
+        worker=_worker(),
+    )
 
 
 def _engine(actor: Any, hello: Hello) -> Any:
@@ -201,6 +210,12 @@ def _node() -> str:
     import ray
 
     return str(ray.get_runtime_context().get_node_id())
+
+
+def _worker() -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_worker_id())
 
 
 def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ray gives the actor

@@ -85,6 +85,8 @@ class Member:
         """Whether it was asked to open its session."""
         self.is_leaving = False
         """Whether it was asked to close it."""
+        self.workers: dict[str, str] = {}
+        """What its files are called, by Ray's id of the process: one that was restarted has two."""
         self.spent = 0
         """Bytes of its process' artifacts, as told last."""
         self.offset_ns = 0

@@ -6,6 +6,8 @@ import os
 import re
 
 _LONGEST, _DEEPEST = 255, 30
+JOURNALS = ("manifest", "spans", "counters")
+"""The folders of files that are appended to; each process has one of its name in each."""
 _STEP = re.compile(r"step_\d{6,19}", re.ASCII)
 
 
@@ -27,16 +29,16 @@ def why_not(path: object) -> str:
 
 
 def is_journal(path: str) -> bool:
-    """Whether *path* is a manifest or spans: what tells of artifacts, and may have grown."""
+    """Whether *path* is a manifest, spans or counters: files that may have grown."""
     folder, _, name = path.partition("/")
-    return folder in ("manifest", "spans") and name.endswith(".jsonl") and "/" not in name
+    return folder in JOURNALS and name.endswith(".jsonl") and "/" not in name
 
 
 def is_part(folder: str) -> bool:
     """Whether *folder*, right below a run folder, holds files of the run."""
-    return folder in ("manifest", "spans") or _STEP.fullmatch(folder) is not None
+    return folder in JOURNALS or _STEP.fullmatch(folder) is not None
 
 
 def order(path: str) -> tuple[int, str]:
-    """Sort by what must come first: artifacts, then spans, then the manifests that tell of them."""
-    return {"spans": 1, "manifest": 2}.get(path.partition("/")[0], 0), path
+    """Sort by what must come first: artifacts, then the manifests that tell of them."""
+    return {"counters": 1, "spans": 1, "manifest": 2}.get(path.partition("/")[0], 0), path

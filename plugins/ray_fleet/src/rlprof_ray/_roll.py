@@ -14,6 +14,7 @@ from rlprof.types import Target
 from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
+from rlprof_ray._history import History
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member, id_of, is_ordered
 
@@ -39,6 +40,7 @@ class Roll:
         self._uses = uses
         self._crews: dict[str, tuple[Crew, Track]] = {}
         self._members: dict[str, Member] = {}
+        self._history: History | None = None
 
     @property
     def places(self) -> set[Place]:
@@ -82,6 +84,11 @@ class Roll:
             if members:
                 self._enlist(role, members)
         self.read_clocks()
+
+    def tell_calls(self) -> None:
+        """Have the last of what Ray has recorded of the members' calls written."""
+        if self._history is not None:
+            self._history.close()
 
     def _torn(self, found: Mapping[str, Sequence[Given]]) -> Iterator[str]:
         """Name actors that two roles would record with different tools: they have one session."""
@@ -134,6 +141,8 @@ class Roll:
         crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=self._config.limits.configure_timeout_s)
         crew.watch()
+        if self._history is None:
+            self._history = History(self.session, lambda: list(self._members.values()))
 
     def _member(self, crew: Crew, role: str, one: Given) -> Member:
         """Return who *one* is: perhaps known under another role, or a rank that it has no more."""

@@ -1,0 +1,113 @@
+"""Calls of actors as Ray has recorded them: nothing runs in the actors for it.
+
+Every worker tells Ray's control store (GCS) once a second which calls it has run. The store keeps
+the last 100,000 tasks of the cluster, with or without a dashboard.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+log = logging.getLogger("rlprof")
+
+_ID = b"\x0a\x18"
+"""How a serialized record begins: field 1, the task's id, of 24 bytes."""
+_OWN = ("__init__", "__ray_call__", "__ray_ready__", "__ray_terminate__")
+"""What no program calls in a phase; rlprof itself uses `__ray_call__`."""
+
+
+@attrs.frozen
+class Call:
+    """One call of an actor's method, from its arguments to its answer."""
+
+    worker: str
+    """Ray's id of the process."""
+    name: str
+    """As Ray shows it: `Trainer.update`."""
+    start_ns: int
+    """Wall clock of the actor's host, epoch ns."""
+    end_ns: int
+
+
+class Record:
+    """Ray's record, read again and again; it gives each call once."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._is_private = True
+
+    def news(self, actors: Collection[str]) -> list[Call]:
+        """Return the calls of *actors* that have ended since the last look.
+
+        Raise what Ray raises when it cannot be asked.
+        """
+        if self._is_private:
+            try:
+                return self._new(_privately(actors))
+            except (ImportError, AttributeError, TypeError, LookupError) as exc:
+                log.info("Ray's record is read through ray.timeline: %s", exc)
+                self._is_private = False
+        return self._new(_publicly(actors))
+
+    def _new(self, found: Iterator[tuple[str, Any]]) -> list[Call]:
+        known, self._known = self._known, set()
+        calls = []
+        for task, read in found:
+            call = None if task in known else read()
+            if call is not None and not call.name.endswith(_OWN):
+                calls.append(call)
+            if call is not None or task in known:
+                self._known.add(task)
+        return calls
+
+
+def _privately(actors: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Read the store directly, which takes milliseconds; `ray.timeline` sleeps a second first."""
+    from functools import partial
+
+    from ray._private import state
+
+    if state._READ_TASK_EVENTS_FROM_DASHBOARD_HEAD:  # noqa: SLF001
+        raise LookupError("the dashboard keeps it")
+    accessor = state.state._connect_and_get_accessor()  # noqa: SLF001
+    records = accessor.get_task_events()
+    if any(record[:2] != _ID for record in records[:1]):
+        raise LookupError("its records have another form")
+    wanted = {bytes.fromhex(actor) for actor in actors}
+    return (
+        (record[2:26].hex(), partial(_parsed, record))
+        for record in records
+        if record[10:26] in wanted  # a task's id ends with its actor's
+    )
+
+
+def _parsed(record: bytes) -> Call | None:
+    """Read a record; None while the call goes on."""
+    from ray.core.generated import gcs_pb2
+
+    profile = gcs_pb2.TaskEvents.FromString(record).profile_events
+    for event in profile.events:
+        if event.event_name.startswith("task::") and event.end_time:
+            return Call(
+                profile.component_id.hex(), event.event_name[6:], event.start_time, event.end_time
+            )
+    return None
+
+
+def _publicly(actors: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Read it as `ray.timeline` tells it."""
+    import ray
+
+    for event in ray.timeline():
+        kind, task = event.get("cat", ""), event.get("args", {}).get("task_id", "")
+        if kind.startswith("task::") and task[16:] in actors:
+            start_ns = round(event["ts"] * 1000)
+            worker = event["tid"].rpartition(":")[2]
+            call = Call(worker, kind[6:], start_ns, start_ns + round(event["dur"] * 1000))
+            yield task, lambda call=call: call

@@ -1,0 +1,233 @@
+"""Phases of members outside of windows, from Ray's own record of their calls.
+
+A member hears of the driver's phases only while a window is open. Ray records when each of its
+calls ran in any step: a call that ran in a phase of the driver is the member's phase of that name.
+A thread of its own looks every few seconds, so no edge and no helper thread waits for Ray.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import SALVAGED, Journal, as_line
+from rlprof_ray._calls import Record
+from rlprof_ray._tie import tie
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rlprof import Session
+    from rlprof_ray._calls import Call
+    from rlprof_ray._member import Member
+
+log = logging.getLogger("rlprof")
+
+TOLD = "RAY_task_events_report_interval_ms"
+"""How often workers tell Ray what they have run: Ray's own setting, of a second by default."""
+_EVERY_S = 2.0
+_SHARE = 20
+"""A look at a full record takes seconds of Ray's time: the pause is so many times as long."""
+_LAST_S = 2.5
+"""How long closing a fleet waits for the last look."""
+_MOST_CALLS = 100_000
+"""Kept in memory; Ray keeps no more, either."""
+_MOST_BYTES = 256 << 20
+_MOST_STRETCHES = 64
+"""Of one member in one phase; more become one."""
+_FIRST_ID = 1 << 40
+"""No process has as many spans of its own: ids stay unique among those of a member."""
+
+
+@attrs.frozen
+class _Phase:
+    name: str
+    step: int | None
+    occurrence: int
+    start_ns: int
+    """Wall clock of the driver."""
+    end_ns: int
+    is_step: bool
+
+
+@attrs.define
+class _Stretch:
+    """Calls of one member that overlap, as one."""
+
+    start_ns: int
+    end_ns: int
+    name: str
+    calls: int = 1
+
+
+class History:
+    """Writes `spans/+ray-<driver>.jsonl` while the run goes on."""
+
+    def __init__(self, session: Session, members: Callable[[], Sequence[Member]]) -> None:
+        name, folder = session.scribe.name, session.means.run.path / "spans"
+        self._session = session
+        self._members = members
+        self._own = _Tail(str(folder / f"{name}.jsonl"))
+        self._journal = Journal(folder / f"{SALVAGED}ray-{name}.jsonl")
+        self._record = Record()
+        self._tie = tie()
+        self._phases: list[_Phase] = []
+        """Ended, and not written yet."""
+        self._calls: dict[str, list[Call]] = {}
+        self._ids = _FIRST_ID
+        self._bytes = 0
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="rlprof-ray-calls", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look once more, when the workers have told of the last phase; wait a bounded time."""
+        self._ending.set()
+        self._thread.join(_LAST_S)
+
+    def _live(self) -> None:
+        pause = _EVERY_S
+        while not self._ending.wait(pause):
+            began = time.monotonic()
+            self._try(is_last=False)
+            pause = max(_EVERY_S, _SHARE * (time.monotonic() - began))
+        self._try(is_last=True)
+        self._journal.close()
+
+    def _try(self, *, is_last: bool) -> None:
+        try:
+            self._look(is_last=is_last)
+        except Exception as exc:  # Ray is going, or the disk is full: the next look goes on
+            log.debug("Ray's record of calls: %s", exc)
+
+    def _look(self, *, is_last: bool) -> None:
+        members = {worker: (member, stem) for member in self._members()
+                   for worker, stem in member.workers.items()}  # fmt: skip
+        self._phases += self._own.phases()
+        if not members or not self._phases or self._bytes > _MOST_BYTES:
+            self._phases.clear()
+            return
+        is_cut, told_s = tie() != self._tie, _told_s()
+        if is_last and not is_cut:
+            last_ns = max(phase.end_ns for phase in self._phases)
+            time.sleep(min(max(0.0, told_s - (time.time_ns() - last_ns) / 1e9), told_s))
+        until_ns = time.time_ns() - (0 if is_last else int(told_s * 1e9))
+        actors = {member.id for member, _ in members.values()}
+        for call in () if is_cut else self._record.news(actors):
+            if call.worker in members:
+                self._calls.setdefault(call.worker, []).append(call)
+        due = [phase for phase in self._phases if phase.end_ns <= until_ns]
+        self._phases = [phase for phase in self._phases if phase.end_ns > until_ns]
+        self._write(due, members)
+        self._forget(max((phase.start_ns for phase in due if phase.is_step), default=0), members)
+
+    def _write(self, due: Sequence[_Phase], members: dict[str, tuple[Member, str]]) -> None:
+        lines = []
+        for worker, calls in self._calls.items():
+            member, stem = members[worker]
+            calls.sort(key=_middle)
+            for phase in due:
+                if not phase.is_step:
+                    for stretch in _stretches(calls, phase, member.offset_ns):
+                        self._ids += 1
+                        record = _line(stem, phase, stretch, self._ids)
+                        if member.hello.target.replica is not None:
+                            record["attributes"]["replica"] = member.hello.target.replica
+                        lines.append(as_line(record))
+        self._bytes += sum(map(len, lines))
+        if self._bytes > _MOST_BYTES:
+            reason = f"phases from Ray's record fill {_MOST_BYTES >> 20} MiB; no more are written"
+            self._session.scribe.tell("problem", reason=reason)
+        self._journal.write(lines)
+
+    def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
+        """Drop calls of steps that are written; and the oldest where nobody tells of steps."""
+        most = _MOST_CALLS // max(1, len(self._calls))
+        for worker, calls in self._calls.items():
+            first = bisect_left(calls, before_ns + members[worker][0].offset_ns, key=_middle)
+            del calls[: max(first, len(calls) - most)]
+
+
+def _stretches(calls: Sequence[Call], phase: _Phase, offset_ns: int) -> list[_Stretch]:
+    """Return when a member ran calls of which at least half lies in *phase*, as they ran."""
+    start_ns, end_ns = phase.start_ns + offset_ns, phase.end_ns + offset_ns
+    first = bisect_left(calls, start_ns, key=_middle)
+    last = bisect_right(calls, end_ns, key=_middle)
+    found: list[_Stretch] = []
+    for call in sorted(calls[first:last], key=lambda call: call.start_ns):
+        inside = min(call.end_ns, end_ns) - max(call.start_ns, start_ns)
+        if 2 * inside < call.end_ns - call.start_ns:
+            continue
+        if found and call.start_ns < found[-1].end_ns:
+            _join(found[-1], call.end_ns, call.name, 1)
+        else:
+            found.append(_Stretch(call.start_ns, call.end_ns, call.name))
+    if len(found) > _MOST_STRETCHES:
+        for other in found[1:]:
+            _join(found[0], other.end_ns, other.name, other.calls)
+        del found[1:]
+    return found
+
+
+def _join(stretch: _Stretch, end_ns: int, name: str, calls: int) -> None:
+    stretch.end_ns = max(stretch.end_ns, end_ns)
+    stretch.calls += calls
+    if name not in stretch.name.split(", "):
+        stretch.name += f", {name}"
+
+
+def _line(stem: str, phase: _Phase, stretch: _Stretch, own_id: int) -> dict[str, Any]:
+    attributes = {"source": "ray", "call": stretch.name}
+    return {
+        "of": stem, "kind": "phase", "name": phase.name,
+        "w0": stretch.start_ns, "w1": stretch.end_ns, "step": phase.step, "thread": 0,
+        "id": own_id, "occurrence": phase.occurrence,
+        "attributes": attributes if stretch.calls == 1 else attributes | {"calls": stretch.calls},
+    }  # fmt: skip
+
+
+def _middle(call: Call) -> int:
+    return (call.start_ns + call.end_ns) // 2
+
+
+def _told_s() -> float:
+    """Say when workers have told Ray of what they ran: Ray's own setting, and some time."""
+    try:
+        return int(os.environ.get(TOLD, "1000")) / 1000 + 0.2
+    except ValueError:
+        return 1.2
+
+
+class _Tail:
+    """The driver's own spans, as far as they are written."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._offset = 0
+
+    def phases(self) -> Iterator[_Phase]:
+        """Read the steps and phases that were written since the last look."""
+        ahead_ns = time.time_ns() - time.monotonic_ns()
+        try:
+            with open(self._path, "rb") as lines:  # noqa: PTH123 -- nothing else is asked of it
+                lines.seek(self._offset)
+                for line in lines:
+                    if not line.endswith(b"\n"):
+                        return
+                    self._offset += len(line)
+                    if line.startswith((b'{"kind":"phase"', b'{"kind":"step"')):
+                        record = json.loads(line)
+                        yield _Phase(
+                            record["name"], record["step"], record.get("occurrence", 0),
+                            record["t0"] + ahead_ns, record["t1"] + ahead_ns,
+                            record["kind"] == "step",
+                        )  # fmt: skip
+        except FileNotFoundError:
+            return
