@@ -1,0 +1,101 @@
+"""A comparison as text for a terminal; the same in a pipe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._diff.compared import interval, percent, signed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rlprof_report.values.diff import Change, Diff, Pair, Side
+
+_WIDEST = 44
+"""Characters of a value in a table."""
+_MOST = 12
+"""Lines of a list; the JSON has all."""
+
+
+def text(diff: Diff) -> str:
+    """Say all of *diff*."""
+    blocks = [
+        "\n".join([_side("A", diff.a), _side("B", diff.b)]),
+        "\n".join(plain(sentence, 1000) for sentence in diff.sentences),
+        _changes((diff.step, *diff.phases)),
+        _listed("findings that came", (finding.title for finding in diff.came)),
+        _listed("findings that went", (finding.title for finding in diff.went)),
+        _pairs("rollout", diff.shares),
+        _listed("kernels", _kernels(diff)),
+        _pairs("config", diff.settings),
+        _pairs("processes", diff.versions),
+        _listed("notes", diff.notes),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _side(letter: str, side: Side) -> str:
+    chosen = f":{side.chosen}" if side.chosen else ""
+    left = ", ".join(f"{len(steps)} {why}" for why, steps in side.left_out.items())
+    steps = f"{len(side.steps)} clean steps" + (f" (left out: {left})" if left else "")
+    tokens = "" if side.tokens is None else f", {side.tokens:,.0f} tokens a step"
+    return f"{letter}  {plain(side.run, 1000)}{chosen}: {steps}{tokens}"
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    head = ("", "A", "B", "CHANGE", "95 % INTERVAL", "SEEN FROM", "")
+    rows = [
+        (
+            change.name, _seconds(change.a_s), _seconds(change.b_s), signed(change.change),
+            interval(change), "-" if change.visible is None else percent(change.visible),
+            change.state,
+        )
+        for change in changes
+    ]  # fmt: skip
+    return table(head, rows, right=range(1, 6))
+
+
+def _kernels(diff: Diff) -> Iterator[str]:
+    for one in diff.kernels:
+        a, b = ("-" if us is None else f"{us:.1f} us" for us in (one.a_median_us, one.b_median_us))
+        times = f"{a} -> {b}, median of {one.a_count} and {one.b_count} calls"
+        yield f"{one.state}: {plain(one.name, 60)} ({one.role}): {times}"
+
+
+def _pairs(title: str, pairs: Sequence[Pair]) -> str:
+    rows = [(pair.name, pair.a or "-", pair.b or "-") for pair in pairs[:_MOST]]
+    more = [f"... and {len(pairs) - _MOST} more"] if len(pairs) > _MOST else []
+    return "\n".join([table((title, "A", "B"), rows), *more]) if pairs else ""
+
+
+def _listed(title: str, items: Iterable[str]) -> str:
+    lines = [f"  {plain(item, 1000)}" for item in items]
+    if len(lines) > _MOST:
+        lines[_MOST:] = [f"  ... and {len(lines) - _MOST} more"]
+    return "\n".join([f"{title}:", *lines]) if lines else ""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Lay out *rows* under *head*; the columns *right* hold numbers."""
+    lines = [list(head), *([plain(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numbers = set(right)
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if at in numbers else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def plain(words: str, longest: int = _WIDEST) -> str:
+    """Keep *words* on one printable line."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.0f} ms"

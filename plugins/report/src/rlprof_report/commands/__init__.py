@@ -1,0 +1,3 @@
+"""The commands that rlprof-report offers, one module each."""
+
+from __future__ import annotations

@@ -1,0 +1,94 @@
+"""`rlprof diff A B`: what takes longer in one run than in another, or in later steps of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof.errors import RlprofError, one_line
+from rlprof.rundir import Selection, as_json, find_runs, read
+from rlprof.schedule import parse_steps
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rlprof import Run
+    from rlprof_report._diff import Part
+    from rlprof_report.values import Analysis
+
+_STEPS = re.compile(r"(?P<run>.*):(?P<steps>[0-9][0-9,\- ]*)", re.DOTALL)
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "diff",
+        help="compare two runs, or two parts of one",
+        description="Say what takes longer in B than in A, at equal tokens: the step, each phase, "
+        "with the interval that holds the change in 95 of 100 comparisons, and the smallest change "
+        "that so few steps can show. The first 3 steps are left out, and those that recording has "
+        "slowed down. Then come findings, slots, kernels, config and versions that differ. A "
+        "comparison needs 8 clean steps of each.",
+    )
+    for name in ("A", "B"):
+        parser.add_argument(
+            name.lower(), metavar=name, help="a run folder; or steps of one, as in RUN:5-20,30"
+        )
+    parser.add_argument("--json", action="store_true", help="print the values as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison."""
+    import attrs
+
+    from rlprof_report._diff import diff, text
+
+    analyses: dict[Path, Analysis] = {}
+    compared = diff(_part(args.a, analyses), _part(args.b, analyses))
+    print(as_json(attrs.asdict(compared), indent=2) if args.json else text(compared))
+    return 0
+
+
+def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
+    """Read what *given* names; a run that is named twice is accounted for once."""
+    from rlprof_report import analyse
+    from rlprof_report._diff import Part
+
+    path, typed = _split(given)
+    ranges = _ranges(given, typed) if typed else ()
+    recorded = _run(path)
+    if recorded.path not in analyses:
+        analyses[recorded.path] = analyse(recorded)
+    whole = analyses[recorded.path]
+    asked = analyse(recorded.only(Selection(steps=ranges))) if ranges else whole
+    part = Part(recorded, whole, asked.findings, ranges, typed)
+    steps = [step.step for step in whole.steps]
+    if not any(part.has(step) for step in steps):
+        there = f"{steps[0]} to {steps[-1]}" if steps else "none"
+        raise RlprofError(f"{given}: the run has no such steps; it has {there}")
+    return part
+
+
+def _split(given: str) -> tuple[Path, str]:
+    """Take `RUN:5-20` apart; a folder that is called so is meant as it is."""
+    found = _STEPS.fullmatch(given)
+    if found is None or Path(given).exists():
+        return Path(given), ""
+    return Path(found["run"]), found["steps"].replace(" ", "")
+
+
+def _ranges(given: str, typed: str) -> tuple[range, ...]:
+    try:
+        words = [int(word) if word.isdecimal() else word for word in typed.split(",")]
+        return parse_steps(words).ranges
+    except ValueError as exc:
+        what = "expected steps like RUN:5 or RUN:5-20,30-45"
+        raise RlprofError(f"{given}: {what} ({one_line(exc)})") from exc
+
+
+def _run(path: Path) -> Run:
+    """Read the run *path*, or the youngest in the folder of runs *path*."""
+    runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
+    return read(runs[-1] if runs else path)

@@ -1,0 +1,105 @@
+"""Two runs, or two parts of one run, compared: what `rlprof diff` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof_report.values.analysis import Finding
+
+ChangeState = Literal["slower", "faster", "no difference seen", "too few steps", "only A", "only B"]
+
+
+@attrs.frozen
+class Side:
+    """One of the two: which run, and which of its steps are compared."""
+
+    run: str
+    """Path of the run folder."""
+    run_id: str
+    chosen: str
+    """The steps that were asked for, as typed; empty: all."""
+    steps: tuple[int, ...]
+    """The clean steps that are compared."""
+    left_out: Mapping[str, tuple[int, ...]]
+    """By reason: `recorded`, `touched`, `warm-up`, `unfinished`."""
+    tokens: float | None
+    """Median tokens of a step; None: not every step noted them."""
+
+
+@attrs.frozen
+class Change:
+    """The step, or one of its phases, in B against A."""
+
+    name: str
+    """The name of the phase; `step` is the whole step."""
+    state: ChangeState
+    a_s: float | None
+    """Median seconds of the compared steps; None: there are none."""
+    b_s: float | None
+    a_steps: int
+    b_steps: int
+    a_samples: float = 0.0
+    """As how many independent steps these count, after their autocorrelation."""
+    b_samples: float = 0.0
+    basis: Literal["equal tokens", "seconds"] = "seconds"
+    exponent: float = 0.0
+    """The time grows with tokens to this power, fitted on A and B together."""
+    change: float | None = None
+    """B over A less 1, by `basis`; 0.05: B takes 5 % longer. None: too few steps."""
+    low: float | None = None
+    """The interval that holds the change in 95 of 100 comparisons."""
+    high: float | None = None
+    visible: float | None = None
+    """The smallest change that these steps show in 4 of 5 comparisons."""
+
+
+@attrs.frozen
+class Pair:
+    """Something that both have, with its value in each; None: it is not there."""
+
+    name: str
+    a: str | None
+    b: str | None
+
+
+@attrs.frozen
+class KernelChange:
+    """One device kernel in both, per role."""
+
+    role: str
+    name: str
+    state: Literal["new", "gone", "slower", "faster"]
+    a_median_us: float | None
+    b_median_us: float | None
+    a_count: int
+    b_count: int
+
+
+@attrs.frozen
+class Diff:
+    """All that `rlprof diff A B` says."""
+
+    a: Side
+    b: Side
+    step: Change
+    phases: tuple[Change, ...]
+    """In the order of A's steps; those that only B has come last."""
+    sentences: tuple[str, ...]
+    """The answer, in the order of its weight."""
+    came: tuple[Finding, ...] = ()
+    """Findings that B has and A has not."""
+    went: tuple[Finding, ...] = ()
+    shares: tuple[Pair, ...] = ()
+    """Slots and utilisation of the rollout, as medians over the compared steps."""
+    kernels: tuple[KernelChange, ...] = ()
+    settings: tuple[Pair, ...] = ()
+    """What differs in the config, by dotted key."""
+    versions: tuple[Pair, ...] = ()
+    """What differs in the processes: versions of packages, hosts, number of ranks."""
+    notes: tuple[str, ...] = ()
+    """What limits the comparison."""

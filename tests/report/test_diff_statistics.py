@@ -1,0 +1,141 @@
+"""The statistics of `rlprof diff`, on made-up times whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rlprof_report._diff import Series, effect
+from rlprof_report._diff.effect import p_value, posterior
+from rlprof_report._diff.student import Mixture, student_cdf
+
+TABLE = [  # degrees of freedom, and the quantiles .95, .975, .995 of printed tables
+    (1, 6.314, 12.706, 63.657),
+    (2, 2.920, 4.303, 9.925),
+    (5, 2.015, 2.571, 4.032),
+    (10, 1.812, 2.228, 3.169),
+    (29, 1.699, 2.045, 2.756),
+    (120, 1.658, 1.980, 2.617),
+    (1000, 1.646, 1.962, 2.581),
+]
+
+
+def steps(rng, count, *, slower=0.0, rho=0.0, longer=1.0, noise=0.03):
+    """Draw a run: lengths that drift, times that grow with them, noise that neighbours share."""
+    noises = rng.normal(0, noise, count)
+    for at in range(1, count):
+        noises[at] = rho * noises[at - 1] + np.sqrt(1 - rho**2) * noises[at]
+    drift = np.linspace(1, 1 + rng.uniform(0.1, 0.5), count)
+    tokens = 1000 * longer * drift * np.exp(rng.normal(0, 0.08, count))
+    seconds = (3 + 0.02 * tokens) * (1 + slower) * np.exp(noises)
+    return Series(seconds=seconds, tokens=tokens, at=np.arange(count, dtype=float))
+
+
+def alarms(pairs, count, *, rho, **b):
+    """Return how often B is told from A, over *pairs* of runs."""
+    rng = np.random.default_rng(19)
+    told = 0
+    for _ in range(pairs):
+        mixture, _, _ = posterior(steps(rng, count, rho=rho), steps(rng, count, rho=rho, **b))
+        told += p_value(mixture) < 0.05
+    return told / pairs
+
+
+@pytest.mark.parametrize(("df", "at95", "at975", "at995"), TABLE)
+def test_student_is_that_of_the_tables(df, at95, at975, at995):
+    """The distribution at printed quantiles is the printed probability."""
+    found = student_cdf(np.array([at95, at975, at995, -at975, 0.0]), df)
+
+    assert found.tolist() == pytest.approx([0.95, 0.975, 0.995, 0.025, 0.5], abs=1e-4)
+
+
+def test_the_quantile_of_a_mixture_of_one_is_that_of_the_tables():
+    """Bisection finds the printed quantile, moved and scaled."""
+    one = Mixture(np.array([3.0]), np.array([2.0]), np.array([1.0]), df=10)
+
+    assert one.quantile(0.975) == pytest.approx(3 + 2 * 2.228, abs=2e-3)
+    assert one.quantile(0.005) == pytest.approx(3 - 2 * 3.169, abs=2e-3)
+
+
+def test_like_runs_are_not_told_apart():
+    """Runs that differ by chance alone raise few alarms, whatever their neighbours share."""
+    found = [alarms(100, count, rho=rho) for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3))]
+
+    assert sum(found) / len(found) <= 0.06
+
+
+def test_runs_of_other_lengths_are_not_told_apart():
+    """Twice the tokens, and so nearly twice the time, is no difference."""
+    assert alarms(100, 30, rho=0.3, longer=2.0) <= 0.06
+
+
+def test_five_percent_are_found_in_thirty_steps():
+    """A run that is 5 % slower is found in most pairs, also where neighbours are alike."""
+    assert alarms(50, 30, rho=0.0, slower=0.05) >= 0.95
+    assert alarms(100, 30, rho=0.6, slower=0.05) >= 0.7
+
+
+def test_the_effect_is_the_planted_one():
+    """The interval holds what was planted, and the exponent is that of the times."""
+    rng = np.random.default_rng(3)
+
+    found = effect(steps(rng, 200), steps(rng, 200, slower=0.1, longer=1.3))
+
+    assert found.low < 0.1 < found.high
+    assert found.change == pytest.approx(0.1, abs=0.02)
+    assert found.exponent == pytest.approx(0.88, abs=0.05)  # of 3 + 0.02 tokens, nearby
+    assert found.p < 1e-6
+
+
+def test_a_run_against_itself_is_no_difference():
+    """The change is none, and the interval lies around it."""
+    same = steps(np.random.default_rng(4), 20)
+
+    found = effect(same, same)
+
+    assert found.change == pytest.approx(0, abs=1e-9)
+    assert found.low == pytest.approx(-found.high, abs=0.01)
+    assert found.p == pytest.approx(1)
+
+
+def test_times_without_noise_are_compared_exactly():
+    """Constant times, as a simulation may have, give the ratio and no nonsense."""
+    ones, at = np.ones(10), np.arange(10.0)
+
+    found = effect(Series(2 * ones, ones, at), Series(3 * ones, ones, at))
+
+    assert found.change == pytest.approx(0.5)
+    assert found.high - found.low < 1e-3
+
+
+def test_steps_that_are_like_their_neighbours_count_less():
+    """Of 100 steps with a strong autocorrelation far fewer are independent."""
+    rng = np.random.default_rng(5)
+
+    free = effect(steps(rng, 100), steps(rng, 100))
+    bound = effect(steps(rng, 100, rho=0.8), steps(rng, 100, rho=0.8))
+
+    assert free.a_samples > 70
+    assert bound.a_samples < 30
+    assert bound.visible > free.visible
+
+
+def test_gaps_between_steps_weaken_their_likeness():
+    """The same steps count more where others, left out, lie between them."""
+    rng = np.random.default_rng(6)
+    a, b = steps(rng, 60, rho=0.8), steps(rng, 60, rho=0.8)
+    apart = [Series(one.seconds, one.tokens, one.at * 10) for one in (a, b)]
+
+    assert effect(*apart).a_samples > effect(a, b).a_samples
+
+
+def test_lengths_that_do_not_vary_within_runs_widen_the_interval():
+    """What twice the tokens cost cannot be known from runs of constant length."""
+    rng, at = np.random.default_rng(8), np.arange(30.0)
+    a = Series(10 * np.exp(rng.normal(0, 0.01, 30)), np.full(30, 1e3), at)
+    b = Series(15 * np.exp(rng.normal(0, 0.01, 30)), np.full(30, 2e3), at)
+
+    found = effect(a, b)
+
+    assert found.low < 0 < found.high
+    assert found.visible > 0.5
