@@ -12,15 +12,14 @@ from statistics import NormalDist
 
 import numpy as np
 from _measure import machine, verdict
+
 from rlprof_report._diff import Series
 from rlprof_report._diff.effect import p_value, posterior
 
 ALARM = 0.05
 
 
-def made(
-    rng: np.random.Generator, count: int, rho: float, slower: float = 0.0
-) -> Series:
+def made(rng: np.random.Generator, count: int, rho: float, slower: float = 0.0) -> Series:
     """Draw a run of *count* steps; lengths differ by 20 % from run to run."""
     noise = rng.normal(0, 0.03, count)
     for at in range(1, count):

@@ -59,7 +59,7 @@ def test_the_quantile_of_a_mixture_of_one_is_that_of_the_tables():
 
 def test_like_runs_are_not_told_apart():
     """Runs that differ by chance alone raise few alarms, whatever their neighbours share."""
-    found = [alarms(100, count, rho=rho) for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3))]
+    found = [alarms(150, count, rho=rho) for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3))]
 
     assert sum(found) / len(found) <= 0.06
 

@@ -55,7 +55,7 @@ def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
     for state in ("only A", "only B"):
         names = [phase.name for phase in phases if phase.state == state]
         if names:
-            yield f"Only {state[-1]} has {names}."
+            yield f"Only {state[-1]} has {', '.join(names)}."
     if step.visible is not None:
         steps = f"{step.a_steps} and {step.b_steps} steps"
         yield f"With these {steps}, less than {percent(step.visible)} of a step cannot be seen."

@@ -39,23 +39,20 @@ def _about(finding: Finding) -> tuple[str, str]:
 
 def shares(a: Part, b: Part) -> tuple[Pair, ...]:
     """Compare utilisation and slots of the rollout, as medians over the compared steps."""
-    left, right = dict(_shares(a)), dict(_shares(b))
-    return tuple(
-        Pair(name, left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right])
-    )
+    return _pairs(dict(_shares(a)), dict(_shares(b)))
 
 
 def _shares(part: Part) -> Iterator[tuple[str, str]]:
     rollouts = [step.rollout for _, step in part.clean() if step.rollout is not None]
     used = [one.utilisation for one in rollouts if one.utilisation is not None]
     if used:
-        yield "utilisation of slots", f"{median(used):.0%}"
+        yield "utilisation of slots", f"{median(used):.0%}".replace("%", " %")
     replicas = [replica for one in rollouts for replica in one.replicas]
     slots = sum(replica.slots for replica in replicas)
     for name in _SLOTS[1:] if slots else ():
         empty = sum(getattr(replica, name) * replica.slots for replica in replicas) / slots
         if empty >= _SHARE:
-            yield f"slots empty: {name}", f"{empty:.0%}"
+            yield f"slots empty: {name}", f"{empty:.0%}".replace("%", " %")
     tails = [one.tail_s["0.95"] for one in rollouts if "0.95" in one.tail_s]
     if tails:
         yield "last 5 % of trajectories", f"{median(tails):.2f} s"
@@ -147,7 +144,7 @@ def versions(a: Run, b: Run) -> tuple[Pair, ...]:
 def _pairs(left: Mapping[str, str], right: Mapping[str, str]) -> tuple[Pair, ...]:
     return tuple(
         Pair(name, left.get(name), right.get(name))
-        for name in sorted(left.keys() | right.keys())
+        for name in dict.fromkeys([*left, *right])
         if left.get(name) != right.get(name)
     )
 

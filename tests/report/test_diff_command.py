@@ -1,0 +1,178 @@
+"""`rlprof diff`: two runs on disk, compared as a user does it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from rlprof.cli import main
+from tests.docs.pages import PAGES, blocks, section
+from tests.docs.shell import agree, commands
+from tests.report.written_runs import WrittenRun
+
+
+def write(path, steps=20, *, update=4.0, tokens=1000, seed=1, extra=(), **more):
+    """Write a run whose rollout takes 10 ms a token, with noise of 1 %."""
+    rng, run = np.random.default_rng(seed), WrittenRun(path, **more)
+    for step in range(1, steps + 1):
+        count = round(tokens * rng.uniform(0.8, 1.2))
+        phases = {"rollout": 0.01 * count, "update_actor": update, **dict.fromkeys(extra, 1.0)}
+        noisy = {name: seconds * rng.normal(1, 0.01) for name, seconds in phases.items()}
+        run.step(step, noisy, tokens=count if tokens > 1 else 0)
+    run.end()
+    return path
+
+
+def compare(capsys, *argv):
+    """Return the values that `--json` prints."""
+    assert main(["diff", *map(str, argv), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def by_name(found):
+    """Return the states of the phases."""
+    return {phase["name"]: phase["state"] for phase in found["phases"]}
+
+
+def test_the_phase_that_is_slower_is_named(tmp_path, capsys):
+    """A planted 10 % is found where it is, and nowhere else."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", update=4.4, seed=2)
+
+    found = compare(capsys, a, b)
+
+    update = found["phases"][1]
+    assert by_name(found) == {"rollout": "no difference seen", "update_actor": "slower"}
+    assert update["low"] < 0.1 < update["high"]
+    assert update["a_steps"] == 17
+    assert found["a"]["left_out"] == {"warm-up": [1, 2, 3]}
+
+
+def test_longer_answers_are_no_difference(tmp_path, capsys):
+    """A rollout of 40 % more tokens is not told to be slower, and the basis is told."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", tokens=1400, seed=2)
+
+    found = compare(capsys, a, b)
+
+    assert found["phases"][0]["b_s"] > 1.2 * found["phases"][0]["a_s"]
+    assert found["phases"][0]["state"] == "no difference seen"
+    assert found["phases"][0]["basis"] == "equal tokens"
+
+
+def test_without_tokens_seconds_are_compared(tmp_path, capsys):
+    """Where nobody noted tokens, it is said that lengths may differ."""
+    a, b = (write(tmp_path / name, tokens=1, seed=seed) for name, seed in (("a", 1), ("b", 2)))
+
+    found = compare(capsys, a, b)
+
+    assert found["step"]["basis"] == "seconds"
+    assert any("lengths may differ" in note for note in found["notes"])
+
+
+def test_steps_of_one_run_are_compared(tmp_path, capsys):
+    """`RUN:STEPS` takes these steps, and the first three of the run stay left out."""
+    run = write(tmp_path / "a", steps=40)
+
+    found = compare(capsys, f"{run}:1-20", f"{run}:21-28,30-40")
+
+    assert found["a"]["steps"] == list(range(4, 21))
+    assert found["b"]["steps"] == [*range(21, 29), *range(30, 41)]
+    assert not any("two runs" in note for note in found["notes"])
+
+
+def test_too_few_steps_are_no_comparison(tmp_path, capsys):
+    """Below 8 clean steps nothing is compared, and the answer says what it needs."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", steps=10, seed=2)
+
+    found = compare(capsys, a, b)
+
+    assert found["step"]["state"] == "too few steps"
+    assert found["step"]["change"] is None
+    assert found["sentences"] == [
+        "Too few steps: A has 17 clean steps and B 7; a comparison needs 8 of each."
+    ]
+
+
+def test_a_phase_that_one_run_has_is_named(tmp_path, capsys):
+    """A phase that is new has no change, and is told as new."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", extra=["validate"], seed=2)
+
+    found = compare(capsys, a, b)
+
+    assert by_name(found)["validate"] == "only B"
+    assert "Only B has validate." in found["sentences"]
+
+
+def test_config_and_versions_that_differ_are_listed(tmp_path, capsys):
+    """Of what the runs ran with, the differences are there and nothing else."""
+    a = write(tmp_path / "a", config={"steps": [1], "tool": "torch"}, versions={"torch": "2.12"})
+    b = write(tmp_path / "b", config={"steps": [2], "tool": "torch"}, versions={"torch": "2.13"})
+
+    found = compare(capsys, a, b)
+
+    assert found["settings"] == [{"name": "steps", "a": "[1]", "b": "[2]"}]
+    assert found["versions"] == [{"name": "torch", "a": "2.12", "b": "2.13"}]
+
+
+def test_the_text_is_one_screen(tmp_path, capsys):
+    """The answer comes first, every phase has a row, and no line is wider than a terminal."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", update=4.4, seed=2)
+
+    assert main(["diff", str(a), str(b)]) == 0
+
+    text = capsys.readouterr().out
+    sentences = text.split("\n\n")[1].splitlines()
+    assert [line.split(":")[0] for line in sentences[:2]] == ["The step", "update_actor"]
+    assert [line.split()[0] for line in text.split("\n\n")[2].splitlines()[1:]] == [
+        "step", "rollout", "update_actor",
+    ]  # fmt: skip
+    assert max(map(len, text.split("\n\n")[2].splitlines())) <= 100
+
+
+def test_a_folder_of_runs_means_the_youngest(tmp_path, capsys):
+    """As in the other commands."""
+    a = write(tmp_path / "runs/a")
+
+    found = compare(capsys, a, tmp_path / "runs")
+
+    assert found["b"]["run"] == str(a)
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        (":90-99", ": has no step 90-99; it has 1-20"),
+        (":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
+    ],
+)
+def test_steps_that_cannot_be_are_one_error(steps, why, tmp_path, capsys):
+    """It names what was typed, and what there is."""
+    run = write(tmp_path / "a")
+
+    assert main(["diff", str(run), f"{run}{steps}"]) == 1
+
+    assert f"rlprof: {run}{why}" in capsys.readouterr().err
+
+
+def test_names_of_others_are_shown_escaped(tmp_path, capsys):
+    """A phase called like a terminal's command moves no cursor."""
+    a, b = (write(tmp_path / name, extra=["\x1b[2J"], seed=3) for name in "ab")
+
+    assert main(["diff", str(a), str(b)]) == 0
+
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_the_example_of_the_page_is_what_happens(tmp_path, capsys, monkeypatch):
+    """docs/commands.md shows what the command prints."""
+    write(tmp_path / "outputs/a")
+    write(tmp_path / "outputs/b", update=4.4, tokens=1400, seed=2)
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(section(PAGES["docs/commands.md"], "`rlprof diff`"), "console")
+    ((command, shown),) = commands(block.text)
+
+    assert main(command.split()[1:]) == 0
+
+    printed = capsys.readouterr().out
+    assert agree(shown, printed), printed
