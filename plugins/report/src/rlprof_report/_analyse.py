@@ -11,8 +11,8 @@ from rlprof_report._figures.definitions import DEFINITIONS
 from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
+from rlprof_report._figures.others import others_of, pauses_of
 from rlprof_report._figures.path import path_of
-from rlprof_report._figures.pauses import pauses_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of, unaccounted_ns
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of
 from rlprof_report._figures.rollout import rollout_of
@@ -20,12 +20,14 @@ from rlprof_report._figures.scores import tables_of
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
 from rlprof_report._figures.trajectories import by_step, trajectories_of
-from rlprof_report._findings import conclude
+from rlprof_report._findings import Facts, conclude
 from rlprof_report._spans import read_recorded
 from rlprof_report.values import Analysis, Clean, Step
 
 if TYPE_CHECKING:
     from rlprof import Run
+    from rlprof_report._figures.others import Others
+    from rlprof_report._figures.ranks import Group
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.touches import Touched
     from rlprof_report._spans import Recorded
@@ -48,7 +50,8 @@ def analyse(run: Run, *, step: int | None = None) -> Analysis:
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
     groups = groups_of(recorded, timeline)
-    steps = _steps(recorded, timeline, touched, groups, epoch)
+    others = others_of(recorded, timeline)
+    steps = _steps(recorded, timeline, touched, groups, others)
     clean, steps = clean_of(steps, touched, unfinished=timeline.unfinished)
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
@@ -79,18 +82,19 @@ def analyse(run: Run, *, step: int | None = None) -> Analysis:
         notes=tuple(notes),
         definitions=DEFINITIONS,
     )
-    return conclude(analysis, run, step=step)
+    facts = [Facts(one, tuple(groups[place]), others[place]) for place, one in enumerate(steps)]
+    return conclude(analysis, run, facts, step=step)
 
 
 def _steps(
     recorded: Recorded,
     timeline: Timeline,
     touched: Touched,
-    groups: list[list[Any]],
-    epoch: int,
+    groups: list[list[Group]],
+    others: list[Others],
 ) -> list[Step]:
+    epoch = int(timeline.starts[0])
     pieces, parts = pieces_of(recorded, timeline), by_step(recorded, timeline)
-    pauses = pauses_of(recorded, timeline)
     lengths = timeline.ends - timeline.starts
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
@@ -133,7 +137,7 @@ def _steps(
                 flow=flow_of(own, bounds, found, rollout),
                 touches=touched.touches.get(place, ()),
                 cost_s=cost_s,
-                pauses=pauses[place],
+                pauses=pauses_of(others[place]),
                 tokens=rollout.tokens if rollout else sum(piece.tokens for piece in own),
                 version=max((piece.version for piece in own), default="", key=len),
             )

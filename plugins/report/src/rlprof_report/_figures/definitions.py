@@ -16,8 +16,8 @@ DEFINITIONS = (
     ),
     Definition(
         2, "wait for the slowest rank", "spans of the ranks",
-        "Longest time of a rank in the phase less the median rank's (what can be gained), and less "
-        "the mean (what is waited).",
+        "Longest time of a rank in the phase less the median of the others (what can be gained), "
+        "and less the mean (what is waited).",
         f"phases in which ranks end together are marked, not blamed; {_CLEAN}",
     ),
     Definition(

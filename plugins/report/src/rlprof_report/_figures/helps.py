@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlprof_report._figures.trajectories import Trajectories
     from rlprof_report.values import PhaseTime, Ranks, Rollout
 
-SYNC = re.compile(r"weight|sync|broadcast_param|refit", re.IGNORECASE)
+SYNC = re.compile(r"weight|(?<!a)sync|broadcast_param|refit", re.IGNORECASE)
 """What phases are called that bring weights to the engines."""
 UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
 _WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
@@ -39,7 +39,7 @@ def helps_of(
         Help(
             "slowest rank",
             _wait_s(ranks, {phase.name for phase in phases}),
-            "in each phase the slowest rank takes as long as the median one",
+            "in each phase the slowest rank takes as long as the median of the others",
         ),
         *_in_phases(seconds, phases),
         Help("gaps", unaccounted_s, "phases follow one another at once"),

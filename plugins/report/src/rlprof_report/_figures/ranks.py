@@ -97,6 +97,7 @@ def ranks_of(group: Group, stems: list[str]) -> Ranks:
     seconds = group.seconds
     slowest = int(np.argmax(seconds))
     median, mean, most = float(np.median(seconds)), float(seconds.mean()), float(seconds[slowest])
+    others = float(np.median(np.delete(seconds, slowest)))
     return Ranks(
         role=group.role,
         phase=group.phase,
@@ -106,7 +107,7 @@ def ranks_of(group: Group, stems: list[str]) -> Ranks:
         max_s=most,
         slowest=int(group.ranks[slowest]),
         process=stems[group.processes[slowest]],
-        wait_s=most - median,
+        wait_s=most - others,
         waste_s=most - mean,
         meets=_meets(group),
     )

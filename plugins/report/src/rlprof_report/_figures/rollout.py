@@ -70,6 +70,8 @@ def rollout_of(
         preemptions=int(requests["preemptions"][requests["preemptions"] >= 0].sum())
         if (requests["preemptions"] >= 0).any()
         else None,
+        tools_gain_s=_tools_gain_s(found, tooling),
+        stalled=found.name(int(np.argmax(tooling))) if len(tools) else "",
         tools_by_name=_by_tool(found, tools),
     )
     return _with_curves(rollout, found, requests) if curves else rollout
@@ -165,6 +167,12 @@ def _no_request_s(found: Trajectories, requests: np.ndarray) -> float:
     alive = merged(zip(found.began.tolist(), found.ended.tolist(), strict=True))
     asked = merged(zip(requests["start"].tolist(), requests["end"].tolist(), strict=True))
     return (covered(alive) - shared(alive, asked)) / 1e9
+
+
+def _tools_gain_s(found: Trajectories, tooling: np.ndarray) -> float:
+    """Return how much earlier the last end would be with at most the median time in tools."""
+    spared = np.maximum(0.0, tooling - np.median(tooling))
+    return float(found.ended.max() - (found.ended - spared * 1e9).max()) / 1e9
 
 
 def _by_tool(found: Trajectories, tools: np.ndarray) -> dict[str, float]:

@@ -92,6 +92,7 @@ def _replica(
         requests=len(requests),
         tokens=int(requests["tokens"].sum()),
         end_s=(last - start) / 1e9,
+        end90_s=(float(np.percentile(done, 90)) - start) / 1e9,
         running=share(running),
         start=share(idle * before),
         queued=share(idle * queued),

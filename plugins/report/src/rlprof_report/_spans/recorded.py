@@ -11,8 +11,8 @@ from rlprof.rundir import unbroken
 from rlprof_report._spans.lines import read_fleet_lines, read_spans
 from rlprof_report._spans.rows import (
     NO_STEP,
+    OTHER,
     PART,
-    PAUSE,
     PHASE,
     SCOPE,
     STEP,
@@ -39,8 +39,8 @@ class Recorded:
     """`nested` says of each whether it lies within another of its process."""
     parts: np.ndarray
     """Trajectories, and what is part of one; requests."""
-    pauses: np.ndarray
-    """Spans that findings look for by name."""
+    others: np.ndarray
+    """Spans of no trajectory: the garbage collector's, and what programs name themselves."""
     problems: tuple[str, ...]
 
 
@@ -50,7 +50,7 @@ def read_recorded(run: Run) -> Recorded:
     processes = run.processes
     scopes: list[np.ndarray] = []
     parts: list[np.ndarray] = []
-    pauses: list[np.ndarray] = []
+    others: list[np.ndarray] = []
     for index, process in enumerate(processes):
         rows = Rows(index, words)
         for lines in read_spans(run.path / "spans" / f"{process.name}.jsonl", problems):
@@ -59,8 +59,8 @@ def read_recorded(run: Run) -> Recorded:
         own["nested"] = _nested(own)
         scopes.append(own)
         parts.append(rows.parts.joined())
-        pauses.append(rows.pauses.joined())
-        for table in (own, parts[-1], pauses[-1]):
+        others.append(rows.others.joined())
+        for table in (own, parts[-1], others[-1]):
             _place(table, process)
     scopes.append(_of_fleets(run, words, problems))
     every = np.concatenate(scopes)
@@ -71,7 +71,7 @@ def read_recorded(run: Run) -> Recorded:
         steps=every[every["kind"] == STEP],
         phases=_without_doubles(phases),
         parts=np.concatenate([np.empty(0, dtype=PART), *parts]),
-        pauses=np.concatenate([np.empty(0, dtype=PAUSE), *pauses]),
+        others=np.concatenate([np.empty(0, dtype=OTHER), *others]),
         problems=tuple(problems),
     )
 

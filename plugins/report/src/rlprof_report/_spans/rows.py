@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +28,12 @@ PART = np.dtype([
     ("trajectory", "i4"), ("tokens", "i8"), ("replica", "i4"), ("tool", "i4"), ("version", "i4"),
     ("queued", "i8"), ("first_token", "f8"), ("preemptions", "i4"),
 ])  # fmt: skip
-PAUSE = np.dtype([
+OTHER = np.dtype([
     ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
 ])  # fmt: skip
 
-_PAUSES = re.compile(r"gc\Z|.*(data|fetch|load(?!_weight)|prefetch|collate)", re.IGNORECASE)
-"""Spans that findings look for by name: the garbage collector, and loading of data."""
+_MOST_OTHERS = 200_000
+"""Spans of a process that are of no trajectory: after so many, only the garbage collector's."""
 
 
 class Words:
@@ -85,14 +84,14 @@ class Rows:
     """The rows of one process while its lines come in."""
 
     def __init__(self, process: int, words: Words) -> None:
-        self.scopes, self.parts, self.pauses = Table(SCOPE), Table(PART), Table(PAUSE)
+        self.scopes, self.parts, self.others = Table(SCOPE), Table(PART), Table(OTHER)
         self._process = process
         self._words = words
-        self._is_pause: dict[str, bool] = {}
+        self._others = 0
 
     def take(self, lines: Iterable[Line]) -> None:
-        """Sort *lines* into tables; a span that no figure needs is left out."""
-        scopes, parts, pauses = [], [], []
+        """Sort *lines* into tables."""
+        scopes, parts, others = [], [], []
         process, number = self._process, self._words.number
         for line in lines:
             step = NO_STEP if line.step is None else line.step
@@ -114,17 +113,12 @@ class Rows:
                     number(noted.version), _ns(noted.queued_s), _seconds(noted.first_token_s),
                     NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
                 ))  # fmt: skip
-            elif self._pauses(line.name):
-                pauses.append((process, number(line.name), line.t0, end, step))
+            elif self._others < _MOST_OTHERS or line.name == "gc":
+                self._others += 1
+                others.append((process, number(line.name), line.t0, end, step))
         self.scopes.add(scopes)
         self.parts.add(parts)
-        self.pauses.add(pauses)
-
-    def _pauses(self, name: str) -> bool:
-        found = self._is_pause.get(name)
-        if found is None:
-            found = self._is_pause[name] = _PAUSES.match(name) is not None
-        return found
+        self.others.add(others)
 
 
 def _count(value: Any) -> int:

@@ -31,6 +31,8 @@ class Replica:
     """Empty after its last request."""
     outside: float = 0.0
     """Empty because no trajectory of it was there, between its first and its last request."""
+    end90_s: float = 0.0
+    """When 90 % of its requests had ended, after the rollout began."""
 
     @property
     def idle(self) -> float:
@@ -91,5 +93,10 @@ class Rollout:
     """p50, p99 of the time in queue, where requests noted it (figure 15)."""
     first_token_s: Mapping[str, float] = attrs.field(factory=dict)
     preemptions: int | None = None
+    tools_gain_s: float = 0.0
+    """How much earlier the last trajectory would end if none spent longer in tools than the median
+    one: a bound (figure 8)."""
+    stalled: str = ""
+    """The trajectory that spent longest in tools."""
     tools_by_name: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds in each tool, all trajectories together, the largest first."""

@@ -52,7 +52,7 @@ class Ranks:
     process: str
     """The stem of that rank's files."""
     wait_s: float
-    """max - median: what making the slowest rank like the median one can bring at most."""
+    """max - median of the others: what making the slowest rank like them can bring at most."""
     waste_s: float
     """max - mean: what the ranks wait on average."""
     meets: bool

@@ -1,0 +1,263 @@
+"""Each cause looks at one step and says how much of it it took; how often it does is not asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._figures.helps import SYNC
+from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report._findings.facts import Measure, is_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof_report._findings.facts import Context, Facts
+    from rlprof_report.values import Rollout
+
+
+def measures_of(facts: Facts, context: Context) -> list[Measure]:
+    """Measure every cause in a step; one that explains half of another stands in its place."""
+    gc, data = list(_gc(facts, context)), list(_data(facts, context))
+    found = gc + data
+    for wait in _stragglers(facts, context):
+        if not _explained(wait, found):
+            found.append(wait)
+    for gap in _gap(facts, context):
+        if not _explained(gap, found):
+            found.append(gap)
+    return [*found, *_rollout(facts), *_sync(facts)]
+
+
+def _explained(measure: Measure, by: list[Measure]) -> bool:
+    return any(one.who == measure.who and one.seconds >= measure.seconds / 2 for one in by)
+
+
+def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
+    for process, seconds in facts.others.get("gc", {}).items():
+        who = context.name(process)
+        yield Measure(
+            "gc",
+            seconds,
+            seconds,
+            who,
+            f"Python's garbage collector stops {who} for {seconds:.2f} s.",
+            ("gc.freeze() after start-up, or gc.collect() where nobody waits, helps.",),
+            (f"{who}: spans `gc` in {context.file(process)}",),
+        )
+
+
+def _data(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Find loading of data in phases of ranks, in spans of processes, in phases of the leader."""
+    for group in facts.groups:
+        if is_data(group.phase):
+            by_process = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
+            yield from _data_of(group.phase, by_process, len(by_process), context)
+    grouped = {group.phase for group in facts.groups}
+    for name, seconds in facts.others.items():
+        if is_data(name) and name not in grouped:
+            by_role: dict[str, dict[int, float]] = {}
+            for process, took in seconds.items():
+                by_role.setdefault(context.processes[process].target.role, {})[process] = took
+            for role, own in by_role.items():
+                ranks = sum(one.target.role == role for one in context.processes)
+                yield from _data_of(name, own, ranks, context)
+    for phase in facts.step.phases:
+        if is_data(phase.name) and phase.name not in grouped:
+            yield from _data_of(phase.name, {context.leader: phase.seconds}, 1, context)
+
+
+def _data_of(
+    name: str, seconds: dict[int, float], ranks: int, context: Context
+) -> Iterator[Measure]:
+    """Say who loads for longest, and whether its peers do not."""
+    slowest = max(seconds, key=lambda process: seconds[process])
+    values = [took for process, took in seconds.items() if process != slowest]
+    values += [0.0] * (ranks - 1 - len(values))
+    most, usual = seconds[slowest], float(np.median(values)) if values else 0.0
+    target = context.processes[slowest].target
+    where = (f"{context.name(slowest)}: `{name}` in {context.file(slowest)}",)
+    if values and most - usual >= usual:
+        who = context.name(slowest)
+        yield Measure(
+            "data",
+            most - usual,
+            most - usual,
+            who,
+            f"{who} loads data for {most:.2f} s in `{name}`; its peers for {usual:.2f} s.",
+            (f"The median of the other {target.role} processes is {usual:.2f} s.",),
+            where,
+            target.role,
+            target.rank,
+        )
+    else:
+        who = context.name(context.leader) if slowest == context.leader else ""
+        yield Measure(
+            "data",
+            most,
+            most,
+            who,
+            f"Loading data takes {most:.2f} s in `{name}`, while training waits.",
+            ("Workers that prefetch can load it during the step before.",),
+            where,
+            target.role,
+            None,
+        )
+
+
+def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Add up, for each rank, the phases in which it is the slowest and others do not meet it."""
+    found: dict[int, list[tuple[str, float, float]]] = {}
+    for group, ranks in zip(facts.groups, facts.step.ranks, strict=True):
+        if ranks.meets or ROLLOUT.search(group.phase) or is_data(group.phase):
+            continue
+        process = int(group.processes[int(np.argmax(group.seconds))])
+        if ranks.wait_s > 0.1 * (ranks.max_s - ranks.wait_s):
+            found.setdefault(process, []).append((group.phase, ranks.wait_s, ranks.max_s))
+    for process, phases in found.items():
+        who, target = context.name(process), context.processes[process].target
+        wait = sum(one[1] for one in phases)
+        phase, own, took = max(phases, key=lambda one: one[1])
+        yield Measure(
+            "straggler",
+            wait,
+            wait,
+            who,
+            f"All wait {wait:.2f} s for {who}, the slowest in {phase}.",
+            (f"In {phase} {who} takes {took:.2f} s, the median of the others {took - own:.2f} s.",),
+            (f"{who}: {context.file(process)}",),
+            target.role,
+            target.rank,
+            phase,
+        )
+
+
+def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
+    seconds, step = facts.step.unaccounted_s, facts.step
+    if not step.phases or seconds <= 0:
+        return
+    gaps = [part for part in step.path if part.what == "between phases"]
+    longest = max(gaps, key=lambda part: part.seconds, default=None)
+    told: tuple[str, ...] = ()
+    if longest is not None:
+        before = [p.name for p in step.phases if p.end_s <= longest.start_s + 1e-6]
+        after = [p.name for p in step.phases if p.start_s >= longest.end_s - 1e-6]
+        place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
+        told = (f"The longest stretch, {longest.seconds:.2f} s, lies {place or 'between them'}.",)
+    who = context.name(context.leader)
+    yield Measure(
+        "gap",
+        seconds,
+        seconds,
+        who,
+        f"{seconds:.2f} s lie in no phase of {who}.",
+        told,
+        (f"{who}: {context.file(context.leader)}",),
+        "" if context.leads_fleet else context.processes[context.leader].target.role,
+        None if context.leads_fleet else context.processes[context.leader].target.rank,
+    )
+
+
+def _sync(facts: Facts) -> Iterator[Measure]:
+    phases = [phase for phase in facts.step.phases if SYNC.search(phase.name)]
+    seconds = sum(phase.seconds for phase in phases)
+    if not phases:
+        return
+    name = max(phases, key=lambda phase: phase.seconds).name
+    yield Measure(
+        "sync",
+        seconds,
+        seconds,
+        "",
+        f"Sending weights takes {seconds:.2f} s in {name}.",
+        ("Weights sent beside other work, or in larger buckets, take less of the step.",),
+        (f"phase {name}",),
+        "rollout",
+        None,
+        name,
+    )
+
+
+def _rollout(facts: Facts) -> Iterator[Measure]:
+    """Tell apart why the rollout ends late: tools, one replica, or long trajectories."""
+    rollout = facts.step.rollout
+    if rollout is None or not rollout.phase or rollout.trajectories < 4:
+        return
+    tail, tools = rollout.tail_s["0.95"], rollout.tools_gain_s
+    by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
+    if tools > 0:
+        yield Measure(
+            "tool",
+            tools,
+            tools,
+            by_tool,
+            f"Trajectories that stall in the tool {by_tool} hold the rollout up by {tools:.2f} s.",
+            (f"In tools: {rollout.tools_longest_s:.2f} s, median {rollout.tools_median_s:.2f} s.",),
+            (f"trajectory {rollout.stalled}",),
+            "rollout",
+            None,
+            rollout.phase,
+        )
+    uneven = _uneven(facts)
+    if uneven is not None:
+        yield uneven
+    is_explained = tools >= tail / 2 or (uneven is not None and uneven.seconds >= 0.7 * tail)
+    if rollout.late is not None and not is_explained:
+        late = rollout.late
+        reasons = {
+            f"they write {late.tokens_ratio:.1f} times as many tokens": late.tokens_ratio >= 1.5,
+            f"they spend {late.requests_s:.2f} s more in requests": late.requests_s >= tail / 2,
+            f"they spend {late.tools_s:.2f} s more in tools": late.tools_s >= tail / 2,
+        }
+        why = next((reason for reason, is_one in reasons.items() if is_one), "the cause is unclear")
+        yield Measure(
+            "tail",
+            tail,
+            tail,
+            "",
+            f"The last 5 % of trajectories hold the rollout up by {tail:.2f} s; {why}.",
+            (_lengths(rollout),),
+            tuple(f"trajectory {one}" for one in late.trajectories[:3]),
+            "rollout",
+            None,
+            rollout.phase,
+        )
+
+
+def _lengths(rollout: Rollout) -> str:
+    half, most = rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
+    return f"Half of the trajectories take {half:.2f} s, the longest {most:.2f} s."
+
+
+def _uneven(facts: Facts) -> Measure | None:
+    """Say which replica ends last, if the bulk of its requests does, not just the last one."""
+    rollout = facts.step.rollout
+    if rollout is None or len(rollout.replicas) < 2:
+        return None
+    last = max(rollout.replicas, key=lambda one: one.end_s)
+    others = [one for one in rollout.replicas if one is not last]
+    behind = last.end_s - float(np.median([one.end_s for one in others]))
+    bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
+    if behind <= 0 or bulk < behind / 2:
+        return None
+    requests = float(np.median([one.requests for one in others]))
+    slots = float(np.median([one.slots for one in others]))
+    if last.requests > 1.15 * requests:
+        why = f"it serves {last.requests} requests, the others {requests:.0f}"
+    elif last.slots < 0.85 * slots:
+        why = f"it runs {last.slots} requests at once, the others {slots:.0f}"
+    else:
+        why = "it is slower at as many requests"
+    return Measure(
+        "replica",
+        behind,
+        behind,
+        f"replica {last.name}",
+        f"Replica {last.name} ends {behind:.2f} s after the others; {why}.",
+        (f"If all ended together, that would bring {rollout.even_gain_s:.2f} s.",),
+        (f"replica {last.name}",),
+        "rollout",
+        int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,
+        rollout.phase,
+    )

@@ -1,0 +1,162 @@
+"""Adds findings and verdict to an analysis: for the run, or for one step of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rlprof.errors import RlprofError
+from rlprof.fleets import DRIVER
+from rlprof_report._findings import verdict
+from rlprof_report._findings.causes import measures_of
+from rlprof_report._findings.facts import Context, Measure
+from rlprof_report._findings.unknown import unknown_of
+from rlprof_report._findings.weigh import Weighed, rows_of, weigh, weigh_one
+from rlprof_report._findings.words import finding_of, numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof import Run
+    from rlprof_report._findings.facts import Facts
+    from rlprof_report.values import Analysis, Finding, Step
+
+_NEIGHBOURS = 10
+_SLOW, _SLOW_S = 1.5, 1.0
+"""A step is slow without a known cause from so many medians on, if that is a second at least."""
+
+
+def conclude(analysis: Analysis, run: Run, facts: Sequence[Facts], *, step: int | None) -> Analysis:
+    """Add findings and verdict, and say what cannot be known."""
+    names = [process.name for process in run.processes]
+    leader = names.index(analysis.leader)
+    context = Context(run.processes, leader, run.processes[leader].target.role == DRIVER)
+    if step is not None:
+        return _of_step(analysis, run, facts, context, step)
+    findings = _of_run(analysis, run, facts, context)
+    return attrs.evolve(
+        analysis,
+        findings=tuple(findings),
+        verdict=verdict.of_run(analysis, findings),
+        notes=(*analysis.notes, *unknown_of(analysis, run)),
+    )
+
+
+def _of_run(
+    analysis: Analysis, run: Run, facts: Sequence[Facts], context: Context
+) -> list[Finding]:
+    clean, usual_s = [one for one in facts if one.step.state == "clean"], analysis.clean.median_s
+    if len(clean) < 2 or usual_s is None:
+        return []
+    steps = [one.step for one in clean]
+    weighed = weigh(steps, rows_of([measures_of(one, context) for one in clean]))
+    weighed += _unexplained(steps, weighed, usual_s)
+    return [finding_of(one, run, usual_s=usual_s, clean=len(steps)) for one in weighed]
+
+
+def _unexplained(
+    steps: Sequence[Step], weighed: Sequence[Weighed], usual_s: float
+) -> list[Weighed]:
+    """Name steps that are far slower than the others and that no cause explains."""
+    explained = {step for one in weighed if one.is_rare for step in one.steps}
+    seconds = np.array([one.seconds for one in steps])
+    spread = float(np.median(np.abs(seconds - usual_s))) * 1.4826
+    slow = [
+        one
+        for one in steps
+        if one.seconds - usual_s >= max((_SLOW - 1) * usual_s, _SLOW_S, 6 * spread)
+        and one.step not in explained
+    ]
+    if not slow or len(steps) < 5:
+        return []
+    worst = max(slow, key=lambda one: one.seconds)
+    more = float(np.median([one.seconds for one in slow])) - usual_s
+    measure = _slow(worst, steps, usual_s)
+    share = more / (usual_s + more)
+    numbers = tuple(one.step for one in slow)
+    total = sum(one.seconds - usual_s for one in slow) / len(steps)
+    return [Weighed(measure, more, more, share, numbers, total, is_rare=True)]
+
+
+def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
+    """Say which phase of a slow step took longer than it does in others."""
+    grown = {}
+    for phase in step.phases:
+        usual = np.median(
+            [sum(p.seconds for p in one.phases if p.name == phase.name) for one in peers]
+        )
+        grown[phase.name] = phase.seconds - float(usual)
+    gap = step.unaccounted_s - float(np.median([one.unaccounted_s for one in peers]))
+    grown["the time between phases"] = gap
+    name = max(grown, key=lambda one: grown[one])
+    more = step.seconds - usual_s
+    phase_name = "" if name == "the time between phases" else name
+    return Measure(
+        cause="slow step",
+        seconds=more,
+        bound_s=more,
+        sentence=f"It takes {more:.2f} s more; {grown[name]:.2f} s of them in {name}. "
+        "The cause is unclear.",
+        where=(f"step {step.step}, {name}",),
+        phase=phase_name,
+    )
+
+
+def _of_step(
+    analysis: Analysis, run: Run, facts: Sequence[Facts], context: Context, number: int
+) -> Analysis:
+    places = [place for place, one in enumerate(facts) if one.step.step == number]
+    if not places:
+        there = numbered([one.step for one in analysis.steps])
+        raise RlprofError(f"{run.path}: step {number}: is not in this run; there: {there}")
+    own = facts[places[-1]]
+    near = sorted(
+        (place for place, one in enumerate(facts) if one.step.state == "clean" and one is not own),
+        key=lambda place: abs(place - places[-1]),
+    )[:_NEIGHBOURS]
+    peers = [facts[place] for place in sorted(near)]
+    findings: list[Finding] = []
+    usual_s = None
+    if len(peers) >= 2:
+        steps = [one.step for one in peers]
+        usual_s = float(np.median([one.seconds for one in steps]))
+        row = rows_of([[*measures_of(own, context), *_ours(own.step)]])[0]
+        rows = rows_of([measures_of(one, context) for one in peers])
+        weighed = weigh_one(own.step, row, steps, rows)
+        more = own.step.seconds - usual_s
+        if not any(one.seconds >= more / 2 for one in weighed) and more >= 0.1 * usual_s:
+            measure = _slow(own.step, steps, usual_s)
+            weighed.append(Weighed(measure, more, more, more / own.step.seconds, (number,), more))
+        findings = [
+            finding_of(one, run, usual_s=own.step.seconds, clean=len(steps)) for one in weighed
+        ]
+        if not findings:  # what it shares with the others
+            every = _of_run(analysis, run, facts, context)
+            findings = [one for one in every if number in one.steps]
+    return attrs.evolve(
+        analysis,
+        findings=tuple(findings),
+        verdict=verdict.of_step(own.step, usual_s, [one.step.step for one in peers], findings),
+        notes=(*analysis.notes, *unknown_of(analysis, run)),
+    )
+
+
+def _ours(step: Step) -> list[Measure]:
+    """Measure what recording took, and the start of the run."""
+    found = []
+    if step.cost_s > 0:
+        longest = max(step.touches, key=lambda one: one.end_s - one.start_s)
+        found.append(
+            Measure(
+                "recording",
+                step.cost_s,
+                step.cost_s,
+                longest.target,
+                f"rlprof itself starts or stops recordings for {step.cost_s:.2f} s of it.",
+                (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
+                (f"window {longest.window}",),
+            )
+        )
+    return found

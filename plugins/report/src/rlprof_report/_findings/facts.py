@@ -1,0 +1,84 @@
+"""What looks for a cause gets: one step, and what its figures leave out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rlprof.rundir import Process
+    from rlprof_report._figures.others import Others
+    from rlprof_report._figures.ranks import Group
+    from rlprof_report.values import Step
+
+_DATA = {
+    "data",
+    "dataloader",
+    "dataset",
+    "fetch",
+    "prefetch",
+    "load",
+    "loader",
+    "loading",
+    "collate",
+}
+_NO_DATA = {"weight", "weights", "model", "param", "params", "checkpoint", "ckpt", "state", "lora"}
+_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
+
+
+def is_data(name: str) -> bool:
+    """Whether *name* says that data is loaded, and not weights."""
+    words = {word.lower() for word in _WORD.findall(name)}
+    return bool(words & _DATA) and not words & _NO_DATA
+
+
+@attrs.frozen(eq=False)
+class Facts:
+    """One step."""
+
+    step: Step
+    groups: tuple[Group, ...]
+    others: Others
+
+
+@attrs.frozen
+class Measure:
+    """How much one cause took of one step, and what shows it."""
+
+    cause: str
+    seconds: float
+    bound_s: float
+    who: str = ""
+    """Whom it is about: a rank, a replica, a tool. What stays the same over steps persists."""
+    sentence: str = ""
+    """What takes how long in this step, and why: with capital and full stop."""
+    evidence: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    role: str = ""
+    """What to record next: this role, rank and phase."""
+    rank: int | None = None
+    phase: str = ""
+
+
+@attrs.frozen
+class Context:
+    """What is the same for all steps."""
+
+    processes: tuple[Process, ...]
+    leader: int
+    leads_fleet: bool
+
+    def name(self, process: int) -> str:
+        """Name a process as people do: `actor 5`, `rollout replica 1`, `driver`."""
+        target = self.processes[process].target
+        if target.replica is not None:
+            return f"{target.role} replica {target.replica}"
+        if process == self.leader and self.leads_fleet:
+            return target.role
+        return f"{target.role} {target.rank}"
+
+    def file(self, process: int) -> str:
+        """Say where the spans of a process are."""
+        return f"spans/{self.processes[process].name}.jsonl"

@@ -1,0 +1,77 @@
+"""The answer in a sentence or three."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._findings.words import numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_report.values import Analysis, Finding, Step
+
+
+def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
+    """Answer for the run as a whole."""
+    clean, median_s = analysis.clean, analysis.clean.median_s
+    if median_s is None or len(clean.steps) < 2:
+        return _too_few(analysis)
+    head = f"A step takes {median_s:.2f} s (median of {len(clean.steps)})."
+    few = " These are few steps: the order of causes may change." if len(clean.steps) < 5 else ""
+    if not findings:
+        return f"{head} Nothing is odd: no cause that rlprof knows takes a tenth of it.{few}"
+    first = findings[0]
+    return f"{head} {first.title} {_without(first, median_s)}{few}"
+
+
+def _without(finding: Finding, seconds: float) -> str:
+    whole = (
+        seconds if finding.share >= finding.seconds / seconds * 0.99 else seconds + finding.seconds
+    )
+    return f"Without that it would take {max(0.0, whole - finding.bound_s):.2f} s at best."
+
+
+def _too_few(analysis: Analysis) -> str:
+    told = [
+        f"{numbered(steps)} {'are' if len(steps) > 1 else 'is'} {_STATES[state]}"
+        for state, steps in analysis.clean.left_out.items()
+    ]
+    count = len(analysis.clean.steps)
+    left = f"{count} clean step{'s' if count != 1 else ''}"
+    why = f" ({'; '.join(told)})" if told else ""
+    return f"Too few steps to compare: {left}{why}. Findings need two."
+
+
+_STATES = {
+    "recorded": "recorded",
+    "touched": "touched by a start or stop of a recording",
+    "warm-up": "warm-up",
+    "unfinished": "unfinished",
+}
+
+
+def of_step(
+    step: Step, usual_s: float | None, peers: Sequence[int], findings: Sequence[Finding]
+) -> str:
+    """Answer for one step."""
+    name = f"Step {step.step}"
+    if step.state == "unfinished":
+        name += " (unfinished)"
+    if usual_s is None:
+        return (
+            f"{name} took {step.seconds:.2f} s. There are too few clean steps to compare it with."
+        )
+    more = step.seconds - usual_s
+    beside = f"the median of {numbered(peers)} ({usual_s:.2f} s)"
+    if abs(more) < 0.1 * usual_s:
+        head = f"{name} took {step.seconds:.2f} s, about {beside}."
+        return f"{head} {findings[0].title}" if findings else f"{head} Nothing is odd."
+    if more < 0:
+        return f"{name} took {step.seconds:.2f} s, {-more:.2f} s less than {beside}."
+    head = f"{name} took {step.seconds:.2f} s, {more:.2f} s more than {beside}."
+    if not findings:
+        return f"{head} No single cause explains it."
+    first = findings[0]
+    best = max(0.0, step.seconds - first.bound_s)
+    return f"{head} {first.title} Without that it would have taken {best:.2f} s at best."

@@ -1,0 +1,148 @@
+"""Which causes are worth telling: in the run as a whole, in a few slow steps, in one step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rlprof_report._findings.facts import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlprof_report.values import Step
+
+TOLD = {"gap": 0.05, "straggler": 0.05, "gc": 0.05, "tail": 0.15}
+"""The least share of a step that is told: less of what should not be there at all, more of the
+tail, for trajectories always differ. All others: a tenth."""
+USUAL = 0.1
+_RARE = 0.15
+_OF_SOMEBODY = ("straggler", "data", "gc", "gap")
+"""Causes that are told of one process, if it is the same in most steps."""
+_ENOUGH = 5
+"""Clean steps from which on a single one can be called slow."""
+
+
+@attrs.frozen
+class Weighed:
+    """A cause, in the steps that show it."""
+
+    measure: Measure
+    """As in the step where it took the median."""
+    seconds: float
+    bound_s: float
+    share: float
+    steps: tuple[int, ...]
+    per_step_s: float
+    """Averaged over all clean steps: what findings are sorted by."""
+    is_rare: bool = False
+    changes: bool = False
+    """Whether it is another process each time."""
+
+
+Row = dict[tuple[str, str], Measure]
+"""The measures of one step, the largest by cause and by whom it is about."""
+
+
+def rows_of(measures: Sequence[Sequence[Measure]]) -> list[Row]:
+    """Keep the largest measure of each cause in each step, and of each process where it counts."""
+    rows: list[Row] = []
+    for step in measures:
+        row: Row = {}
+        for one in step:
+            for key in _keys(one):
+                if key not in row or one.seconds > row[key].seconds:
+                    row[key] = one
+        rows.append(row)
+    return rows
+
+
+def _keys(measure: Measure) -> Iterable[tuple[str, str]]:
+    yield measure.cause, ""
+    if measure.cause in _OF_SOMEBODY:
+        yield measure.cause, measure.who or "all"
+
+
+def weigh(steps: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
+    """Weigh the causes over clean *steps*, the largest first."""
+    usual_s = float(np.median([one.seconds for one in steps]))
+    keys = dict.fromkeys(key for row in rows for key in row)
+    named = [key for key in keys if key[1]]
+    found = [one for key in named if (one := _chronic(steps, rows, key, usual_s)) is not None]
+    causes = {one.measure.cause for one in found}
+    for key in keys:
+        if not key[1] and key[0] not in causes:
+            chronic = _chronic(steps, rows, key, usual_s)
+            rare = _rare(steps, rows, key, usual_s) if len(steps) >= _ENOUGH else None
+            found += [one for one in (chronic or rare,) if one is not None]
+    return sorted(found, key=lambda one: -one.per_step_s)
+
+
+def _chronic(
+    steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], usual_s: float
+) -> Weighed | None:
+    costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
+    median = float(np.median(costs))
+    least = TOLD.get(key[0], USUAL) * usual_s
+    changes = not key[1] and key[0] in _OF_SOMEBODY
+    if median <= 0 or median < (max(least, USUAL * usual_s) if changes else least):
+        return None
+    shown = [place for place, cost in enumerate(costs.tolist()) if cost >= least / 2]
+    who, times = Counter(rows[place][key].who for place in shown).most_common(1)[0]
+    nearest = min(
+        shown, key=lambda place: (rows[place][key].who != who, abs(costs[place] - median))
+    )
+    bound = float(np.median([rows[place][key].bound_s for place in shown]))
+    return Weighed(
+        measure=rows[nearest][key],
+        seconds=median,
+        bound_s=max(bound, median),
+        share=median / usual_s,
+        steps=tuple(steps[place].step for place in shown),
+        per_step_s=median,
+        changes=times * 2 < len(shown),
+    )
+
+
+def _rare(
+    steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], usual_s: float
+) -> Weighed | None:
+    """Look at what took more than it mostly does, in steps that were slow by half of that."""
+    costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
+    excess = costs - np.median(costs)
+    slow = np.array([one.seconds for one in steps]) - usual_s
+    shown = np.flatnonzero((excess >= _RARE * usual_s) & (slow >= excess / 2)).tolist()
+    if not shown:
+        return None
+    median = float(np.median(excess[shown]))
+    nearest = min(shown, key=lambda place: abs(excess[place] - median))
+    whos = Counter(rows[place][key].who for place in shown)
+    return Weighed(
+        measure=rows[nearest][key],
+        seconds=median,
+        bound_s=max(median, float(np.median([rows[place][key].bound_s for place in shown]))),
+        share=median / float(np.median([steps[place].seconds for place in shown])),
+        steps=tuple(steps[place].step for place in shown),
+        per_step_s=float(excess[shown].sum()) / len(steps),
+        is_rare=True,
+        changes=whos.most_common(1)[0][1] * 2 < len(shown),
+    )
+
+
+def weigh_one(step: Step, row: Row, peers: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
+    """Weigh the causes of one step against its neighbours: what took more than it does there."""
+    usual_s = float(np.median([one.seconds for one in peers]))
+    slower_s = step.seconds - usual_s
+    found = []
+    for key, measure in row.items():
+        if key[1]:
+            continue
+        usual = float(np.median([one[key].seconds if key in one else 0.0 for one in rows]))
+        excess = measure.seconds - usual
+        if excess >= USUAL * usual_s and slower_s >= excess / 2:
+            share = excess / step.seconds
+            found.append(Weighed(measure, excess, excess, share, (step.step,), excess))
+    return sorted(found, key=lambda one: -one.per_step_s)

@@ -1,0 +1,114 @@
+"""Findings in words: title, evidence, where to look, what to record next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from rlprof.fleets import DRIVER
+from rlprof_report.values import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof import Run
+    from rlprof_report._findings.weigh import Weighed
+
+
+def finding_of(weighed: Weighed, run: Run, *, usual_s: float, clean: int) -> Finding:
+    """Write a finding down."""
+    measure, count = weighed.measure, len(weighed.steps)
+    title = measure.sentence
+    if weighed.changes and measure.who:
+        title = title.removesuffix(".") + "; it is another one in other steps."
+    if weighed.is_rare:
+        head = f"In {count} of {clean} steps: " if count > 1 else f"In step {weighed.steps[0]}: "
+        title = head + title
+    spread = (
+        f"That is {weighed.seconds:.2f} s, {weighed.share:.0%} of a step"
+        f" ({'median ' if count > 1 else ''}{usual_s:.2f} s), in {numbered(weighed.steps)}."
+    )
+    return Finding(
+        cause=measure.cause,  # type: ignore[arg-type]
+        title=title,
+        evidence=(spread, *measure.evidence),
+        seconds=weighed.seconds,
+        bound_s=weighed.bound_s,
+        share=weighed.share,
+        steps=weighed.steps,
+        where=measure.where,
+        command=command_of(run, measure.role, measure.rank, measure.phase),
+    )
+
+
+def numbered(steps: Sequence[int]) -> str:
+    """Write steps short: `step 3`, `steps 2-9 and 12`, `24 steps from 2 to 40`."""
+    ranges: list[tuple[int, int]] = []
+    for step in sorted(steps):
+        if ranges and step == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], step
+        else:
+            ranges.append((step, step))
+    if len(ranges) > 4:
+        return f"{len(steps)} steps from {min(steps)} to {max(steps)}"
+    words = [str(one) if one == last else f"{one}-{last}" for one, last in ranges]
+    joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"step{'s' if len(steps) > 1 else ''} {joined}"
+
+
+def command_of(run: Run, role: str, rank: int | None, phase: str) -> str:
+    """Write what records *role* next: a command while the run goes on, else lines of its config.
+
+    Empty where no tool can: the driver of a fleet records nothing itself.
+    """
+    if not role or role == DRIVER or role not in _roles(run):
+        return ""
+    ranks = _ranks(run, role, rank)
+    lacks_tool = not _has_tool(run, role)
+    if not run.is_running:
+        what: dict[str, Any] = {"ranks": ranks if isinstance(ranks, str) else [ranks]}
+        if phase:
+            what["phases"] = [phase]
+        if lacks_tool:
+            what["tool"] = "torch"
+        return f"{{steps: [3, 4], roles: {{{_flow(role)}: {_flow(what)}}}}}"
+    words = ["rlprof", "capture", "{run}", "--role", role, "--rank", str(ranks)]
+    words += ["--phase", phase] if phase else []
+    words += ["--tool", "torch"] if lacks_tool else []
+    return " ".join(word if word == "{run}" else shlex.quote(word) for word in words)
+
+
+def _roles(run: Run) -> set[str]:
+    return {one.target.role for one in run.processes} | {one.role for one in run.attached}
+
+
+def _ranks(run: Run, role: str, rank: int | None) -> int | str:
+    """Return the rank to record; of a replica the first that it holds."""
+    if rank is None:
+        return "all"
+    for one in run.attached:
+        if one.role == role and one.target.replica == rank and one.ranks:
+            return one.ranks[0]
+    return rank
+
+
+def _has_tool(run: Run, role: str) -> bool:
+    roles = run.config.get("roles")
+    own = roles.get(role) if isinstance(roles, dict) else None
+    own = own if isinstance(own, dict) else {}
+    tool = own["tool"] if own.get("tool") is not None else run.config.get("tool")
+    return bool(own.get("engine")) or tool not in (None, [], (), "none", ["none"])
+
+
+def _flow(value: Any) -> str:
+    """Write *value* as YAML on one line; JSON is YAML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_flow(one) for one in value) + "]"
+    text = str(value)
+    if isinstance(value, int) or (text.isascii() and text.replace("_", "a").isalpha()):
+        return text
+    from rlprof.rundir import as_json
+
+    return as_json(text)

@@ -1,0 +1,53 @@
+"""`rlprof why RUN`: why are steps slow, or why was this one?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rlprof.errors import RunError
+from rlprof.rundir import find_runs, read
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "why",
+        help="say why steps are slow: cause, evidence, what it can bring",
+        description="Read the spans of RUN, recorded or not, and say what takes longest and why: "
+        "one screen with the cause, its evidence, an upper bound of the gain, where to look, and "
+        "what to record next. Steps that recording touches are left out. RUN may be live, ended "
+        "or killed.",
+        epilog="examples:\n  rlprof why\n  rlprof why RUN --step 7\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default="outputs/profile",
+        help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
+    )
+    parser.add_argument("--step", type=int, metavar="N", help="compare step N with its neighbours")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the answer."""
+    from rlprof_report import analyse
+    from rlprof_report._terminal import text_of
+
+    analysis = analyse(read(youngest(Path(args.path))), step=args.step)
+    print(text_of(analysis, step=args.step))
+    return 0
+
+
+def youngest(path: Path) -> Path:
+    """Return *path* if it is a run, else the youngest run in it; raise RunError without any."""
+    if (path / "run.json").exists() or not path.is_dir():
+        return path
+    runs = find_runs(path)
+    if not runs:
+        raise RunError(f"{path}: holds no run; name a run folder, <run_dir>/<run id>")
+    return runs[-1]
