@@ -51,4 +51,4 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     return f"{read[0]['events']} {read[0]['problems']}"
 
 
-PARSER = Parser("trace", "json", ("/rlprof_timeline/",), TOKENS, seeds, check)
+PARSER = Parser("trace", "json", ("/rlprof_timeline/", "/rlprof_traces/"), TOKENS, seeds, check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlprof import hookimpl
 from rlprof_timeline._loose import of_files
@@ -10,7 +10,7 @@ from rlprof_timeline._recorded import of_run
 from rlprof_timeline._write import FILE, write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rlprof.rundir import Run
@@ -20,12 +20,17 @@ class Timeline:
     """Lay all traces and spans of a run on one clock, in one file that Perfetto opens."""
 
     @hookimpl
-    def export(self, run: Run, out: Path) -> list[Path]:
+    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:  # noqa: ARG002
         """Write `timeline.json.gz` into *out*; it is whole or not there."""
         return [write(of_run(run), out)]
 
     @hookimpl
-    def export_files(self, files: Sequence[Path], out: Path) -> list[Path]:
+    def export_files(
+        self,
+        files: Sequence[Path],
+        out: Path,
+        options: Mapping[str, Any],  # noqa: ARG002
+    ) -> list[Path]:
         """Do the same with traces that rlprof did not make."""
         last = (out / FILE).resolve()  # all that is in it would be there twice
         files = [file for file in files if file.resolve() != last] or files
