@@ -184,7 +184,7 @@ def test_every_field_of_a_run_is_documented():
     documented = {word.partition("(")[0] for word in documented}
     known = {name for name in (*vars(Run), *fields(Run)) if not name.startswith("_")}
 
-    assert known - {"spans", "only", "counters"} == documented
+    assert known - {"spans", "only", "counters", "frame"} == documented
     assert {"`spans(problems=None)`", "`only(selection)`"} <= set(TABLE)
 
 

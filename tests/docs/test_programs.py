@@ -26,6 +26,7 @@ UNMARKED = [path for path, text in PAGES.items() if blocks(text, "python", mark=
 ELSEWHERE = {
     "docs/doctor.md": "tests/doctor/test_documentation.py",
     "core/README.md": "below",
+    "docs/sql.md": "tests/docs/test_sql.py",
     "examples/third_party_engine/README.md": "tests/kit/test_examples.py",
 }
 """Pages whose programs have a test of their own."""
@@ -104,7 +105,7 @@ def test_no_block_is_passed_over(path):
     assert len(fences) % 2 == 0
     assert len(blocks(PAGES[path])) == sum(len(line) > 3 for line in opened)
     assert {line[3:] for line in opened} <= {
-        "", "python", "yaml", "console", "sh", "json", "toml", "text"
+        "", "python", "yaml", "console", "sh", "json", "toml", "text", "sql"
     }  # fmt: skip
 
 

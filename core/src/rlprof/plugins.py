@@ -43,6 +43,7 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "nsys"): "rlprof-nsys",
     ("tool", "npu"): "rlprof-npu",
     ("exporter", "timeline"): "rlprof-timeline",
+    ("exporter", "parquet"): "rlprof-report[parquet]",
     ("engine", "vllm"): "rlprof-vllm",
     ("engine", "sglang"): "rlprof-sglang",
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from rlprof.errors import RlprofError
 from rlprof.rundir import _spans
 from rlprof.rundir._clock import unbroken
 from rlprof.rundir._journal import read_lines
@@ -225,6 +226,20 @@ class Run:
                     continue
                 if is_in(sample.time_ns, chosen, self._times):
                     yield sample
+
+    def frame(self, kind: str, problems: list[str] | None = None) -> Any:
+        """Return a pyarrow Table that pandas, Polars and DuckDB take.
+
+        *kind* is `spans`, `steps`, `captures`, `requests` or `events`; needs
+        `rlprof-report[parquet]`. What cannot be read is passed over and told to *problems*.
+        """
+        try:
+            from rlprof_report.tables import frame
+        except ModuleNotFoundError:
+            raise RlprofError(
+                "frame: needs rlprof-report; install it with: pip install 'rlprof-report[parquet]'"
+            ) from None
+        return frame(self, kind, problems)
 
     def _selected(self) -> Iterator[tuple[Process, list[Clock]]]:
         """Give the processes of the selected roles, each with its clock."""

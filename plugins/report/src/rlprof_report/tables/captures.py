@@ -1,0 +1,32 @@
+"""The table `captures`: what was recorded of which window, and what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof.rundir import clock_at, unbroken
+from rlprof_report.tables.schema import run_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof.rundir import Run
+
+
+def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG001 -- as others
+    """Go through all captures, by window."""
+    clocks = {process.name: unbroken(process.clocks)[0] for process in run.processes}
+    for one in run.captures:
+        target, window = one.target, one.window
+        opened, _ = clock_at(clocks[one.process], one.opened_ns)
+        counted = [artifact.events for artifact in one.artifacts if artifact.events is not None]
+        yield (
+            run_name(run), one.process, target.role, target.rank,
+            None if target.replica is None else str(target.replica), target.worker, one.tool,
+            window.id, window.start_step, window.end_step, window.phase, window.occurrence,
+            one.state, "; ".join(one.notes) or None, one.request or None, opened,
+            None if one.closed_ns is None else opened + one.closed_ns - one.opened_ns,
+            one.start_s, one.stop_s, one.export_s, sum(counted) if counted else None,
+            sum(artifact.size for artifact in one.artifacts),
+            [artifact.path for artifact in one.artifacts],
+        )  # fmt: skip

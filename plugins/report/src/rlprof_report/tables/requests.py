@@ -1,0 +1,95 @@
+"""The table `requests`: what engines were asked, as the program saw it and as the engine did.
+
+A request may be there twice: `source` is `span` where the program noted it (always on), `engine`
+where the engine recorded it (in windows).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlprof_report.tables.schema import run_name
+from rlprof_report.tables.slices import Slice, Slices, nanoseconds
+from rlprof_report.tables.spans import taken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof.rundir import CaptureResult, Run, Span
+
+_FILE = "_requests.trace.json.gz"
+"""How the names end of what rlprof-engine writes of requests."""
+_PARTS = {"prefill": "prefill_ns", "decode": "decode_ns"}
+"""Slice of the engine's trace → the column that says when it began."""
+
+
+class _Event(Slice):
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Go through the requests that spans tell of, then those of each engine's windows."""
+    for span in run.spans(problems):
+        if span.kind == "span" and span.name == "request":
+            yield _of_span(run_name(run), span)
+    for capture in run.captures:
+        for artifact in capture.artifacts:
+            if artifact.kind == "trace" and artifact.path.endswith(_FILE):
+                trace = Slices(run.path / artifact.path, capture.clock_shift_ns, _Event)
+                yield from _of_engine(run_name(run), capture, trace)
+                problems += (f"{artifact.path}: {why}" for why in trace.problems)
+
+
+def _of_span(run: str, span: Span) -> tuple[Any, ...]:
+    rest, target = dict(span.attributes), span.target
+    replica = taken(rest, "replica", str)
+    if replica is None and target.replica is not None:
+        replica = str(target.replica)
+    return (
+        run, span.process, target.role, target.rank, replica, "span",
+        taken(rest, "request", str), span.step, taken(rest, "trajectory", str),
+        taken(rest, "turn", int), span.start_ns, _after(span, rest.get("queued_s")),
+        _after(span, rest.get("first_token_s")), span.end_ns, taken(rest, "prompt_tokens", int),
+        taken(rest, "tokens", int), taken(rest, "finish", str), taken(rest, "preemptions", int),
+    )  # fmt: skip
+
+
+def _after(span: Span, seconds: object) -> int | None:
+    """Say when so many seconds of *span* were over, if it took as long."""
+    if isinstance(seconds, (int, float)) and 0 <= seconds * 1e9 <= span.end_ns - span.start_ns:
+        return span.start_ns + round(seconds * 1e9)
+    return None
+
+
+def _of_engine(
+    run: str, capture: CaptureResult, trace: Slices[_Event]
+) -> Iterator[tuple[Any, ...]]:
+    """Put the slices of each request together: its parts follow it in its lane."""
+    begun: dict[Any, dict[str, Any]] = {}
+    for events in trace.batches():
+        starts = nanoseconds([one.ts for one in events]) + trace.zero_ns
+        ends = starts + nanoseconds([one.dur for one in events])
+        for event, start, end in zip(events, starts.tolist(), ends.tolist(), strict=True):
+            if event.name in _PARTS and event.tid in begun:
+                begun[event.tid][_PARTS[event.name]] = start
+            elif event.cat == "request" and "id" in event.args:
+                if event.tid in begun:
+                    yield _row(run, capture, begun[event.tid])
+                begun[event.tid] = {**event.args, "start_ns": start, "end_ns": end}
+    for told in begun.values():
+        yield _row(run, capture, told)
+
+
+def _row(run: str, capture: CaptureResult, told: dict[str, Any]) -> tuple[Any, ...]:
+    target = capture.target
+    replica = None if target.replica is None else str(target.replica)
+    again = "preemptions" if "preemptions" in told else "retractions"
+    return (
+        run, capture.process, target.role, target.rank, replica, "engine",
+        taken(told, "id", str), capture.window.start_step, None, None, told["start_ns"],
+        told.get("prefill_ns"), told.get("decode_ns"), told["end_ns"],
+        taken(told, "prompt_tokens", int), taken(told, "tokens", int), taken(told, "finish", str),
+        taken(told, again, int),
+    )  # fmt: skip

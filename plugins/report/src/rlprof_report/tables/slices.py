@@ -1,0 +1,112 @@
+"""The slices of one trace of rlprof's, with numbers for times, a batch of the file at a time.
+
+A slice is a complete event (`ph` is X). Marks, flows and counters are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from rlprof_traces import TraceText, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_FURTHEST_US = 4e15
+"""From any epoch this still is a time in 64 bits of nanoseconds."""
+
+
+class Slice(msgspec.Struct, gc=False):
+    """What every table needs of an event; times are microseconds, as the file has them."""
+
+    ph: str = ""
+    ts: float | str | None = None
+    dur: float | str = 0.0
+    name: str = ""
+    cat: str = ""
+    pid: int | str | None = None
+    tid: int | str | None = None
+
+
+S = TypeVar("S", bound=Slice)
+
+
+class Slices(Generic[S]):
+    """One reading of a trace; *problems* are known when it is over."""
+
+    def __init__(self, path: Path, shift_ns: int, shape: type[S]) -> None:
+        self.problems: list[str] = []
+        self.zero_ns = shift_ns
+        """When `ts` 0 was, in epoch ns; known with the first slices."""
+        self._text = TraceText(path)
+        self._odd = 0
+        self._many = msgspec.json.Decoder(list[shape]).decode  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(shape).decode
+        self._raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+    def batches(self) -> Iterator[list[S]]:
+        """Yield the slices; those whose times are no times are counted as odd."""
+        is_begun = False
+        try:
+            for batch in self._text.batches():
+                if not is_begun:
+                    self.zero_ns += _epoch(self._text.head)
+                    is_begun = True
+                found = [one for one in self._read(b"[" + batch + b"]") if one.ph == "X"]
+                timed = [one for one in found if _is_timed(one)]
+                self._odd += len(found) - len(timed)
+                if timed:
+                    yield timed
+        except UnreadableError as exc:
+            self.problems.append(str(exc))
+        self.problems += self._text.problems
+        if lost := self._text.dropped + self._odd:
+            self.problems.append(f"{lost} of its events could not be read")
+
+    def _read(self, text: bytes) -> list[S]:
+        """Decode a batch; where that fails, event by event."""
+        try:
+            return self._many(text)
+        except (msgspec.DecodeError, RecursionError):
+            found = []
+            for raw in self._raw(text):
+                try:
+                    found.append(self._one(raw))
+                except (msgspec.DecodeError, RecursionError):
+                    self._odd += 1
+            return found
+
+
+def nanoseconds(us: list[Any]) -> Any:
+    """Return microseconds as whole nanoseconds, also where a double holds no more digits."""
+    import numpy as np
+
+    times = np.array(us, np.float64)
+    whole = np.floor(times)
+    return whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64)
+
+
+def number(value: object) -> int | None:
+    """Return *value* if it is a number that a column can hold."""
+    return value if isinstance(value, int) and abs(value) < 2**63 else None
+
+
+def _epoch(head: dict[str, Any]) -> int:
+    about = head.get("rlprof")
+    epoch = about.get("epoch_ns") if isinstance(about, dict) else None
+    if not isinstance(epoch, int) or abs(epoch) > _FURTHEST_US * 1000:
+        raise UnreadableError("does not say when it was recorded")
+    return epoch
+
+
+def _is_timed(event: Slice) -> bool:
+    """Whether it has times; torch_npu writes text, which becomes numbers here."""
+    if type(event.ts) is not float or type(event.dur) is not float:
+        try:
+            event.ts, event.dur = float(event.ts or "no"), float(event.dur)
+        except ValueError:
+            return False
+    return abs(event.ts) < _FURTHEST_US and abs(event.dur) < _FURTHEST_US

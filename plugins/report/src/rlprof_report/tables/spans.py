@@ -1,0 +1,56 @@
+"""The table `spans`: all that rlprof wrote down itself, of every process and step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlprof_report.tables.schema import run_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlprof.rundir import Run
+
+_NOTED = {
+    "replica": str, "trajectory": str, "turn": int, "tool": str, "prompt_tokens": int,
+    "tokens": int, "group": str, "version": str,
+}  # fmt: skip
+"""Attributes that have a column, as docs/manifest.md names them."""
+
+
+def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Go through all spans, process by process."""
+    name = run_name(run)
+    for span in run.spans(problems):
+        target, rest = span.target, dict(span.attributes)
+        own = {key: taken(rest, key, kind) for key, kind in _NOTED.items()} if rest else {}
+        replica = own.get("replica")
+        if replica is None and target.replica is not None:
+            replica = str(target.replica)
+        yield (
+            name, span.process, target.role, target.rank, replica, span.kind, span.name, span.step,
+            span.occurrence, span.start_ns, span.end_ns, span.id, span.parent, span.thread,
+            own.get("trajectory"), own.get("turn"), own.get("tool"), own.get("prompt_tokens"),
+            own.get("tokens"), own.get("group"), own.get("version"),
+            _as_json(rest) if rest else None,
+        )  # fmt: skip
+
+
+def taken(rest: dict[str, Any], key: str, kind: type) -> Any:
+    """Take *key* out of *rest* as a *kind*; what is of another type stays there."""
+    value = rest.get(key)
+    if value is None or (kind is int and (type(value) is not int or abs(value) >= 2**63)):
+        return None
+    del rest[key]
+    return kind(value)
+
+
+def _as_json(attributes: Mapping[str, Any]) -> str:
+    try:
+        return msgspec.json.encode(attributes).decode()
+    except (ValueError, OverflowError):  # half a character, a number beyond 64 bits
+        from rlprof.rundir import as_json
+
+        return as_json(attributes)

@@ -1,0 +1,81 @@
+"""Every query of docs/sql.md gives the answer that stands below it."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+import pytest
+
+from rlprof.cli import main
+from rlprof_report.tables import TABLES
+from rlprof_report.tables.steps import STEP
+from tests.docs.pages import PAGES, blocks, rows, section, words
+from tests.report.tables.folder import make
+
+PAGE = PAGES["docs/sql.md"]
+VIEWS, *QUERIES = blocks(PAGE, "sql")
+ANSWERS = blocks(PAGE, "text")
+
+
+@pytest.fixture(name="database", scope="module")
+def _database(tmp_path_factory):
+    """Return a connection with the views, on a run that has been exported."""
+    home = tmp_path_factory.mktemp("sql")
+    folder = make(home / "outputs/profile/r1")
+    main(["export", str(folder), "--to", "parquet"])
+
+    def ask(query):
+        query = query.replace("RUN/", f"{folder}/").replace("'outputs/", f"'{home}/outputs/")
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1")
+            connection.execute(VIEWS.text.replace("RUN/", f"{folder}/"))
+            found = connection.execute(query)
+            return [column[0] for column in found.description], found.fetchall()
+
+    return ask
+
+
+def shown(head, found):
+    """Print an answer as the page does."""
+    lines = [head, *([_cell(value) for value in row] for row in found)]
+    widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
+    texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+             for line in lines]  # fmt: skip
+    return "".join(f"{text.rstrip()}\n" for text in texts)
+
+
+def _cell(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@pytest.mark.parametrize("number", range(len(QUERIES)))
+def test_a_query_gives_the_answer_shown(database, number):
+    """Run on the folder itself, or on its Parquet files, each prints what stands below it."""
+    assert shown(*database(QUERIES[number].text)) == ANSWERS[number].text
+
+
+def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
+    """`frame` returns what DuckDB takes; pandas, which is not installed here, is left out."""
+    (block,) = blocks(PAGE, "python")
+    make(tmp_path / "RUN")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+
+    exec(re.sub(r"^table = .*$", "", block.text, flags=re.MULTILINE), names)  # noqa: S102 -- a page of ours
+
+    assert dict(names["found"]) == {
+        "rollout": 16, "ref_log_prob": 16, "update_actor": 16, "request": 40, "trajectory": 40,
+        "step 1": 4, "step 2": 4, "step 3": 4, "step 4": 4,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [*TABLES, "steps"])
+def test_every_column_is_documented(table):
+    """The page lists the columns of each table, and no others."""
+    columns = TABLES.get(table, STEP)
+    text = section(PAGE, "The tables").split(f"`{table}`: ")[1].split("\n\n`")[0] + "\n"
+
+    listed = [word for row in rows(text) for word in words(row[0])]
+
+    assert sorted(listed) == sorted(columns)

@@ -1,0 +1,233 @@
+"""A run as Arrow tables: what each holds, and what becomes of what cannot be read."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import duckdb
+import pytest
+
+import rlprof
+from rlprof.rundir import Selection
+from rlprof_engine import requests
+from rlprof_report import analyse
+from tests.report.tables.folder import BEHIND, EPOCH, STEPS, TRACE, S, make
+
+RANK0 = "actor-0-node-a-4700"
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path):
+    """Return the run that was made by hand."""
+    return rlprof.read(make(tmp_path / "r1"))
+
+
+def rows(table, **wanted):
+    """Return the rows that have these values."""
+    return [row for row in table.to_pylist() if wanted.items() <= row.items()]
+
+
+def test_spans_are_those_of_the_reader(run):
+    """The table has every span once, in the same order, at the same times."""
+    table = run.frame("spans")
+
+    assert [(s.process, s.id, s.start_ns, s.end_ns, s.step) for s in run.spans()] == [
+        (row["process"], row["id"], row["start_ns"], row["end_ns"], row["step"])
+        for row in table.to_pylist()
+    ]
+    assert table.num_rows == 4 * 16 + 4 * 20
+
+
+def test_hosts_are_on_one_clock(run):
+    """A step began at once on both hosts, whose monotonic clocks differ."""
+    table = run.frame("spans")
+
+    first = rows(table, kind="step", step=1)
+
+    assert BEHIND["node-b"] > 0
+    assert [row["rank"] for row in first] == [0, 1, 2, 3]
+    assert {row["start_ns"] for row in first} == {EPOCH + 10 * S}
+
+
+def test_attributes_by_convention_have_columns(run):
+    """What has a column is taken out of the attributes; the rest stays there as JSON."""
+    (row,) = rows(run.frame("spans"), name="request", trajectory="2-3")
+
+    assert {key: row[key] for key in ("turn", "tokens", "prompt_tokens", "replica")} == {
+        "turn": 0, "tokens": 1000, "prompt_tokens": 100, "replica": "1"
+    }  # fmt: skip
+    assert json.loads(row["attributes"]) == {"queued_s": 0.25, "finish": "stop"}
+
+
+def test_odd_values_are_kept_as_text(tmp_path):
+    """Half a character, a number beyond 64 bits, tokens that are text: the span is there."""
+    odd = ['{"kind":"span","name":"\\ud800","t0":1000,"t1":2000,"step":1' + "0" * 30
+           + ',"id":99,"attributes":{"tokens":"many","x":"\\udfff"}}', '{"kind": "sp']  # fmt: skip
+    problems = []
+
+    table = rlprof.read(make(tmp_path / "r1", odd_lines=odd)).frame("spans", problems)
+
+    (row,) = rows(table, id=99)
+    assert [row["name"], row["step"], row["tokens"]] == ["\\ud800", None, None]
+    assert "many" in row["attributes"]
+    assert problems == [f"spans/{RANK0}.jsonl: 1 cut line skipped"]
+
+
+def test_captures_say_what_became_of_them(run):
+    """A row a capture: its state, the reason, when it was, what it left."""
+    whole, failed = run.frame("captures").to_pylist()
+
+    assert [whole["state"], whole["reason"], whole["files"]] == ["whole", None, [TRACE]]
+    assert [failed["state"], failed["files"]] == ["failed", []]
+    assert "the disk is full" in failed["reason"]
+    assert [whole["opened_ns"], whole["closed_ns"]] == [EPOCH + 16.5 * S, EPOCH + 17.5 * S]
+    assert [whole["window"], whole["phase"], whole["stop_s"]] == [
+        "2/update_actor", "update_actor", 0.2
+    ]  # fmt: skip
+
+
+def test_requests_of_spans_have_the_parts_of_their_life(run):
+    """What the program noted of a request places its prefill; what it did not is null."""
+    table = run.frame("requests")
+
+    (row,) = rows(table, trajectory="3-9")
+
+    assert table.num_rows == 40
+    assert row["source"] == "span"
+    assert row["prefill_ns"] - row["start_ns"] == S // 4
+    assert row["end_ns"] - row["start_ns"] == STEPS[3] * S
+    assert [row["decode_ns"], row["finish"], row["tokens"]] == [None, "stop", 1000]
+
+
+def test_requests_of_an_engine_have_the_parts_of_their_life(tmp_path):
+    """What the adapters of engines write of requests is put together again, a row a request."""
+    name = TRACE.replace(".pt.", "_requests.")
+    folder = make(tmp_path / "r1", trace=name)
+    times = {"queued_ts": 5.0, "scheduled_ts": 5.5, "first_token_ts": 6.0}
+    lines = [{"id": "a", "left": 8.0, **times, "tokens": 9, "finish": "stop", "preemptions": 1},
+             {"id": "b", "left": None, "queued_ts": 7.0}]  # fmt: skip
+    capture = rlprof.Capture("r1", rlprof.Target("actor"), rlprof.Window(2, 3), "x", "h", 1)
+    requests.write(tmp_path, 4.0, 9.0, lines)
+    artifact = requests.trace_of(capture, tmp_path / requests.FILE, tmp_path)
+    (tmp_path / artifact.path).replace(folder / name)
+
+    first, second = rows(rlprof.read(folder).frame("requests"), source="engine")
+
+    begin = first["start_ns"]
+    parts = ("prefill_ns", "decode_ns", "end_ns")
+    assert [(first[part] - begin) / S for part in parts] == [0.5, 1.0, 3.0]
+    assert [first[key] for key in ("id", "tokens", "finish", "preemptions", "step")] == [
+        "a", 9, "stop", 1, 2
+    ]  # fmt: skip
+    assert [(second["start_ns"] - begin) / S, (second["end_ns"] - begin) / S] == [2.0, 4.0]
+    assert [second["id"], second["prefill_ns"], second["finish"]] == ["b", None, None]
+
+
+def test_events_are_the_slices_of_the_traces(run):
+    """Slices with their exact times on the run's clock; marks and metadata are left out."""
+    table = run.frame("events")
+
+    gemm = rows(table, name="gemm")[0]
+    assert table.num_rows == 4
+    assert gemm["start_ns"] == EPOCH + 16 * S + 600_000_125
+    assert [gemm["dur_ns"], gemm["stream"], gemm["correlation"]] == [300_000_000, 7, 0]
+    assert [gemm["file"], gemm["role"], gemm["step"]] == [TRACE, "actor", 2]
+
+
+def test_events_outside_of_the_selected_time_are_left_out(run):
+    """A part of a run has the slices that touch it, and no others."""
+    part = run.only(Selection(from_ns=EPOCH + 17 * S, until_ns=EPOCH + 17 * S + S // 10))
+
+    table = part.frame("events")
+
+    assert table["name"].to_pylist() == ["ncclDevKernel_AllReduce"]
+
+
+def test_a_trace_that_cannot_be_read_is_told(run):
+    """The other tables are there; which file is missing from this one is said."""
+    (run.path / TRACE).write_bytes(b"no trace")
+    problems = []
+
+    table = run.frame("events", problems)
+
+    assert table.num_rows == 0
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{TRACE}: ")
+
+
+def test_odd_events_are_counted_and_the_others_kept(run):
+    """Times that are text are read as torch_npu writes them; what is no time is counted."""
+    head = json.dumps({"epoch_ns": EPOCH})
+    events = ['{"ph":"X","name":"a","ts":"1.5","dur":2}', '{"ph":"X","name":"b","ts":"soon"}',
+              '{"ph":"X","name":"c","ts":1e300,"dur":1}', '{"ph":"X","name":3,"ts":1}',
+              '{"ph":"X","name":"d","ts":3,"pid":"Spans","tid":' + "9" * 30 + "}"]  # fmt: skip
+    (run.path / TRACE).write_text(f'{{"rlprof":{head},"traceEvents":[{",".join(events)}]}}')
+    problems = []
+
+    table = run.frame("events", problems)
+
+    assert table["name"].to_pylist() == ["a", "d"]
+    assert table["start_ns"].to_pylist() == [EPOCH + 1500, EPOCH + 3000]
+    assert table["tid"].to_pylist() == [None, None]
+    assert problems == [f"{TRACE}: 3 of its events could not be read"]
+
+
+def test_steps_are_those_of_the_report(run):
+    """A row a step, with the report's figures and a column for each of its phases."""
+    analysis = analyse(run)
+
+    table = run.frame("steps")
+
+    assert table["step_s"].to_pylist() == [step.seconds for step in analysis.steps]
+    assert table["phase/rollout_s"].to_pylist() == list(STEPS.values())
+    assert table["trajectories"].to_pylist() == [10] * 4
+    assert table["start_ns"].to_pylist()[0] == EPOCH + 10 * S
+    assert [row["tail95_s"] for row in table.to_pylist()] == [
+        step.rollout.tail_s["0.95"] for step in analysis.steps
+    ]
+
+
+def test_a_table_knows_its_run_and_schema(run):
+    """Run, number of the schema and the bound of each host's clock are in the metadata."""
+    metadata = run.frame("captures").schema.metadata
+
+    assert metadata[b"rlprof_schema"] == b"1"
+    assert metadata[b"rlprof_run"] == b"r1"
+    assert json.loads(metadata[b"rlprof_clock_bound_ns"]) == {"node-a": 101, "node-b": 103}
+
+
+def test_duckdb_takes_a_frame(run):
+    """A table is queried by its name, without a copy."""
+    spans = run.frame("spans")
+
+    (found,) = duckdb.execute("SELECT count(*) FROM spans WHERE kind = 'phase'").fetchone()
+
+    assert spans.num_rows > found == 48
+
+
+def test_another_word_names_the_tables_there_are(run):
+    """A table that is not there is one error that lists the others."""
+    with pytest.raises(rlprof.RlprofError) as told:
+        run.frame("span")
+
+    assert str(told.value) == (
+        "frame: there is no table 'span'; there are captures, events, requests, spans, steps"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("rlprof_report.tables", "frame: needs rlprof-report; install it with: "),
+        ("pyarrow", "tables: need pyarrow; install it with: "),
+    ],
+)
+def test_what_is_not_installed_is_named(run, monkeypatch, module, said):
+    """Without the extra there is one error, which says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(rlprof.RlprofError) as told:
+        run.frame("spans")
+
+    assert str(told.value) == f"{said}pip install 'rlprof-report[parquet]'"
