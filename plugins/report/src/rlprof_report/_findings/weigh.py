@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from rlprof_report.values import Step
 
-TOLD = {"gap": 0.05, "straggler": 0.05, "gc": 0.05, "tail": 0.15}
+TOLD = {"gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15}
 """The least share of a step that is told: less of what should not be there at all, more of the
-tail, for trajectories always differ. All others: a tenth."""
+tail, for trajectories always differ. All others, and what no one process is to blame for: a
+tenth."""
 USUAL = 0.1
 _RARE = 0.15
 _OF_SOMEBODY = ("straggler", "data", "gc", "gap")
@@ -67,28 +68,43 @@ def _keys(measure: Measure) -> Iterable[tuple[str, str]]:
 
 
 def weigh(steps: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
-    """Weigh the causes over clean *steps*, the largest first."""
+    """Weigh the causes over clean *steps*, the largest first.
+
+    They are looked for twice: what is small in a step because another cause is large would be
+    larger without that one.
+    """
     usual_s = float(np.median([one.seconds for one in steps]))
+    found = _weighed(steps, rows, usual_s)
+    lasting = [one.seconds for one in found if not one.is_rare]
+    if lasting and lasting[0] < usual_s:
+        found = _weighed(steps, rows, usual_s - lasting[0])
+    return found
+
+
+def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list[Weighed]:
+    """Weigh the causes against *least_s*, of which they must take their share to be told."""
     keys = dict.fromkeys(key for row in rows for key in row)
-    named = [key for key in keys if key[1]]
-    found = [one for key in named if (one := _chronic(steps, rows, key, usual_s)) is not None]
+    chronic = [_chronic(steps, rows, key, least_s) for key in keys if key[1]]
+    found = [one for one in chronic if one is not None]
     causes = {one.measure.cause for one in found}
     for key in keys:
         if not key[1] and key[0] not in causes:
-            chronic = _chronic(steps, rows, key, usual_s)
-            rare = _rare(steps, rows, key, usual_s) if len(steps) >= _ENOUGH else None
-            found += [one for one in (chronic or rare,) if one is not None]
+            one = _chronic(steps, rows, key, least_s)
+            if one is None and len(steps) >= _ENOUGH:
+                one = _rare(steps, rows, key)
+            found += [] if one is None else [one]
     return sorted(found, key=lambda one: -one.per_step_s)
 
 
 def _chronic(
-    steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], usual_s: float
+    steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], least_s: float
 ) -> Weighed | None:
+    """Look at what a cause takes in the median step."""
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
-    least = TOLD.get(key[0], USUAL) * usual_s
-    changes = not key[1] and key[0] in _OF_SOMEBODY
-    if median <= 0 or median < (max(least, USUAL * usual_s) if changes else least):
+    is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
+    least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
+    if median <= 0 or median < least:
         return None
     shown = [place for place, cost in enumerate(costs.tolist()) if cost >= least / 2]
     who, times = Counter(rows[place][key].who for place in shown).most_common(1)[0]
@@ -100,17 +116,16 @@ def _chronic(
         measure=rows[nearest][key],
         seconds=median,
         bound_s=max(bound, median),
-        share=median / usual_s,
+        share=median / float(np.median([one.seconds for one in steps])),
         steps=tuple(steps[place].step for place in shown),
         per_step_s=median,
         changes=times * 2 < len(shown),
     )
 
 
-def _rare(
-    steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], usual_s: float
-) -> Weighed | None:
+def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> Weighed | None:
     """Look at what took more than it mostly does, in steps that were slow by half of that."""
+    usual_s = float(np.median([one.seconds for one in steps]))
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     excess = costs - np.median(costs)
     slow = np.array([one.seconds for one in steps]) - usual_s

@@ -1,0 +1,100 @@
+"""A cause that was planted is the first finding; bench/report.py counts it over many more runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from rlprof_report import analyse
+from tests.report.made_runs import make_fleet, make_torchrun
+
+FLEET = ("straggler", "tail", "tool", "sync", "replica", "gap", "gc", "data")
+TORCHRUN = ("straggler", "data", "gc", "gap")
+
+
+def causes(path, **more):
+    """Return the causes of the findings in a run, the largest first."""
+    return [one.cause for one in analyse(rlprof.read(path), **more).findings]
+
+
+@pytest.mark.parametrize("cause", FLEET)
+def test_a_cause_in_a_fleet_is_the_first_finding(cause, tmp_path):
+    """One cause in every step of a fleet is what its report names first."""
+    path = make_fleet(tmp_path / "run", [cause], seed=3, steps=7)
+
+    assert causes(path)[0] == cause
+
+
+@pytest.mark.parametrize("cause", TORCHRUN)
+def test_a_cause_on_one_rank_is_the_first_finding(cause, tmp_path):
+    """Where ranks write their steps and meet in backward, the rank that is late is blamed."""
+    path = make_torchrun(tmp_path / "run", [cause], seed=2)
+
+    assert causes(path)[0] == cause
+
+
+@pytest.mark.parametrize("make", [make_fleet, make_torchrun])
+def test_a_run_without_a_cause_has_no_finding(make, tmp_path):
+    """Where nothing was planted nothing is found, and the verdict says that nothing is odd."""
+    path = make(tmp_path / "run", seed=5)
+
+    analysis = analyse(rlprof.read(path))
+
+    assert analysis.findings == ()
+    assert "Nothing is odd" in analysis.verdict
+
+
+def test_two_causes_are_two_findings_the_larger_first(tmp_path):
+    """A stalled tool of 40 s comes before a weight sync of 9 s, and both are told."""
+    path = make_fleet(tmp_path / "run", ["sync", "tool"], seed=1, trajectories=288, ranks=16)
+
+    assert causes(path)[:2] == ["tool", "sync"]
+
+
+def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
+    """Tools that stall in few steps are told with just the steps that show it."""
+    path = make_fleet(tmp_path / "run", ["tool"], seed=4, steps=14, trajectories=192, rare=0.25)
+
+    analysis = analyse(rlprof.read(path))
+
+    assert [one.cause for one in analysis.findings] == ["tool"]
+    assert len(analysis.findings[0].steps) < len(analysis.clean.steps) / 2
+    slow = [one for one in analysis.steps if one.step in analysis.findings[0].steps]
+    assert min(one.seconds for one in slow) > analysis.clean.median_s
+
+
+def test_a_step_is_compared_with_its_neighbours(tmp_path):
+    """Asked for one slow step, the report says what took longer there than in those around it."""
+    path = make_fleet(tmp_path / "run", ["tool"], seed=4, steps=14, trajectories=192, rare=0.25)
+    slow = analyse(rlprof.read(path)).findings[0].steps[0]
+
+    analysis = analyse(rlprof.read(path), step=slow)
+
+    assert analysis.findings[0].cause == "tool"
+    assert analysis.findings[0].steps == (slow,)
+    assert analysis.verdict.startswith(f"Step {slow} took ")
+
+
+def test_the_bound_holds_without_the_cause(tmp_path):
+    """A slow rank taken away brings no more than the bound, and at least half of it."""
+    slow = analyse(rlprof.read(make_torchrun(tmp_path / "slow", ["straggler"], seed=6)))
+    fast = analyse(rlprof.read(make_torchrun(tmp_path / "fast", [], seed=6)))
+
+    gained = slow.clean.median_s - fast.clean.median_s
+    bound = slow.findings[0].bound_s
+
+    assert bound * 1.02 >= gained
+    assert bound <= gained * 2
+
+
+def test_a_finding_names_the_rank_and_its_file(tmp_path):
+    """Whom all wait for is told with the file of that rank's spans."""
+    path = make_torchrun(tmp_path / "run", ["straggler"], seed=2)
+
+    finding = analyse(rlprof.read(path)).findings[0]
+
+    (where,) = finding.where
+    rank = int(where.split()[1].rstrip(":"))
+    assert where.startswith(f"trainer {rank}: spans/trainer-{rank}-node-")
+    assert (path / where.split(": ")[1]).exists()
+    assert f"trainer {rank}" in finding.title
