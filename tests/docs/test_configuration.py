@@ -10,7 +10,7 @@ import pytest
 
 import rlprof
 from rlprof.cli import main
-from rlprof.config import Config, Counters, Fleet, Limits, Role
+from rlprof.config import Config, Counters, Fleet, Limits, Role, Spans
 from rlprof_torch import Torch, TorchMemory
 from rlprof_torch._options import CONTENTS, MiniBatches
 from tests.docs.examples import Mini, Stacks
@@ -21,6 +21,7 @@ KEYS = {
     "Config": (Config, PAGE.partition("\n## ")[0]),
     "Role": (Role, section(PAGE, "`roles.<role>`")),
     "Limits": (Limits, section(PAGE, "`limits`")),
+    "Spans": (Spans, section(PAGE, "`spans`")),
     "Counters": (Counters, section(PAGE, "`counters`")),
     "Fleet": (Fleet, section(PAGE, "`fleet`")),
 }
@@ -29,6 +30,8 @@ SAID = {  # defaults that are said in words
     ("Config", "tool"): "none",
     ("Config", "steps"): "`none`",
     ("Config", "limits"): "below",
+    ("Config", "spans"): "below",
+    ("Spans", "bytes"): "`1GB`",
     ("Config", "counters"): "below",
     ("Counters", "bytes"): "`100MB`",
     ("Config", "fleet"): "below",
@@ -87,7 +90,7 @@ def test_defaults_that_are_said_in_words_are_those():
     assert (role.ranks, role.phases, role.tool) == ((0,), None, None)
     assert (Limits().bytes, Counters().bytes) == (4 * 10**9, 100 * 10**6)
     assert (config.limits, config.fleet) == (Limits(), Fleet())
-    assert config.counters == Counters()
+    assert (config.counters, config.spans) == (Counters(), Spans(bytes=10**9))
 
 
 @pytest.mark.parametrize("name", PLUGINS)

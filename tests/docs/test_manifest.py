@@ -168,7 +168,8 @@ def _live(config, monkeypatch):
     }
     limits = {"bytes": 100_000}
     with rlprof.open(
-        config(tool="costly", roles=roles, limits=limits, steps=[2, 3, 9]), role="actor"
+        config(tool="costly", roles=roles, limits=limits, steps=[2, 3, 9], spans={"bytes": 1000}),
+        role="actor",
     ) as prof:
         prof.scribe._learn(prof._tracks[0]._uses[0])
         prof.attach({"name": "good"})

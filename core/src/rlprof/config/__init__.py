@@ -20,6 +20,7 @@ from rlprof.config._values import (
     Limits,
     Role,
     SlowStep,
+    Spans,
     parse_names,
     parse_ranks,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "Limits",
     "Role",
     "SlowStep",
+    "Spans",
     "ToolUse",
     "check_config",
     "choose_tools",

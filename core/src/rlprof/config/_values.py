@@ -95,6 +95,14 @@ class Counters:
     """A process that has written so much of counters writes no more of them."""
 
 
+@attrs.frozen
+class Spans:
+    """How much a process may write down of what it did."""
+
+    bytes: int = attrs.field(default=10**9, metadata={"parse": parse_size})
+    """A process that has written so much keeps steps and phases, and a summary of each step."""
+
+
 def _at_least_one(_: Any, __: Any, value: float) -> None:
     if not 1 < value <= 1e6:
         raise ValueError(f"expected more than 1 and at most 1e6, got {value:g}")
@@ -212,6 +220,8 @@ class Config:
     """Options by engine."""
     limits: Limits = Limits()
     """What profiling may cost."""
+    spans: Spans = Spans()
+    """What each process writes down, always."""
     counters: Counters | None = Counters()
     """Memory, devices and engines over time; None: nobody looks."""
     slow_step: SlowStep | None = None
@@ -265,6 +275,6 @@ class Config:
     def inside(self) -> dict[str, Any]:
         """Return, as plain data, what the processes of an engine share of the config."""
         data = self.as_data()
-        keys = ("run_dir", "scratch_dir", "steps", "limits", "counters")
+        keys = ("run_dir", "scratch_dir", "steps", "limits", "spans", "counters")
         shared = {key: data[key] for key in keys}
         return {**shared, "calibrate": False}  # nobody asks there what a tool may cost

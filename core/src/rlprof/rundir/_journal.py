@@ -87,10 +87,9 @@ class Journal:
 
     def write(self, lines: Iterable[bytes]) -> None:
         """Append *lines*; raise OSError if not all of them could be written yet."""
-        before = len(self._waiting)
         for line in lines:
             self._waiting += line
-        self.told += len(self._waiting) - before
+            self.told += len(line)
         if not self._waiting:
             return
         fd = self._fd if self._fd is not None and self._is_ours(self._fd) else self._open()

@@ -24,6 +24,7 @@
 | `served`   | a request got all its steps, or never will: steps, error   | after its last step |
 | `salvaged` | `export` was called for a process that had died            | by who salvages     |
 | `dropped`  | spans that were more than memory holds: how many           | near the end        |
+| `left_out` | spans beyond `spans.bytes`: how many until now             | every 10 s, and last |
 | `ended`    | the session was closed                                     | last                |
 
 Lines about an engine carry its `target`; all others are about the process that writes. Who salvages
@@ -92,7 +93,7 @@ class Story:
         self.wrote_elsewhere: list[Target] = []
         self.collected: list[Collected] = []
         self.ended = False
-        self.dropped = 0
+        self.dropped = self.left_out = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
         self._problems: list[str] = []
         self.attached: dict[tuple[str, Target], Attached] = {}
@@ -146,6 +147,11 @@ class Story:
         told = []
         if self.dropped:
             told.append(f"spans/{self.name}.jsonl: {self.dropped} spans could not be written")
+        if self.left_out:
+            told.append(
+                f"spans/{self.name}.jsonl: {self.left_out} spans are left out beyond spans.bytes; "
+                "steps, phases and a summary of each step are there"
+            )
         for (target, tool), error in self._configuring.items():
             if error or process.state != "running":
                 what = error or "never returned"
@@ -302,6 +308,9 @@ class Story:
 
     def _on_dropped(self, line: dict[str, Any]) -> None:
         self.dropped += int(line["spans"])
+
+    def _on_left_out(self, line: dict[str, Any]) -> None:
+        self.left_out = max(self.left_out, int(line["spans"]))
 
     def _on_skipped(self, line: dict[str, Any]) -> None:
         target = target_of(line) or self.target

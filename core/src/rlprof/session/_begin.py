@@ -29,7 +29,9 @@ from rlprof.session._held import held_ranks, say_unknown
 from rlprof.session._instruments import Instruments
 from rlprof.session._link import Link, loop_here
 from rlprof.session._means import Means
+from rlprof.session._metrics import Metrics
 from rlprof.session._off import Off
+from rlprof.session._pauses import watch_pauses
 from rlprof.session._sampler import Sampler
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
@@ -187,9 +189,11 @@ def _open(
     def means(tick: Callable[[], None]) -> Means:
         quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
         budget = Budget(run.path, own=followed is not None)
+        metrics = Metrics(run.path / "metrics" / f"{name}.prom", run.run_id, target)
         scribe = Scribe(
-            run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick, budget=budget
-        )
+            run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick,
+            budget=budget, spans=config.spans, metrics=metrics,
+        )  # fmt: skip
         any_thread = followed is not None and followed.any_thread
         file = run.path / "counters" / f"{name}.jsonl"
         sampler = Sampler(
@@ -222,6 +226,7 @@ def _open(
     _at_exit(session)
     if _current.session is None:
         _current.session = session
+        session.end_pauses = watch_pauses(session)
     else:
         _current.beside.append(session)
     boundary.say(f"writes to {run.path}")

@@ -86,6 +86,10 @@ class Off:
     def minibatch(self) -> None:
         """Do nothing."""
 
+    def figures(self) -> dict[str, float]:
+        """Return no figures."""
+        return {}
+
     def attach(self, handle: Any, **how: Any) -> None:
         """Do nothing."""
 

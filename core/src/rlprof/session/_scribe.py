@@ -21,16 +21,18 @@ import attrs
 from rlprof.rundir import Journal, as_line, read_clock, span_record
 from rlprof.session import calibration
 from rlprof.session._exports import Exports
+from rlprof.session._figures import Figures
 from rlprof.session.export_process import RAW
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from rlprof.config import Limits, ToolUse
+    from rlprof.config import Limits, Spans, ToolUse
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
     from rlprof.session._budget import Budget
+    from rlprof.session._metrics import Metrics
     from rlprof.session.calibration import Calibration
 
 _TICK_S = 1.0
@@ -75,9 +77,17 @@ class Scribe:
         boundary: Boundary,
         tick: Callable[[], None],
         budget: Budget,
+        spans: Spans,
+        metrics: Metrics,
     ) -> None:
         self.budget = budget
         self.dropped = 0
+        self.figures = Figures()
+        self._metrics = metrics
+        self._most_bytes = spans.bytes
+        """Of the file of spans; beyond, those that are neither steps nor phases are left out."""
+        self._left_out = self._left_out_before = self._told_left_out = 0
+        """How many spans: until now; when the last step ended; when it was told last."""
         self.name = name
         """What its files are called."""
         self._folder = folder
@@ -198,6 +208,7 @@ class Scribe:
             self._next_clock = time.monotonic() + _CLOCK_S
             self.clock()
             self._look()
+            self._tell_left_out()
         lines = self.exports.poll()
         for line in lines:
             self.tell(**line)
@@ -209,6 +220,8 @@ class Scribe:
         finally:
             for ticket in tickets:
                 ticket.set()
+        with suppress(OSError):
+            self._metrics.write(self.figures.newest)
         self._tidy()
         self._measure()
         self.budget.look(line["artifact"] for line in lines if line["event"] == "artifact")
@@ -256,6 +269,7 @@ class Scribe:
         if self.dropped:
             self.tell("dropped", spans=self.dropped)
             self._boundary.tell("spans", f"{self.dropped} could not be written and are lost")
+        self._tell_left_out()
         self.clock()
         self.tell("ended")
         with suppress(OSError):
@@ -265,6 +279,7 @@ class Scribe:
             self._boundary.tell("manifest", f"its last {lines} lines could not be written")
         self._manifest.close()
         self._spans.close()
+        self._metrics.remove()
         self._tidy()
         for folder in [*_ours(self._scratch), self._scratch.parent]:
             with suppress(OSError):  # holds what could not be exported, or another's data
@@ -284,4 +299,32 @@ class Scribe:
 
     def _write_spans(self) -> None:
         count = 0 if len(self._spans) else len(self._raw)  # they wait where counted
-        self._spans.write(as_line(span_record(self._raw.popleft())) for _ in range(count))
+        self._spans.write(self._span_lines(count))
+
+    def _span_lines(self, count: int) -> Iterator[bytes]:
+        """Give the lines of the next *count* spans, once each is in the figures."""
+        for _ in range(count):
+            raw = self._raw.popleft()
+            try:
+                has_ended = self.figures.take(raw)
+            except Exception:  # an attribute that cannot even say itself
+                has_ended = False
+            if raw[0] != "span" or self._spans.told < self._most_bytes:
+                yield as_line(span_record(raw))
+            else:
+                self._left_out += 1
+            if has_ended and self._left_out > self._left_out_before:
+                yield as_line(span_record(self._summary(raw)))
+                self._left_out_before = self._left_out
+
+    def _summary(self, step: RawSpan) -> RawSpan:
+        """Make one span of those that were left out until *step* ended."""
+        _, _, start, end, number, thread, step_id, _, _, _ = step
+        count = self._left_out - self._left_out_before
+        noted = {"left_out": count, "figures": self.figures.newest}
+        return "span", "summary", start, end, number, thread, -step_id, step_id, 0, noted
+
+    def _tell_left_out(self) -> None:
+        if self._left_out > self._told_left_out:
+            self._told_left_out = self._left_out
+            self.tell("left_out", spans=self._left_out)

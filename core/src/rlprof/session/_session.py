@@ -64,6 +64,8 @@ class Session:
         self.current_step: int | None = None
         self.watchers: list[Callable[[], None]] = []
         """Called by the helper thread, once a second or so."""
+        self.end_pauses: Callable[[], None] = lambda: None
+        """Ends the watch over the garbage collector."""
         self._config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
@@ -168,6 +170,14 @@ class Session:
         for track in self._tracks:
             track.minibatch()
 
+    def figures(self) -> dict[str, float]:
+        """Return what the last step was like, for a logger; `{}` until one has ended.
+
+        The helper thread makes them, once a second: they may be of a step or two before the one
+        that has just ended, and `rlprof/step` says of which.
+        """
+        return dict(self.scribe.figures.newest)
+
     def attach(
         self,
         handle: Any,
@@ -227,6 +237,7 @@ class Session:
 
     def _end(self) -> None:
         self._is_closed = True
+        self.end_pauses()
         if _current.session is self:
             _current.session = None
         if self in _current.beside:
@@ -447,6 +458,7 @@ class Session:
     def forget(self) -> None:
         """Become deaf, in a forked child."""
         self._is_closed = self._is_forgotten = True
+        self.end_pauses()
         for track in self._tracks:
             track.forget()
         self._tracks = ()

@@ -124,6 +124,10 @@ class Fleet:
         """Return the context manager around anything worth a line on the timeline."""
         return self.session.span(name, attributes)
 
+    def figures(self) -> dict[str, float]:
+        """Return what the last step was like, for a logger; `{}` until one has ended."""
+        return self.session.figures()
+
     def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Any:  # noqa: A002 -- what it is
         """Return the context manager around a trajectory of an agent loop in this process."""
         return self.session.trajectory(id, attributes)

@@ -1,0 +1,246 @@
+"""Figures of the last step: what each of them is, and where a logger finds them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import time
+
+import pytest
+
+import rlprof
+from rlprof.session import _pauses
+from rlprof.session._figures import Figures
+from rlprof.session._metrics import Metrics, text_of
+from rlprof.types import Target
+
+S = 1_000_000_000
+REPORT = pytest.importorskip("rlprof_report")
+
+
+def raw(kind, name, start, end, number=0, *, parent=None, **noted):
+    """Make a span of step 7, its times in seconds."""
+    return kind, name, int(start * S), int(end * S), 7, 1, number, parent, 0, noted or None
+
+
+def figures_of(*spans, end=100):
+    """Return what is made of *spans* and the step around them, without what is said of any."""
+    figures = Figures()
+    said = [figures.take(span) for span in [*spans, raw("step", "step 7", 0, end, 1)]]
+    assert said == [False] * len(spans) + [True]
+    return {key.removeprefix("rlprof/"): value for key, value in figures.newest.items()}
+
+
+def request(path, start, end, **noted):
+    return raw("span", "request", start, end, trajectory=path, **noted)
+
+
+def test_phases_and_the_rest_add_up_to_the_step():
+    """Nested phases are of the outermost one, and what overlaps is counted once."""
+    found = figures_of(
+        raw("phase", "inner", 12, 18, 3, parent=2),
+        raw("phase", "rollout", 10, 40, 2, parent=1),
+        raw("phase", "update", 30, 60, 4, parent=1),
+        raw("phase", "update", 70, 80, 5, parent=1),
+    )
+
+    assert found == {
+        "step": 7.0, "step_s": 100.0, "phase/rollout_s": 30.0, "phase/update_s": 40.0,
+        "unaccounted_s": 40.0,
+    }  # fmt: skip
+
+
+def test_a_phase_inside_a_span_inside_a_phase_is_nested():
+    """Its parent is no phase; the phase around it on its thread tells."""
+    found = figures_of(
+        raw("phase", "inner", 12, 18, 4, parent=3),
+        raw("span", "work", 11, 19, 3, parent=2),
+        raw("phase", "rollout", 10, 40, 2, parent=1),
+    )
+
+    assert "phase/inner_s" not in found
+    assert found["unaccounted_s"] == 70.0
+
+
+def test_the_tail_the_tokens_and_the_slots_of_a_rollout():
+    """A reward later is no part of the rollout; a request that waits runs in no slot."""
+    paths = [request(n, 10, 20, tokens=100, replica=n % 2) for n in range(19)]
+    found = figures_of(
+        *paths,
+        request(19, 10, 50, tokens=300, replica=0, queued_s=10),
+        raw("span", "reward", 70, 90, trajectory=3),
+        raw("phase", "rollout", 10, 60, 2, parent=1),
+        raw("phase", "reward", 60, 95, 3, parent=1),
+    )
+
+    assert found["trajectories"] == 20.0
+    assert found["tail95_s"] == 30.0
+    assert found["trajectory_p99_s"] == pytest.approx(10 + 30 * 0.81)
+    assert (found["tokens"], found["tokens_per_s"]) == (2200.0, 2200 / 50)
+    assert found["slots_used"] == (190 + 30) / ((10 + 9) * 50)
+
+
+def test_requests_without_trajectories_stand_for_them():
+    """An engine that is driven by batches has requests only."""
+    found = figures_of(*(raw("span", "request", 10, 11 + n, tokens=1) for n in range(2)))
+
+    assert (found["trajectories"], found["tail95_s"]) == (2.0, 1.0)
+
+
+def test_what_ends_after_its_step_is_left_out_and_not_kept():
+    """It is of a step that is over; the next one has figures of its own."""
+    figures = Figures()
+    for span in (raw("step", "step 7", 0, 10, 1), request(1, 1, 12)):
+        figures.take(span)
+    for step in (8, 9, 10):
+        figures.take(("step", f"step {step}", 10 * S, 11 * S, step, 1, step, None, 0, None))
+
+    assert figures.newest == {
+        "rlprof/step": 10.0,
+        "rlprof/step_s": 1.0,
+        "rlprof/unaccounted_s": 1.0,
+    }
+    assert len(figures._steps) <= 2
+
+
+@pytest.mark.parametrize("noted", [{"replica": [1]}, {"tokens": "many"}, {"queued_s": -1}])
+def test_odd_attributes_do_no_harm(noted):
+    """A program may note anything."""
+    found = figures_of(request({"odd": 1}, 10, 20, **noted))
+
+    assert (found["trajectories"], "tokens" in found) == (1.0, False)
+
+
+async def solve(number, dice):
+    async with rlprof.trajectory(number) as path:
+        for turn in range(2):
+            with path.turn(turn):
+                noted = {"replica": number % 2, "tokens": number + 1, "queued_s": 0.001}
+                async with path.request(noted):
+                    await asyncio.sleep(dice.uniform(0.005, 0.03))
+                async with path.tool_call("search"):
+                    await asyncio.sleep(dice.uniform(0, 0.01))
+
+
+async def rollout(dice):
+    await asyncio.gather(*(solve(number, dice) for number in range(40)))
+
+
+def test_figures_are_those_of_the_report(config):
+    """A logger and a page show the same numbers of a step."""
+    dice = random.Random(1)  # noqa: S311 -- no secret
+    assert rlprof.Off().figures() == {}
+    with rlprof.open(config(tool="none", steps="none")) as prof:
+        assert prof.figures() == {}
+        for step in prof.steps([3, 4]):
+            with prof.phase("rollout"):
+                asyncio.run(rollout(dice))
+            with prof.phase("update"), rlprof.trajectory(step) as path, path.reward():
+                time.sleep(0.01)
+        prof.scribe.flush()
+        found = prof.figures()
+
+    step = REPORT.analyse(rlprof.read(prof.run_dir)).steps[-1]
+    rollouts = step.rollout
+    expected = {
+        "rlprof/step": 4,
+        "rlprof/step_s": step.seconds,
+        "rlprof/unaccounted_s": step.unaccounted_s,
+        "rlprof/trajectories": rollouts.trajectories,
+        "rlprof/trajectory_p99_s": rollouts.trajectory_s["p99"],
+        "rlprof/tail95_s": rollouts.tail_s["0.95"],
+        "rlprof/tokens": rollouts.tokens,
+        "rlprof/tokens_per_s": rollouts.tokens_per_s,
+        "rlprof/slots_used": rollouts.utilisation,
+        **{f"rlprof/phase/{phase.name}_s": phase.seconds for phase in step.phases},
+    }
+    assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_metrics_are_what_node_exporter_reads(tmp_path):
+    """A gauge a figure, phases as a label, whatever they are called; gone when the run is over."""
+    figures = {"rlprof/step_s": 1.5, "rlprof/phase/a_s": 0.5, 'rlprof/phase/"b"\n_s': 0.25}
+    file = tmp_path / "metrics" / "actor.prom"
+    metrics = Metrics(file, "r", Target("actor", 1, 2))
+
+    metrics.write(figures)
+
+    labels = 'run="r",role="actor",rank="1"'
+    text = text_of(figures, {"run": "r", "role": "actor", "rank": "1"}, 12.0)
+    assert text.splitlines() == [
+        "# TYPE rlprof_step_s gauge",
+        f"rlprof_step_s{{{labels}}} 1.5",
+        "# TYPE rlprof_phase_s gauge",
+        f'rlprof_phase_s{{{labels},phase="a"}} 0.5',
+        f'rlprof_phase_s{{{labels},phase="\\"b\\"\\n"}} 0.25',
+        "# TYPE rlprof_updated_timestamp_seconds gauge",
+        f"rlprof_updated_timestamp_seconds{{{labels}}} 12.0",
+    ]
+    assert file.read_text().splitlines()[:-1] == text.splitlines()[:-1]
+    metrics.remove()
+    assert list(file.parent.iterdir()) == []
+
+
+def test_a_session_has_its_metrics_in_a_file_while_it_runs(config):
+    """One file a process, which ends with the session."""
+    with rlprof.open(config(tool="none", steps="none")) as prof:
+        for step in range(3):
+            prof.step(step)
+        prof.scribe.flush()
+        end = time.monotonic() + 20
+        while not list(prof.run_dir.glob("metrics/*.prom")) and time.monotonic() < end:
+            time.sleep(0.005)
+        (file,) = prof.run_dir.glob("metrics/*.prom")
+        text = file.read_text()
+
+    assert 'rlprof_step{run="' in text
+    assert not file.exists()
+
+
+# What is left out
+
+
+def test_spans_end_at_their_bound_and_are_summed_up(config):
+    """Steps and phases are all there, and a summary says what is not."""
+    with rlprof.open(config(tool="none", steps="none", spans={"bytes": "10KB"})) as prof:
+        for step in prof.steps(range(20)):
+            with prof.phase("rollout"):
+                for _ in range(50):
+                    with prof.span("request"):
+                        pass
+            if step == 9:
+                prof.scribe.flush()
+
+    run = rlprof.read(prof.run_dir)
+    names = [span.name for span in run.spans()]
+    summaries = [span for span in run.spans() if span.name == "summary"]
+    left_out = 1000 - names.count("request")
+    assert (names.count("rollout"), sum(name.startswith("step") for name in names)) == (20, 20)
+    assert left_out > 900
+    assert sum(one.attributes["left_out"] for one in summaries) == left_out
+    assert summaries[-1].attributes["figures"]["rlprof/step"] == 19.0
+    (problem,) = run.problems
+    assert f": {left_out} spans are left out beyond spans.bytes; steps" in problem
+
+
+# The garbage collector
+
+
+def test_a_long_collection_is_a_span(config, monkeypatch):
+    """A short one is not, and nobody watches once the session is closed."""
+    monkeypatch.setattr(_pauses, "_LEAST_NS", 5_000_000)
+    before = len(gc.callbacks)
+    with rlprof.open(config(tool="none", steps="none")) as prof:
+        prof.step(3)
+        (watch,) = gc.callbacks[before:]
+        watch("start", {"generation": 0})
+        watch("stop", {"generation": 0, "collected": 1, "uncollectable": 0})
+        watch("start", {"generation": 2})
+        time.sleep(0.006)
+        watch("stop", {"generation": 2, "collected": 5, "uncollectable": 0})
+
+    (span,) = (one for one in rlprof.read(prof.run_dir).spans() if one.name == "gc")
+    assert span.seconds >= 0.006
+    assert (span.step, span.attributes) == (3, {"generation": 2, "collected": 5})
+    assert len(gc.callbacks) == before
