@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-fast test-matrix lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys env-chromium
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -25,6 +25,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 test: test-core test-vllm test-sglang test-nsys test-npu ## every suite, each in the environment it needs
 
 test-core: env-test
+	-@envs/chromium.sh
 	-@$(ENV_VLLM)
 	-@$(ENV_SGLANG)
 	$(PY) -m pytest
@@ -33,6 +34,7 @@ test-core: env-test
 CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py tests/test_both_engines.py
 
 test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
+	-@envs/chromium.sh
 	-@$(ENV_VLLM)
 	-@$(ENV_SGLANG)
 	$(MAKE) -j2 --output-sync=target lane-of-clusters lane-of-others
@@ -105,6 +107,9 @@ env-sglang12:
 
 env-nsys: env-test
 	@$(ENV_NSYS)
+
+env-chromium:
+	@envs/chromium.sh
 
 env-npu:
 	@$(ENV_NPU)

@@ -179,6 +179,20 @@ class Run:
         """
         return narrowed(self, selection)
 
+    def _repr_html_(self) -> str:
+        """Show one step over all processes, in a notebook."""
+        from html import escape
+
+        try:
+            from rlprof_report import notebook
+        except ImportError:
+            words = (
+                f"run {self.run_id}: {len(self.processes)} processes, {len(self.captures)} captures"
+            )
+            return f"<p>{escape(words)}; pip install rlprof-report shows a step of it here</p>"
+        shown: str = notebook(self)
+        return shown
+
     def spans(self, problems: list[str] | None = None) -> Iterator[Span]:
         """Read all spans, process by process, in the order they ended.
 

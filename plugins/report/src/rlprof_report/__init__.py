@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from rlprof_report._analyse import analyse
+from typing import TYPE_CHECKING
 
-__all__ = ["analyse"]
+from rlprof_report._report import Report, notebook
+
+if TYPE_CHECKING:
+    from rlprof import Run
+    from rlprof_report.values import Analysis
+
+__all__ = ["Report", "analyse", "notebook"]
+
+
+def analyse(run: Run, *, step: int | None = None) -> Analysis:
+    """Account for every step of *run*, from its spans and manifest alone.
+
+    With *step*, findings and verdict are about that one against its neighbours.
+    """
+    from rlprof_report._analyse import analyse  # numpy: nothing that imports this may wait for it
+
+    return analyse(run, step=step)

@@ -1,0 +1,110 @@
+"""The report as one HTML file: it asks for nothing, and is complete where no script runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from rlprof_report._page._bars import bars_of
+from rlprof_report._page._chosen import chosen_of
+from rlprof_report._page._color import colors_of
+from rlprof_report._page._counters import counters
+from rlprof_report._page._definitions import definitions
+from rlprof_report._page._device import device
+from rlprof_report._page._gantt import gantt
+from rlprof_report._page._helps import what_would_help
+from rlprof_report._page._path import critical_path
+from rlprof_report._page._ranks import ranks
+from rlprof_report._page._recording import recording
+from rlprof_report._page._rollout import rollout
+from rlprof_report._page._steps import where_the_time_goes
+from rlprof_report._page._still import still
+from rlprof_report._page._text import escaped, seconds
+from rlprof_report._page._verdict import findings, head
+
+if TYPE_CHECKING:
+    from rlprof_report.values import Analysis
+
+__all__ = ["notebook", "page"]
+
+_TITLES = {
+    "findings": "Findings",
+    "steps": "Time",
+    "helps": "What would help",
+    "path": "Critical path",
+    "rollout": "Rollout",
+    "ranks": "Ranks",
+    "device": "Devices",
+    "gantt-of-all": "All processes",
+    "counters": "Counters",
+    "recording": "Recording",
+    "definitions": "Definitions",
+}
+
+
+def page(analysis: Analysis) -> str:
+    """Return *analysis* as a whole HTML document."""
+    chosen, colors = chosen_of(analysis), colors_of(analysis)
+    body = "".join(
+        (
+            findings(analysis),
+            where_the_time_goes(analysis, colors),
+            what_would_help(analysis, chosen),
+            critical_path(analysis, chosen, colors),
+            rollout(analysis, chosen),
+            ranks(analysis, chosen, colors),
+            device(analysis),
+            gantt(analysis, chosen, colors),
+            counters(analysis),
+            recording(analysis),
+            definitions(analysis),
+        )
+    )
+    links = "".join(
+        f'<a href="#{name}">{title}</a>'
+        for name, title in _TITLES.items()
+        if f'<section id="{name}">' in body
+    )
+    script = _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    policy = (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>{escaped(analysis.run_id or analysis.run, 80)} · rlprof</title>"
+        f"<style>{_asset('page.css')}</style></head><body>{head(analysis, chosen)}"
+        f'<nav aria-label="Sections">{links}</nav><main>{body}</main>'
+        f'<script type="application/json" id="data">{_json(bars_of(analysis, chosen, colors))}'
+        f"</script><script>{script}</script></body></html>"
+    )
+
+
+def notebook(analysis: Analysis) -> str:
+    """Return the slow step of *analysis* as a Gantt over all processes, for a notebook."""
+    chosen, colors = chosen_of(analysis), colors_of(analysis)
+    verdict = f"<p><b>{escaped(analysis.verdict, 600)}</b></p>"
+    if chosen.slow is None or not analysis.lanes:
+        return verdict
+    svg, hidden = still(analysis, chosen.slow, colors)
+    more = f", {hidden:,} processes not shown" if hidden else ""
+    step = chosen.slow
+    return f"{verdict}<p>Step {step.step}, {seconds(step.seconds)}{more}</p>{svg}"
+
+
+def _json(value: Any) -> str:
+    """Return *value* as JSON that ends no script block, whatever its names hold."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028 either
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")

@@ -1,0 +1,72 @@
+"""All bars of all processes in few bytes, for the script of a page.
+
+A bar is three varints: its name, how long after the one before it began, how long it took, both in
+tenths of a millisecond. The stream is deflated and in base64; browsers inflate it themselves.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from rlprof_report._page._color import NOTHING, OURS, ink
+from rlprof_report._page._text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof_report._page._chosen import Chosen
+    from rlprof_report.values import Analysis
+
+_TENTHS = 10_000
+"""Of a millisecond, in a second."""
+_MOST_STEPS = 20_000
+
+
+def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the script needs, ready for JSON."""
+    ours = sorted({f"rlprof: {touch.what}" for touch in analysis.touches})
+    names = [*colors, *ours]
+    index = {name: at for at, name in enumerate(names)}
+    touches: dict[str, list[tuple[str, float, float]]] = {}
+    for touch in analysis.touches:
+        bar = (f"rlprof: {touch.what}", touch.start_s, touch.end_s)
+        touches.setdefault(touch.process, []).append(bar)
+    starts = [bar[1] for lane in analysis.lanes for bar in lane.bars]
+    first = min([*starts, *(step.start_s for step in analysis.steps)], default=0.0)
+    out = bytearray()
+    for lane in analysis.lanes:
+        every = sorted(
+            [*lane.bars, *touches.get(lane.process, ())], key=lambda bar: (bar[1], -bar[2])
+        )
+        _varint(out, len(every))
+        before = 0
+        for name, start, end in every:
+            at = max(before, round((start - first) * _TENTHS))
+            _varint(out, index[name])
+            _varint(out, at - before)
+            _varint(out, max(0, round((end - start) * _TENTHS)))
+            before = at
+    shades = [*colors.values(), *([OURS] * len(ours))] or [NOTHING]
+    return {
+        "lanes": [printable(lane.title, 80) for lane in analysis.lanes],
+        "names": [printable(name, 80) for name in names],
+        "colors": shades,
+        "inks": [ink(color) for color in shades],
+        "ours": len(colors),
+        "steps": [
+            [step.step, round(step.start_s - first, 4), round(step.seconds, 4)]
+            for step in analysis.steps[-_MOST_STEPS:]
+        ],
+        "show": None if chosen.slow is None else chosen.slow.step,
+        "bars": base64.b64encode(zlib.compress(bytes(out), 9)).decode("ascii"),
+    }
+
+
+def _varint(out: bytearray, value: int) -> None:
+    """Add *value*, seven bits a byte, the least first."""
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)

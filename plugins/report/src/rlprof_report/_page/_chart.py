@@ -1,0 +1,94 @@
+"""A picture with axes: the marks stretch with the page, the words around them keep their size."""
+
+from __future__ import annotations
+
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof_report._page._text import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+WIDTH = 960
+"""Units across, of every picture; about the pixels it has on a desk."""
+
+
+@attrs.frozen
+class Tick:
+    """A word on an axis, and how far along it stands, as a share."""
+
+    at: float
+    text: str
+
+
+def steps_up_to(high: float, most: int = 5) -> list[float]:
+    """Return round numbers from 0 to *high*, at most *most* above 0."""
+    if high <= 0:
+        return [0.0]
+    raw = high / most
+    unit = 10.0 ** floor(log10(raw))
+    step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= raw * 0.9999)
+    return [step * at for at in range(int(high / step * 1.0001) + 1)]
+
+
+def chart(
+    marks: str, *, label: str, x: Sequence[Tick], y: Sequence[Tick], height: int = 220
+) -> str:
+    """Return *marks*, drawn on WIDTH x *height* from the top left, between two axes."""
+    grid = "".join(
+        f'<path class="grid" d="M0 {height * (1 - tick.at):.1f}H{WIDTH}"/>' for tick in y
+    )
+    left = "".join(
+        f'<span style="bottom:{tick.at * 100:.2f}%">{escaped(tick.text)}</span>' for tick in y
+    )
+    below = "".join(
+        f'<span style="left:{tick.at * 100:.2f}%">{escaped(tick.text)}</span>' for tick in x
+    )
+    return (
+        f'<div class="chart"><div class="y" aria-hidden="true">{left}</div>'
+        f'<svg style="height:{height}px" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none" '
+        f'role="img" aria-label="{escaped(label)}">{grid}{marks}</svg>'
+        f'<div class="x" aria-hidden="true">{below}</div></div>'
+    )
+
+
+def line(points: Iterable[tuple[float, float]], *, color: str, title: str = "") -> str:
+    """Return a line through *points*, in units of the picture."""
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    if not path:
+        return ""
+    words = f"<title>{escaped(title, 80)}</title>" if title else ""
+    return f'<path class="line" stroke="{color}" d="M{path}">{words}</path>'
+
+
+def strip(parts: Iterable[tuple[str, float, str]], *, label: str) -> str:
+    """Return one bar across: *parts* are (colour, share, words to show when pointed at)."""
+    drawn, at = [], 0.0
+    for color, share, words in parts:
+        if share > 0:
+            drawn.append(
+                f'<rect x="{at * 1000:.2f}" y="0" width="{share * 1000:.2f}" height="10" '
+                f'fill="{color}"><title>{escaped(words)}</title></rect>'
+            )
+        at += max(0.0, share)
+    return (
+        f'<svg class="strip" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escaped(label)}">{"".join(drawn)}</svg>'
+    )
+
+
+def key(color: str) -> str:
+    """Return a dot of *color*, before a name in a table."""
+    return f'<i class="key" style="background:{color}"></i>'
+
+
+def legend(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the key of a picture: *pairs* are (name, colour)."""
+    items = "".join(
+        f'<span><i style="background:{color}"></i>{escaped(name, 60)}</span>'
+        for name, color in pairs
+    )
+    return f'<p class="legend">{items}</p>'

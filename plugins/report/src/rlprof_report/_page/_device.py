@@ -1,0 +1,194 @@
+"""Section 7: what the traces of windows say of devices, by role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._chart import legend, strip
+from rlprof_report._page._table import caption, figure, section, table
+from rlprof_report._page._text import escaped, number, percent, seconds
+
+if TYPE_CHECKING:
+    from rlprof_report.device import Device, Idle, RoleDevice, Temporal, TopName
+    from rlprof_report.values import Analysis
+
+_USE = (
+    ("compute", "#44aa99"),
+    ("communication, nothing computes", "#ee8866"),
+    ("copies, nothing else runs", "#ddcc77"),
+    ("idle", "#bbbbbb"),
+)
+_WHY = (
+    ("the host had not launched it", "#ee8866"),
+    ("launched, and waited", "#4477aa"),
+    ("gaps below 10 µs", "#bbbbbb"),
+    ("unknown", "#777777"),
+)
+
+
+def device(analysis: Analysis) -> str:
+    """Return the section; nothing where no window has a trace with a device in it."""
+    told: Device | None = analysis.device
+    if told is None:
+        return ""
+    rules = " With the rules of HTA." if told.rules == "hta" else ""
+    body = _use(analysis, told, rules) + _idle(analysis, told)
+    body += _names(analysis, told) + _late(analysis, told) + _memory(analysis, told)
+    body += _requests(analysis, told)
+    notes = "".join(f"<li>{escaped(note, 400)}" for note in told.notes[:40])
+    return section("device", "Devices", body + (f"<ul>{notes}</ul>" if notes else ""))
+
+
+def _use(analysis: Analysis, told: Device, rules: str) -> str:
+    """Return how the time of devices was used, a row a role."""
+    rows = []
+    for role in told.roles:
+        time = role.temporal
+        if time is None or not time.window_s:
+            continue
+        rows.append(
+            (
+                escaped(role.role, 60),
+                f"{role.captures:,}",
+                _use_bar(time),
+                seconds(time.window_s),
+                percent(time.compute_s / time.window_s),
+                percent(time.exposed_communication_s / time.window_s),
+                percent(time.overlap),
+                percent(time.idle_s / time.window_s),
+            )
+        )
+    heads = (
+        "role", "traces", "device time", "sum", "compute", "exposed communication",
+        "communication hidden", "idle",
+    )  # fmt: skip
+    if not rows:
+        return ""
+    return figure(
+        table(heads, rows, words=(0, 2)) + legend(_USE),
+        caption(analysis, (16,), "Windows with traces, clipped to the window", rules),
+    )
+
+
+def _use_bar(time: Temporal) -> str:
+    values = (time.compute_s, time.exposed_communication_s, time.exposed_copy_s, time.idle_s)
+    return strip(
+        [
+            (color, value / time.window_s, f"{name}: {seconds(value)}")
+            for (name, color), value in zip(_USE, values, strict=True)
+        ],
+        label="How the device's time was used",
+    )
+
+
+def _idle(analysis: Analysis, told: Device) -> str:
+    """Return why devices were idle, a row a role."""
+    rows = [
+        (
+            escaped(role.role, 60),
+            _idle_bar(role.idle),
+            *(seconds(one) for one in _causes(role.idle)),
+        )
+        for role in told.roles
+        if role.idle is not None and sum(_causes(role.idle)) > 0
+    ]
+    if not rows:
+        return ""
+    heads = ("role", "idle before kernels, by cause", *(name for name, _ in _WHY))
+    return figure(
+        table(heads, rows, words=(0, 1)) + legend(_WHY),
+        caption(analysis, (17,), "Windows with traces"),
+    )
+
+
+def _causes(idle: Idle) -> tuple[float, float, float, float]:
+    return idle.launch_bound_s, idle.waiting_s, idle.short_s, idle.unknown_s
+
+
+def _idle_bar(idle: Idle) -> str:
+    whole = sum(_causes(idle))
+    return strip(
+        [
+            (color, value / whole, f"{name}: {seconds(value)}")
+            for (name, color), value in zip(_WHY, _causes(idle), strict=True)
+        ],
+        label="Why the device was idle",
+    )
+
+
+def _names(analysis: Analysis, told: Device) -> str:
+    """Return the kernels and host operators that take longest, by role."""
+    return "".join(_top(analysis, role, role.kernels, "kernels") for role in told.roles) + "".join(
+        _top(analysis, role, role.operators, "host operators, self time") for role in told.roles
+    )
+
+
+def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:
+    rows = [
+        (
+            f'<span class="long">{escaped(one.name, 160)}</span>',
+            escaped(one.kind),
+            seconds(one.total_s),
+            percent(one.share),
+            f"{one.count:,}",
+            seconds(one.median_s),
+        )
+        for one in names[:10]
+    ]
+    if not rows:
+        return ""
+    return figure(
+        f"<h3>{escaped(role.role, 60)}: {what}</h3>"
+        + table(("name", "kind", "total", "share", "calls", "median"), rows, words=(0, 1)),
+        caption(analysis, (19,), f"{role.captures:,} traces of {role.role}, all their windows"),
+    )
+
+
+def _late(analysis: Analysis, told: Device) -> str:
+    """Return which ranks come late to collectives."""
+    rows = [
+        (
+            escaped(f"{one.role} {one.window}", 100),
+            f"{one.rank}",
+            seconds(one.late_s),
+            f"{one.votes:,} of {one.collectives:,}",
+            seconds(one.end_spread_s),
+        )
+        for one in told.late[:12]
+    ]
+    heads = ("window", "rank", "late, all together", "came last to", "ends differ by")
+    return figure(table(heads, rows), caption(analysis, (18,), "Windows with traces of all ranks"))
+
+
+def _memory(analysis: Analysis, told: Device) -> str:
+    """Return the most memory that torch held, by role and device."""
+    rows = [
+        (
+            escaped(role.role, 60),
+            escaped(peak.device, 40),
+            f"{number(peak.allocated_bytes)}B",
+            f"{number(peak.reserved_bytes)}B",
+        )
+        for role in told.roles
+        for peak in role.memory
+    ]
+    return figure(
+        table(("role", "device", "allocated", "reserved"), rows, words=(0, 1)),
+        caption(analysis, (20,), "The most at any time in a window"),
+    )
+
+
+def _requests(analysis: Analysis, told: Device) -> str:
+    """Return how long requests waited, of the windows that recorded them."""
+    rows = [
+        (
+            escaped(one.target, 80),
+            f"{one.finished:,} of {one.count:,}",
+            f"{seconds(one.queue_p50_s)}, {seconds(one.queue_p99_s)}",
+            f"{seconds(one.first_token_p50_s)}, {seconds(one.first_token_p99_s)}",
+            number(one.preemptions),
+        )
+        for one in told.requests[:64]
+    ]
+    heads = ("replica", "finished", "in queue, p50, p99", "first token, p50, p99", "preemptions")
+    return figure(table(heads, rows), caption(analysis, (15,), "Windows that recorded requests"))

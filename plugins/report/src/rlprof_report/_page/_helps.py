@@ -1,0 +1,69 @@
+"""Section 3: what a change could bring at most, with what is taken to be true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._chart import strip
+from rlprof_report._page._table import caption, clean_window, figure, section, table
+from rlprof_report._page._text import escaped, median, percent, seconds
+
+if TYPE_CHECKING:
+    from rlprof_report._page._chosen import Chosen
+    from rlprof_report.values import Analysis
+
+WORDS = {
+    "tail": "the last trajectories ended with the others",
+    "even replicas": "all replicas ended together",
+    "slowest rank": "the slowest rank were like the median one",
+    "tools": "tools answered as fast as for the median trajectory",
+    "sync": "weights moved while other work ran",
+    "gaps": "nothing lay between the phases",
+    "one step off": "rollout ran one step ahead of training",
+    "recording": "nothing were recorded",
+}
+
+
+def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
+    """Return the section: bounds in the slow step, and their median over clean steps."""
+    if chosen.slow is None:
+        return ""
+    slow = {one.what: one for one in chosen.slow.helps}
+    clean = [step for step in analysis.steps if step.state == "clean"]
+    usual: dict[str, list[float]] = {}
+    for step in clean:
+        for one in step.helps:
+            usual.setdefault(one.what, []).append(one.seconds)
+            slow.setdefault(one.what, one)
+    here = {one.what: one.seconds for one in chosen.slow.helps}
+    whole = chosen.slow.seconds or 1.0
+    ordered = sorted(slow, key=lambda what: -here.get(what, 0.0))
+    rows = []
+    for what in ordered:
+        value = here.get(what, 0.0)
+        times = usual.get(what, [])
+        common = median([*times, *[0.0] * (len(clean) - len(times))])
+        bar = strip([("#44aa99", min(1.0, value / whole), "")], label=percent(value / whole))
+        rows.append(
+            (
+                escaped(WORDS.get(what, what), 120),
+                seconds(value),
+                percent(value / whole),
+                bar,
+                seconds(common),
+                escaped(slow[what].assumption, 400),
+            )
+        )
+    name = f"step {chosen.slow.step}: at most"
+    heads = ("If …", name, "that is", "of the step", "median clean step", "taken to be true")
+    return section(
+        "helps",
+        "What would help",
+        figure(
+            table(heads, rows, words=(0, 3, 5)),
+            caption(
+                analysis, (10,), f"Step {chosen.slow.step} and {clean_window(analysis)}",
+                "Each is an upper bound by itself; two of them never add up",
+            ),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Section 4: the critical path of the slow step and of the median one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._chart import key, strip
+from rlprof_report._page._color import NOTHING, shade
+from rlprof_report._page._table import caption, figure, section, step_window, table
+from rlprof_report._page._text import escaped, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof_report._page._chosen import Chosen
+    from rlprof_report.values import Analysis, PathPart, Step
+
+_MOST = 40
+
+
+def critical_path(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
+    """Return the section."""
+    return section(
+        "path",
+        "Critical path",
+        "".join(
+            _of(analysis, name, step, colors)
+            for name, step in zip(("slow", "median"), chosen.both, strict=False)
+            if step.path
+        ),
+    )
+
+
+def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) -> str:
+    """Return the path of one step: a bar that the parts tile, and the parts in order."""
+    whole = step.seconds or 1.0
+    drawn: list[tuple[str, float, str]] = []
+    rows: list[tuple[str, ...]] = []
+    least = sorted((part.seconds for part in step.path), reverse=True)[:_MOST][-1]
+    hidden = [part for part in step.path if part.seconds < least]
+    for part in step.path:
+        color = _color(part, colors)
+        words = f"{part.what} {part.where}".strip()
+        drawn.append((color, part.seconds / whole, f"{words}: {seconds(part.seconds)}"))
+        if part.seconds >= least and len(rows) < _MOST:
+            rows.append(
+                (
+                    key(color) + escaped(part.what, 100),
+                    escaped(part.where, 100),
+                    seconds(part.start_s - step.start_s),
+                    seconds(part.seconds),
+                    percent(part.seconds / whole),
+                )
+            )
+    more = ""
+    if hidden:
+        rest = sum(part.seconds for part in hidden)
+        more = f"{len(hidden)} shorter parts, {seconds(rest)} together, are in report.json"
+    heads = ("waited for", "where", "begins after", "takes", "of the step")
+    title = f"<h3>Step {step.step}, the {name} one</h3>"
+    bar = title + strip(drawn, label=f"Critical path of step {step.step}")
+    return figure(
+        bar + table(heads, rows, words=(0, 1)),
+        caption(analysis, (9,), f"{step_window(step)}; the parts tile it exactly", more),
+    )
+
+
+def _color(part: PathPart, colors: Mapping[str, str]) -> str:
+    """Return the colour of its phase: paler for a queue, darker for a tool, grey for no phase."""
+    if part.what in colors:
+        return colors[part.what]
+    phase, _, inside = part.what.rpartition(": ")
+    color = colors.get(phase, NOTHING)
+    if inside.startswith("queue"):
+        return shade(color, 255, 0.55)
+    return shade(color, 0, 0.45) if inside.startswith("tool") else color

@@ -1,0 +1,173 @@
+"""Section 6: the ranks, as heat maps by phase, the frontier of a step, and scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._chart import legend, strip
+from rlprof_report._page._color import NOTHING
+from rlprof_report._page._png import heat
+from rlprof_report._page._table import caption, figure, section, step_window, table
+from rlprof_report._page._text import NONE, escaped, median, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof_report._page._chosen import Chosen
+    from rlprof_report.values import Analysis, RankTable
+
+_WIDE = 800
+"""Columns of a heat map; of more steps, each column is the slowest of several."""
+_WORST = 12
+
+
+def ranks(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
+    """Return the section."""
+    maps = "".join(_map(analysis, one) for one in analysis.ranks if len(one.ranks) > 1)
+    body = maps + _waits(analysis, chosen) + _frontier(analysis, chosen, colors) + _scores(analysis)
+    return section("ranks", "Ranks", body)
+
+
+def _map(analysis: Analysis, one: RankTable) -> str:
+    """Return each rank's time over that of the median rank of the same step."""
+    if not one.seconds or not one.steps:
+        return ""
+    columns = [_over_median(column) for column in zip(*one.seconds, strict=True)]
+    each = -(-len(columns) // _WIDE)
+    columns = [_slowest(columns[at : at + each]) for at in range(0, len(columns), each)]
+    sizes = sorted(abs(value) for column in columns for value in column if value is not None)
+    if not sizes:
+        return ""
+    scale = max(0.05, sizes[int((len(sizes) - 1) * 0.99)])
+    rows = [
+        [None if value is None else value / scale for value in row]
+        for row in zip(*columns, strict=True)
+    ]
+    name = f"{one.phase} of {one.role}"
+    tall = min(320, max(40, len(one.ranks) * 14))
+    first, last = one.steps[0], one.steps[-1]
+    words = f"{len(one.ranks):,} ranks down, steps {first} to {last} across"
+    picture = (
+        f"<h3>{escaped(name, 120)}</h3>"
+        f'<div class="heat"><div class="y"><span>rank {one.ranks[0]}</span>'
+        f"<span>rank {one.ranks[-1]}</span></div>"
+        f'<img style="height:{tall}px" src="{heat(rows)}" '
+        f'alt="{escaped(f"Heat map of {name}: {words}; {_worst(one)}", 300)}">'
+        f'<div class="x"><span>step {first}</span><span>step {last}</span></div></div>'
+        f'<p class="legend ramp"><span>{percent(-scale)}</span><i></i><span>like the median rank'
+        f'</span><i class="slow"></i><span>+{percent(scale)}</span></p>'
+        f"<p>{escaped(_worst(one))}</p>"
+    )
+    more = f"Each column is the slowest of {each} steps" if each > 1 else ""
+    return figure(picture, caption(analysis, (2,), words, more))
+
+
+def _over_median(column: Sequence[float | None]) -> list[float | None]:
+    """Return how much longer each took than the median one, as a share of it."""
+    middle = median(value for value in column if value is not None)
+    if not middle:
+        return [None] * len(column)
+    return [None if value is None else value / middle - 1.0 for value in column]
+
+
+def _slowest(columns: Sequence[Sequence[float | None]]) -> list[float | None]:
+    return [
+        max((value for value in row if value is not None), default=None)
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _worst(one: RankTable) -> str:
+    """Say in words what the picture shows: who was slowest most often."""
+    often: dict[int, int] = {}
+    for column in zip(*one.seconds, strict=True):
+        known = [(value, rank) for value, rank in zip(column, one.ranks, strict=True) if value]
+        if len(known) > 1:
+            slowest = max(known)[1]
+            often[slowest] = often.get(slowest, 0) + 1
+    if not often:
+        return "no step has two ranks to compare"
+    rank, times = max(often.items(), key=lambda pair: pair[1])
+    return f"rank {rank} is the slowest most often, in {times} of {len(one.steps)} steps"
+
+
+def _waits(analysis: Analysis, chosen: Chosen) -> str:
+    """Return what the ranks of the slow step wait for."""
+    if chosen.slow is None:
+        return ""
+    rows = [
+        (
+            escaped(f"{one.role}: {one.phase}", 120),
+            f"{one.ranks:,}",
+            seconds(one.median_s),
+            seconds(one.max_s),
+            f"{one.slowest}",
+            NONE if one.meets else seconds(one.wait_s),
+            NONE if one.meets else seconds(one.waste_s),
+        )
+        for one in chosen.slow.ranks
+        if one.ranks > 1
+    ]
+    met = any(one.meets for one in chosen.slow.ranks)
+    heads = ("phase", "ranks", "median", "slowest", "which", "max less median", "max less mean")
+    return figure(
+        table(heads, rows),
+        caption(
+            analysis, (2,), step_window(chosen.slow),
+            "Without a wait: the ranks meet inside, so that no rank's time says who is late"
+            if met else "",
+        ),
+    )  # fmt: skip
+
+
+def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
+    """Return the stages that add up to the slowest rank's time, and who leads each."""
+    if chosen.slow is None or not chosen.slow.frontier:
+        return ""
+    rows = []
+    for role in dict.fromkeys(stage.role for stage in chosen.slow.frontier):
+        stages = [stage for stage in chosen.slow.frontier if stage.role == role]
+        whole = sum(stage.seconds for stage in stages) or 1.0
+        bar = strip(
+            [
+                (
+                    colors.get(stage.name, NOTHING),
+                    stage.seconds / whole,
+                    f"{stage.name}: {seconds(stage.seconds)}, rank {stage.leader} is last",
+                )
+                for stage in stages
+            ],
+            label=f"Frontier of {role}",
+        )
+        last = ", ".join(f"{stage.name}: rank {stage.leader}" for stage in stages[:8])
+        rows.append((escaped(role, 60), bar, seconds(whole), escaped(last, 400)))
+    names = dict.fromkeys(stage.name for stage in chosen.slow.frontier)
+    key = legend((name, colors.get(name, NOTHING)) for name in names)
+    return figure(
+        table(("role", "stages", "slowest rank", "last at its end"), rows, words=(0, 1, 3)) + key,
+        caption(
+            analysis, (3,), f"{step_window(chosen.slow)}; the stages add up to the slowest rank"
+        ),
+    )
+
+
+def _scores(analysis: Analysis) -> str:
+    """Return the ranks with the worst scores."""
+    worst = sorted(analysis.scores, key=lambda one: min(one.relative, one.individual))[:_WORST]
+    rows = [
+        (
+            escaped(f"{one.role}: {one.phase}", 120),
+            f"{one.rank}",
+            f"{one.relative:.3f}",
+            f"{one.individual:.3f}",
+        )
+        for one in worst
+    ]
+    more = len(analysis.scores) - len(worst)
+    return figure(
+        table(("phase", "rank", "against its peers", "against its own best"), rows),
+        caption(
+            analysis, (4,), "1 is best; below 0.75 NVIDIA's NVRx calls a rank a straggler",
+            f"The {len(worst)} worst; {more:,} others are in report.json" if more else "",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,269 @@
+"""Section 5: the rollout: its replicas and why their slots were empty, its tail, its tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._chart import WIDTH, Tick, chart, legend, line, steps_up_to, strip
+from rlprof_report._page._table import caption, figure, section, step_window, table
+from rlprof_report._page._text import NONE, escaped, number, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof_report._page._chosen import Chosen
+    from rlprof_report.values import Analysis, Replica, Rollout, Step
+
+WHY = {
+    "running": ("a request runs", "#44aa99"),
+    "start": ("before the first request", "#bbbbbb"),
+    "queued": ("the engine lets others wait", "#88ccee"),
+    "tools": ("trajectories are in tools", "#ddcc77"),
+    "tail": ("only the tail runs", "#ee8866"),
+    "outside": ("no trajectory is there", "#7788aa"),
+    "finished": ("its last request is over", "#aa4499"),
+}
+"""Share of slots → its name, its colour; in this order."""
+_MOST = 64
+_HEIGHT = 180
+
+
+def rollout(analysis: Analysis, chosen: Chosen) -> str:
+    """Return the section, of the slow step and beside it the median one."""
+    steps = [step for step in chosen.both if step.rollout is not None]
+    if not steps:
+        return ""
+    body = ""
+    slow, first = steps[0], steps[0].rollout
+    if first is not None:
+        body += _slots(analysis, slow, first) + _tail(analysis, steps)
+        body += _rate(analysis, slow, first) + _late(analysis, slow, first)
+        body += _tools(analysis, slow, first)
+    body += _numbers(analysis, steps) + _flow(analysis, slow)
+    return section("rollout", "Rollout", body)
+
+
+def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
+    """Return the numbers of the rollouts, a column a step."""
+    told = [step.rollout for step in steps if step.rollout is not None]
+    rows = [
+        ("phase", [escaped(one.phase, 60) for one in told]),
+        ("took", [seconds(one.end_s - one.start_s) for one in told]),
+        ("trajectories, requests", [f"{one.trajectories:,}, {one.requests:,}" for one in told]),
+        ("tokens, a second", [_tokens(one) for one in told]),
+        ("a trajectory took, p50, p99, max", [_three(one.trajectory_s) for one in told]),
+        ("tail after 90, 95, 99 %", [_tails(one.tail_s) for one in told]),
+        ("slots in use", [percent(one.utilisation) for one in told]),
+        ("last replica after the mean one", [seconds(one.even_gain_s) for one in told]),
+        ("tools, longest and median trajectory", [_pair(one) for one in told]),
+        ("trajectories run, no request does", [seconds(one.no_request_s) for one in told]),
+    ]
+    if any(one.queue_s for one in told):
+        rows.append(("in queue, p50, p99", [_three(one.queue_s) for one in told]))
+    if any(one.first_token_s for one in told):
+        rows.append(("first token, p50, p99", [_three(one.first_token_s) for one in told]))
+    if any(one.preemptions is not None for one in told):
+        rows.append(("preemptions", [number(one.preemptions) for one in told]))
+    names = ("slow step", "median step")
+    heads = ("", *(f"{name} {step.step}" for name, step in zip(names, steps, strict=False)))
+    which = [5, 6, 7, 8, 14] + ([15] if any(one.queue_s for one in told) else [])
+    return figure(
+        table(heads, [(name, *values) for name, values in rows]),
+        caption(analysis, which, "; ".join(step_window(step) for step in steps)),
+    )
+
+
+def _tokens(one: Rollout) -> str:
+    return f"{number(one.tokens)}, {number(one.tokens_per_s)}" if one.tokens else "not noted"
+
+
+def _three(times: Mapping[str, float]) -> str:
+    keys = [key for key in ("p50", "p99", "max") if key in times]
+    return ", ".join(seconds(times[key]) for key in keys) or NONE
+
+
+def _tails(times: Mapping[str, float]) -> str:
+    return ", ".join(seconds(value) for _, value in sorted(times.items())) or NONE
+
+
+def _pair(one: Rollout) -> str:
+    return f"{seconds(one.tools_longest_s)}, {seconds(one.tools_median_s)}"
+
+
+def _flow(analysis: Analysis, step: Step) -> str:
+    """Return how rollout and training share an asynchronous step."""
+    flow = step.flow
+    if flow is None:
+        return ""
+    rows = [
+        ("the trainer idles", percent(flow.trainer_idle)),
+        ("the rollout idles", percent(flow.rollout_idle)),
+        ("rollout and update at once", percent(flow.overlap)),
+    ]
+    if flow.lag:
+        words = ", ".join(f"{escaped(name, 20)} {number(lag)}" for name, lag in flow.lag.items())
+        rows.append(("weights are behind by", f"{words} versions"))
+    advice = f"<p>{escaped(flow.advice, 400)}</p>" if flow.advice else ""
+    return figure(table(("", ""), rows) + advice, caption(analysis, (11,), step_window(step)))
+
+
+def _slots(analysis: Analysis, step: Step, one: Rollout) -> str:
+    """Return a bar a replica: what its slots did, and why they were empty."""
+    ordered = sorted(one.replicas, key=lambda replica: (-replica.end_s, replica.name))
+    rows = [
+        (
+            escaped(replica.name, 60),
+            _bar(replica),
+            percent(replica.running),
+            f"{replica.slots:,}",
+            f"{replica.requests:,}",
+            number(replica.tokens) if replica.tokens else NONE,
+            seconds(replica.end_s),
+        )
+        for replica in ordered[:_MOST]
+    ]
+    more = len(one.replicas) - len(rows)
+    heads = (
+        "replica",
+        "its slots over the rollout",
+        "in use",
+        "slots",
+        "requests",
+        "tokens",
+        "ends after",
+    )
+    body = table(heads, rows, words=(0, 1))
+    if not body:
+        return ""
+    used = [key for key in WHY if any(getattr(replica, key) > 0 for replica in one.replicas)]
+    return figure(
+        f"<h3>Slots of the replicas</h3>{body}" + legend(WHY[key] for key in used),
+        caption(
+            analysis, (6, 7), f"{step_window(step)}, {one.phase}",
+            f"The {len(rows)} that end last; {more} others are in report.json" if more else "",
+        ),
+    )  # fmt: skip
+
+
+def _bar(replica: Replica) -> str:
+    shares = [(WHY[key][1], getattr(replica, key), key) for key in WHY]
+    return strip(
+        [(color, share, f"{WHY[key][0]}: {percent(share)}") for color, share, key in shares],
+        label=", ".join(f"{key} {percent(share)}" for _, share, key in shares if share > 0),
+    )
+
+
+def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
+    """Return which share of trajectories had ended when, the slow step over the median one."""
+    told = [(step, step.rollout) for step in steps if step.rollout and step.rollout.ended]
+    if not told:
+        return ""
+    high = max(one.ended[-1] for _, one in told) or 1.0
+    drawn, keys = [], []
+    late = told[0][1].tail_s.get("0.95", 0.0)
+    if late > 0:
+        wide = late / high * WIDTH
+        begin = told[0][1].ended[-1] / high * WIDTH - wide
+        drawn.append(
+            f'<rect x="{begin:.1f}" y="0" width="{wide:.1f}" height="{_HEIGHT}" fill="#ee8866" '
+            'fill-opacity=".16"/>'
+        )
+    colors = ("#ee8866", "#4477aa")
+    for color, (step, one) in zip(colors, told, strict=False):
+        count = len(one.ended)
+        points = [(0.0, float(_HEIGHT))]
+        for at, end in enumerate(one.ended):
+            x = end / high * WIDTH
+            points += [(x, points[-1][1]), (x, _HEIGHT * (1 - (at + 1) / count))]
+        drawn.append(line(points, color=color))
+        keys.append((f"step {step.step}", color))
+    step, one = told[0]
+    words = ", ".join(
+        f"{seconds(value)} after {percent(float(share))}"
+        for share, value in sorted(one.tail_s.items())
+    )
+    return figure(
+        "<h3>When trajectories ended</h3>"
+        + chart(
+            "".join(drawn),
+            label=f"Share of trajectories that had ended, over time; step {step.step}: {words}",
+            x=_seconds_axis(high),
+            y=[Tick(share, percent(share)) for share in (0, 0.5, 0.95)],
+            height=_HEIGHT,
+        )
+        + legend(keys)
+        + (f"<p>The last 5 % take {seconds(late)} of step {step.step}.</p>" if late > 0 else ""),
+        caption(analysis, (5,), "; ".join(step_window(step) for step, _ in told)),
+    )
+
+
+def _rate(analysis: Analysis, step: Step, one: Rollout) -> str:
+    """Return tokens a second and requests in flight over the rollout."""
+    took = one.end_s - one.start_s
+    pictures = "".join(
+        f"<div><h3>{title}</h3>{_area(values, color, took, title)}</div>"
+        for title, values, color in (
+            ("Tokens a second", one.tokens_rate, "#4477aa"),
+            ("Requests in flight", one.in_flight, "#44aa99"),
+        )
+        if any(values)
+    )
+    return figure(
+        f'<div class="pair">{pictures}</div>' if pictures else "",
+        caption(analysis, (14,), f"{step_window(step)}, {one.phase}, from its begin to its end"),
+    )
+
+
+def _area(values: Sequence[float], color: str, took: float, title: str) -> str:
+    """Return *values*, equal bins of *took* seconds, as an area."""
+    high = max(values)
+    top = steps_up_to(high)[-1]
+    top = max(high, top) or 1.0
+    wide = WIDTH / len(values)
+    path = "".join(
+        f"L{at * wide:.1f} {140 * (1 - value / top):.1f}H{(at + 1) * wide:.1f}"
+        for at, value in enumerate(values)
+    )
+    return chart(
+        f'<path fill="{color}" fill-opacity=".75" d="M0 140{path}V140z"/>',
+        label=f"{title}, at most {number(high)}",
+        x=_seconds_axis(took, 4),
+        y=[Tick(value / top, number(value)) for value in steps_up_to(top, 3)],
+        height=140,
+    )
+
+
+def _seconds_axis(high: float, most: int = 8) -> list[Tick]:
+    return [Tick(value / high, seconds(value)) for value in steps_up_to(high, most)] if high else []
+
+
+def _late(analysis: Analysis, step: Step, one: Rollout) -> str:
+    """Return how the last 5 % of trajectories differ from the others."""
+    late = one.late
+    if late is None:
+        return ""
+    rows = [
+        ("longer in requests", seconds(late.requests_s)),
+        ("longer in tools", seconds(late.tools_s)),
+        ("longer elsewhere", seconds(late.other_s)),
+    ]
+    if late.tokens_ratio:
+        rows.append(("tokens", f"{late.tokens_ratio:.1f} times as many"))
+    if late.replica:
+        rows.append(("served by replica", escaped(late.replica, 60)))
+    rows.append(("the last of them", ", ".join(escaped(one, 40) for one in late.trajectories[:5])))
+    return figure(
+        f"<h3>The last 5 % of trajectories, against the others</h3>{table(('', ''), rows)}",
+        caption(analysis, (5,), step_window(step), "Means"),
+    )
+
+
+def _tools(analysis: Analysis, step: Step, one: Rollout) -> str:
+    """Return the time in each tool."""
+    rows = [
+        (escaped(name, 80), seconds(value)) for name, value in list(one.tools_by_name.items())[:20]
+    ]
+    return figure(
+        table(("tool", "all trajectories together"), rows),
+        caption(analysis, (8,), step_window(step)),
+    )

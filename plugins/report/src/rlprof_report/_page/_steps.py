@@ -1,0 +1,230 @@
+"""Section 2: where the time of every step goes, as stacked bars and a table of phases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof_report._page._chart import WIDTH, Tick, chart, key, legend, steps_up_to
+from rlprof_report._page._color import NOTHING
+from rlprof_report._page._table import caption, clean_window, figure, section, table
+from rlprof_report._page._text import NONE, escaped, median, numbers, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof_report.values import Analysis, Step
+
+MOST = 400
+"""Bars in the picture; of more steps, each bar is the mean of several."""
+_HEIGHT = 240
+_AT_ONCE = "two phases at once"
+_NO_PHASE = "no phase"
+_MARKED = ("recorded", "touched", "warm-up", "unfinished")
+
+
+@attrs.frozen
+class _Bar:
+    """One step, or the mean of several."""
+
+    title: str
+    state: str
+    parts: Mapping[str, float]
+    """Phase → seconds; together the length of the step."""
+
+
+def where_the_time_goes(analysis: Analysis, colors: Mapping[str, str]) -> str:
+    """Return the section."""
+    if not analysis.steps:
+        return ""
+    each = -(-len(analysis.steps) // MOST)
+    bars = [_bar(analysis.steps[at : at + each]) for at in range(0, len(analysis.steps), each)]
+    shown = {**colors, _AT_ONCE: "#555", _NO_PHASE: NOTHING}
+    used = [name for name in shown if any(bar.parts.get(name, 0) > 0 for bar in bars)]
+    window = f"All {len(analysis.steps):,} steps"
+    if each > 1:
+        window += f"; each bar is the mean of {each} steps"
+    marks = "; ".join(f"{state}: {numbers(steps)}" for state, steps in _marked(analysis).items())
+    picture = figure(
+        _picture(bars, used, shown, analysis.steps[0].step)
+        + legend((name, shown[name]) for name in used)
+        + _hatches(_marked(analysis)),
+        caption(analysis, (1, 13), window, f"Hatched: {marks}" if marks else ""),
+    )
+    return section(
+        "steps",
+        "Where the time goes",
+        picture + _phases(analysis, colors) + _overlaps(analysis) + _bubbles(analysis),
+    )
+
+
+def _bar(steps: Sequence[Step]) -> _Bar:
+    """Return the mean of *steps* as a bar."""
+    parts: dict[str, float] = {}
+    for step in steps:
+        for name, value in _parts(step).items():
+            parts[name] = parts.get(name, 0.0) + value / len(steps)
+    states = [step.state for step in steps if step.state != "clean"]
+    state = next((name for name in _MARKED if name in states), "")
+    first, last = steps[0].step, steps[-1].step
+    title = f"step {first}" if len(steps) == 1 else f"steps {first} to {last}, mean"
+    return _Bar(title, state, parts)
+
+
+def _parts(step: Step) -> dict[str, float]:
+    """Return the times that add up to the step: where phases overlap, each without the other."""
+    shared = 0.0
+    parts = {phase.name: phase.seconds for phase in step.phases}
+    for overlap in step.overlaps:
+        shared += overlap.seconds
+        for name in (overlap.left, overlap.right):
+            if name in parts:
+                parts[name] = max(0.0, parts[name] - overlap.seconds)
+    return {**parts, _AT_ONCE: shared, _NO_PHASE: step.unaccounted_s}
+
+
+def _picture(
+    bars: Sequence[_Bar], names: Sequence[str], colors: Mapping[str, str], first: int
+) -> str:
+    """Return the stacked bars: one path a phase, and what is shown when a bar is pointed at."""
+    heights = sorted(sum(bar.parts.values()) for bar in bars)
+    high = heights[-1]
+    usual = heights[int((len(heights) - 1) * 0.9)]
+    top = (usual * 1.5 if high > usual * 3 else high) or 1.0
+    pitch = WIDTH / len(bars)
+    gap = min(4.0, pitch * 0.2)
+    paths: dict[str, list[str]] = {name: [] for name in names}
+    over: dict[str, list[str]] = {}
+    pointed = []
+    for at, bar in enumerate(bars):
+        x, y = at * pitch + gap / 2, float(_HEIGHT)
+        for name in names:
+            tall = min(bar.parts.get(name, 0.0) / top * (_HEIGHT - 8), y)
+            if tall > 0.05:
+                y -= tall
+                paths[name].append(
+                    f"M{x:.1f} {y:.1f}h{pitch - gap:.1f}v{tall:.1f}h{gap - pitch:.1f}z"
+                )
+        whole = f"M{x:.1f} {y:.1f}h{pitch - gap:.1f}V{_HEIGHT}h{gap - pitch:.1f}z"
+        if bar.state:
+            over.setdefault(bar.state, []).append(whole)
+        pointed.append(f'<path class="hit" d="{whole}"><title>{_told(bar, names)}</title></path>')
+    drawn = "".join(
+        f'<path fill="{colors[name]}" d="{"".join(d)}"/>' for name, d in paths.items() if d
+    )
+    hatched = "".join(f'<path class="over {state}" d="{"".join(d)}"/>' for state, d in over.items())
+    scale = (_HEIGHT - 8) / _HEIGHT / top
+    every = -(-len(bars) // 12)
+    x_ticks = [
+        Tick((at + 0.5) / len(bars), bars[at].title.split()[1]) for at in range(0, len(bars), every)
+    ]
+    return chart(
+        _patterns() + drawn + hatched + "".join(pointed),
+        label=f"Time of each step from {first} on, by phase"
+        + (f"; bars above {seconds(top)} are cut" if top < high else ""),
+        x=x_ticks, y=[Tick(value * scale, seconds(value)) for value in steps_up_to(top)],
+        height=_HEIGHT,
+    )  # fmt: skip
+
+
+def _told(bar: _Bar, names: Sequence[str]) -> str:
+    """Return what is shown when somebody points at a bar."""
+    lines = [
+        f"{bar.title}: {seconds(sum(bar.parts.values()))}{' · ' if bar.state else ''}{bar.state}"
+    ]
+    lines += [f"{name} {seconds(bar.parts[name])}" for name in names if bar.parts.get(name, 0) > 0]
+    return "&#10;".join(escaped(words, 80) for words in lines[:12])
+
+
+def _patterns() -> str:
+    """Return how steps are hatched; the marks are as dark as the text."""
+    slope = {"recorded": 45, "touched": -45, "warm-up": 90, "unfinished": 0}
+    made = "".join(
+        f'<pattern id="hatch-{state}" width="6" height="6" patternUnits="userSpaceOnUse" '
+        f'patternTransform="rotate({angle})"><path d="M0 0V6" class="hatch"/></pattern>'
+        for state, angle in slope.items()
+    )
+    return f"<defs>{made}</defs>"
+
+
+def _hatches(marked: Mapping[str, Sequence[int]]) -> str:
+    """Return the key of the hatching."""
+    why = {
+        "recorded": "a window was open in it",
+        "touched": "rlprof started, stopped or exported in it",
+        "warm-up": "the first of its process",
+        "unfinished": "not over when this was read",
+    }
+    items = "".join(
+        '<span><svg class="swatch" viewBox="0 0 16 16">'
+        f'<path class="over {state}" d="M0 0H16V16H0z"/></svg>{state}: {why[state]}</span>'
+        for state in marked
+    )
+    return f'<p class="legend">{items}</p>' if items else ""
+
+
+def _marked(analysis: Analysis) -> dict[str, tuple[int, ...]]:
+    """Return which steps are in which state but `clean`."""
+    found = {
+        state: tuple(step.step for step in analysis.steps if step.state == state)
+        for state in _MARKED
+    }
+    return {state: steps for state, steps in found.items() if steps}
+
+
+def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
+    """Return the table of phases over the clean steps."""
+    rows = [
+        (
+            key(colors.get(phase.name, NOTHING)) + escaped(phase.name, 60),
+            seconds(phase.median_s),
+            seconds(phase.p95_s),
+            percent(phase.share),
+            NONE if phase.worst_rank is None else f"{phase.worst_rank}",
+            seconds(phase.wait_s) if phase.worst_rank is not None else NONE,
+        )
+        for phase in analysis.phases
+    ]
+    return figure(
+        table(("phase", "median", "p95", "share of step", "slowest rank", "wait for it"), rows),
+        caption(
+            analysis, (1, 2), clean_window(analysis),
+            "Without a slowest rank: no rank's phases are known, or its ranks meet inside",
+        ),
+    )  # fmt: skip
+
+
+def _overlaps(analysis: Analysis) -> str:
+    """Return which phases ran at once."""
+    pairs: dict[tuple[str, str], list[float]] = {}
+    clean = [step for step in analysis.steps if step.state == "clean"]
+    for step in clean:
+        for one in step.overlaps:
+            if one.seconds > 0:
+                pairs.setdefault((one.left, one.right), []).append(one.seconds)
+    rows = [
+        (escaped(left, 60), escaped(right, 60), seconds(median(values)), f"{len(values):,}")
+        for (left, right), values in sorted(pairs.items(), key=lambda pair: -sum(pair[1]))[:20]
+    ]
+    return figure(
+        table(("phase", "at once with", "median", "steps"), rows, words=(0, 1)),
+        caption(analysis, (1,), clean_window(analysis), "Time in two phases is counted once"),
+    )
+
+
+def _bubbles(analysis: Analysis) -> str:
+    """Return the device seconds in which devices did nothing, by role and cause."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    clean = [step for step in analysis.steps if step.state == "clean"]
+    for step in clean:
+        for one in step.bubbles:
+            sums.setdefault((one.role, one.cause), []).append(one.device_s)
+    rows = [
+        (escaped(role, 60), escaped(cause, 80), seconds(sum(values) / len(clean)))
+        for (role, cause), values in sorted(sums.items(), key=lambda pair: -sum(pair[1]))
+    ]
+    return figure(
+        table(("devices of", "wait for", "device-seconds a step"), rows, words=(0, 1)),
+        caption(analysis, (12,), f"Mean of {clean_window(analysis)}"),
+    )

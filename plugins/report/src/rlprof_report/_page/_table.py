@@ -1,0 +1,78 @@
+"""Tables and captions, as every section writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._text import escaped, numbers, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlprof_report.values import Analysis, Definition, Step
+
+
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequence[int] = (0,)
+) -> str:
+    """Return a table of cells that are HTML already; columns *words* hold text, not figures."""
+    align = ['class="w"' if at in words else "" for at in range(len(heads))]
+    head = "".join(f"<th scope=col {align[at]}>{name}</th>" for at, name in enumerate(heads))
+    body = "".join(
+        "<tr>" + "".join(f"<td {align[at]}>{cell}</td>" for at, cell in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    if not body:
+        return ""
+    kind = "wide" if len(heads) > 3 else "wide narrow"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="{kind}">{whole}</div>'
+
+
+def section(name: str, title: str, body: str) -> str:
+    """Return a part of the page under its heading; nothing where there is nothing in it."""
+    return f'<section id="{name}"><h2>{escaped(title)}</h2>{body}</section>' if body else ""
+
+
+def figure(body: str, note: str) -> str:
+    """Return a picture or table with its caption below."""
+    return f"<figure>{body}<figcaption>{note}</figcaption></figure>" if body else ""
+
+
+def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "") -> str:
+    """Return where figures *which* come from, what time they are of, and what is left out."""
+    known = {definition.number: definition for definition in analysis.definitions}
+    told = [known[one] for one in which if one in known]
+    names = ", ".join(
+        f'<a href="#figure-{one.number}">{one.number} {escaped(one.name, 60)}</a>' for one in told
+    )
+    inputs = ", ".join(dict.fromkeys(one.inputs for one in told))
+    parts = [
+        f"Figure{'s' if len(told) > 1 else ''} {names}" if told else "",
+        f"From {escaped(inputs)}" if inputs else "",
+        escaped(window),
+        *(f"Filter: {escaped(text)}" for text in _filters(told)),
+        escaped(more),
+    ]
+    return ". ".join(part.rstrip(".") for part in parts if part) + "."
+
+
+def _filters(told: Sequence[Definition]) -> list[str]:
+    """Return what the figures leave out, each once, in one sentence."""
+    texts = "; ".join(one.filter.rstrip(".") for one in told if one.filter not in {"", "none"})
+    return ["; ".join(dict.fromkeys(texts.split("; ")))] if texts else []
+
+
+def clean_window(analysis: Analysis) -> str:
+    """Say which steps medians are made of."""
+    left = "; ".join(
+        f"{state}: {numbers(steps)}" for state, steps in analysis.clean.left_out.items() if steps
+    )
+    words = f"{len(analysis.clean.steps)} clean steps ({numbers(analysis.clean.steps)})"
+    return f"{words}, left out: {left}" if left else words
+
+
+def step_window(step: Step) -> str:
+    """Say which step a picture is of."""
+    state = "" if step.state == "clean" else f", {step.state}"
+    return f"Step {step.step}, {seconds(step.seconds)}{state}"

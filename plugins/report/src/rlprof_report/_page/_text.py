@@ -1,0 +1,78 @@
+"""Names and numbers as a page shows them: safe in HTML, short, and the same in every section."""
+
+from __future__ import annotations
+
+import html
+from math import isfinite
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NONE = "\u2013"
+"""Stands where there is no figure."""
+_SPACE = "\u00a0"
+
+
+def printable(text: object, most: int = 300) -> str:
+    """Return *text* without what cannot be seen: controls, bidi marks, lone surrogates."""
+    words = str(text)
+    words = "".join(c if c.isprintable() or c == _SPACE else "\ufffd" for c in words[: most + 1])
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def escaped(text: object, most: int = 300) -> str:
+    """Return *text* for a text node or a quoted attribute of HTML and SVG."""
+    return html.escape(printable(text, most), quote=True)
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration with three figures and its unit: `83.2 s`, `95 ms`, `12 µs`."""
+    if value is None or not isfinite(value):
+        return NONE
+    size = abs(value)
+    if size >= 0.9995:
+        digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+        return f"{value:,.{digits}f}{_SPACE}s"
+    if size >= 0.0009995:
+        return f"{value * 1e3:.{0 if size >= 0.00995 else 1}f}{_SPACE}ms"
+    return f"{value * 1e6:.0f}{_SPACE}µs" if size >= 5e-7 else f"0{_SPACE}s"
+
+
+def percent(share: float | None) -> str:
+    """Return a share of one as percent, with a decimal below ten."""
+    if share is None or not isfinite(share):
+        return NONE
+    return f"{share * 100:.{0 if share == 0 or abs(share) >= 0.0995 else 1}f}{_SPACE}%"
+
+
+def number(value: float | None) -> str:
+    """Return a count or a rate with at most four figures and an SI letter: `8,192`, `12.5k`."""
+    if value is None or not isfinite(value):
+        return NONE
+    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= scale:
+            return f"{value / (1e3 if letter == 'k' else scale):.3g}{letter}"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 99.95 else f"{value:.3g}"
+
+
+def numbers(values: Iterable[int], most: int = 12) -> str:
+    """Return step numbers as ranges: `1-5, 7`, at most *most* of them."""
+    ranges: list[list[int]] = []
+    for value in sorted(set(values)):
+        if ranges and value == ranges[-1][1] + 1:
+            ranges[-1][1] = value
+        else:
+            ranges.append([value, value])
+    words = [f"{a}" if a == b else f"{a}-{b}" for a, b in ranges]
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def median(values: Iterable[float]) -> float | None:
+    """Return the middle of *values*; None where there is none."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,86 @@
+"""Section 1: the verdict, a few numbers, and each finding with its evidence and what to do."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rlprof_report._page._table import clean_window
+from rlprof_report._page._text import escaped, median, numbers, percent, seconds
+
+if TYPE_CHECKING:
+    from rlprof_report._page._chosen import Chosen
+    from rlprof_report.values import Analysis, Finding
+
+_MOST = 12
+
+
+def head(analysis: Analysis, chosen: Chosen) -> str:
+    """Return the top of the page: which run, the verdict, and its key numbers."""
+    name = analysis.run_id or analysis.run
+    steps = len(analysis.steps)
+    return (
+        f'<header><p class="run">rlprof · run <b>{escaped(name, 80)}</b> · '
+        f"{escaped(analysis.state)} · {steps:,} step{'' if steps == 1 else 's'} of "
+        f"{escaped(analysis.leader or 'no process', 80)}</p>"
+        f"<h1>{escaped(analysis.verdict, 600)}</h1>{_tiles(analysis, chosen)}</header>"
+    )
+
+
+def findings(analysis: Analysis) -> str:
+    """Return a card for each finding, the largest first."""
+    cards = "".join(_card(analysis, finding) for finding in analysis.findings[:_MOST])
+    more = len(analysis.findings) - _MOST
+    if more > 0:
+        cards += f"<p>{more} smaller findings are in report.json.</p>"
+    if not cards:
+        return ""
+    return (
+        f'<section id="findings"><h2>Findings</h2>{cards}<p class="note">Each bound holds by '
+        f"itself: two of them never add up. Findings rest on {escaped(clean_window(analysis))}.</p>"
+        "</section>"
+    )
+
+
+def _card(analysis: Analysis, finding: Finding) -> str:
+    """Return cause, evidence, bound, where to look and what to record next."""
+    evidence = "".join(f"<li>{escaped(words, 600)}" for words in finding.evidence)
+    facts = [
+        ("costs a step", f"{seconds(finding.seconds)} ({percent(finding.share)})"),
+        ("removing it saves at most", seconds(finding.bound_s)),
+        ("seen in steps", escaped(numbers(finding.steps))),
+    ]
+    if finding.where:
+        facts.append(("look at", ", ".join(f"<b>{escaped(one)}</b>" for one in finding.where)))
+    told = "".join(f"<div><dt>{name}<dd>{value}</div>" for name, value in facts)
+    command = finding.command.replace("{run}", shlex.quote(analysis.run))
+    how = "Record this next" if command.startswith("rlprof ") else "Record it, in the config"
+    record = f'<p>{how}: <code class="run-it">{escaped(command, 2000)}</code></p>'
+    return (
+        f'<article class="finding"><h3><span class="cause">{escaped(finding.cause)}</span> '
+        f"{escaped(finding.title, 600)}</h3><ul>{evidence}</ul>"
+        f'<dl class="facts">{told}</dl>{record if command else ""}</article>'
+    )
+
+
+def _tiles(analysis: Analysis, chosen: Chosen) -> str:
+    """Return the numbers to know before reading on."""
+    tiles = []
+    if analysis.clean.median_s is not None:
+        tiles.append(("median clean step", seconds(analysis.clean.median_s)))
+    if chosen.slow is not None:
+        tiles.append((f"slow step, {chosen.slow.step}", seconds(chosen.slow.seconds)))
+    clean = [step for step in analysis.steps if step.state == "clean" and step.seconds > 0]
+    outside = median(step.unaccounted_s / step.seconds for step in clean)
+    if outside is not None:
+        tiles.append(("in no phase", percent(outside)))
+    used = [step.rollout.utilisation for step in clean if step.rollout is not None]
+    share = median(value for value in used if value is not None)
+    if share is not None:
+        tiles.append(("rollout slots in use", percent(share)))
+    tiles.append(("cost of recording, whole run", seconds(analysis.cost_s)))
+    return (
+        '<dl class="tiles">'
+        + "".join(f"<div><dt>{escaped(name)}<dd>{value}</div>" for name, value in tiles)
+        + "</dl>"
+    )

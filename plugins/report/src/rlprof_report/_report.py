@@ -1,0 +1,59 @@
+"""The exporter: one set of figures, printed as a page, as JSON and as text."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rlprof import hookimpl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlprof.rundir import Run
+
+
+class Report:
+    """Say where the time of every step went, and why one was slow."""
+
+    @hookimpl
+    def export(self, run: Run, out: Path) -> list[Path]:
+        """Write `report.html`, `.json` and `.txt` into *out*; each is whole or not there."""
+        import attrs
+
+        from rlprof_report import _page
+        from rlprof_report._analyse import analyse
+        from rlprof_report._figures.counters import counters_of
+        from rlprof_report._json import report_json
+        from rlprof_report._terminal import text_of
+
+        analysis, problems = analyse(run), list[str]()
+        counters = counters_of(run, analysis.epoch_ns, problems)
+        analysis = attrs.evolve(
+            analysis, counters=counters, notes=(*analysis.notes, *problems)
+        )  # fmt: skip
+        texts = {
+            "report.html": _page.page(analysis),
+            "report.json": report_json(analysis),
+            "report.txt": text_of(analysis) + "\n",
+        }
+        return [_written(out / name, text) for name, text in texts.items()]
+
+
+def notebook(run: Run) -> str:
+    """Return one step of *run* as HTML for a notebook: a Gantt over all processes."""
+    from rlprof_report import _page
+    from rlprof_report._analyse import analyse
+
+    return _page.notebook(analyse(run))
+
+
+def _written(file: Path, text: str) -> Path:
+    """Write *file* at once: who reads it meanwhile has the one before."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8", errors="replace")
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return file

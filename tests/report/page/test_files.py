@@ -1,0 +1,92 @@
+"""`rlprof export RUN --to report`: the page, the same values as JSON, and the same as text."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof.cli import main
+from rlprof.testing import ExporterTests
+from rlprof_report import Report, analyse
+from rlprof_report._json import report_json
+from rlprof_report._terminal import text_of
+from tests.report.page.made import made
+from tests.report.written_runs import WrittenRun
+
+
+@pytest.mark.slow
+class TestReport(ExporterTests):
+    plugin = Report
+
+
+def refused(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def test_json_is_every_field_of_the_values():
+    """Each field is a key under the same name, and the numbers are those of the page."""
+    analysis = made()
+    told = json.loads(report_json(analysis), parse_constant=refused)
+
+    assert told["schema"] == 1
+    assert list(told)[1:] == [field.name for field in attrs.fields(type(analysis))]
+    assert told["steps"][6]["rollout"]["replicas"][0]["running"] == 0.55
+    assert told["steps"][6]["seconds"] == round(analysis.steps[6].seconds, 6)
+    assert told["device"]["roles"][0]["temporal"]["compute_s"] == 6.0
+
+
+def test_json_has_no_nan_and_any_name():
+    """What is no number is null, and names that are no text in UTF-8 do not stop it."""
+    odd = attrs.evolve(made(steps=2, odd="{}\ud800".format), cost_s=math.nan)
+    told = json.loads(report_json(odd), parse_constant=refused)
+
+    assert told["cost_s"] is None
+    assert report_json(odd).isascii()
+    assert told["steps"][0]["phases"][0]["name"] == "weight_sync\ud800"
+
+
+def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
+    """Page, JSON and text of one analysis, with the counters that the run has."""
+    run = WrittenRun(tmp_path / "run")
+    for step in range(1, 8):
+        start = step * 10_000_000_000
+        run.span("phase", "rollout", start, start + 6_000_000_000, step)
+        run.span("step", f"step {step}", start, start + 8_000_000_000, step)
+        run.now = start
+        run.counters(rss_bytes=step * 1e9)
+
+    assert main(["export", str(run.path), "--to", "report"]) == 0
+
+    out = run.path / "exports"
+    assert sorted(file.name for file in out.iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.txt",
+    ]
+    analysis = analyse(rlprof.read(run.path))
+    told = json.loads((out / "report.json").read_text())
+    assert told["verdict"] == analysis.verdict
+    assert analysis.verdict in (out / "report.html").read_text()
+    assert (out / "report.txt").read_text() == text_of(analysis) + "\n"
+    assert told["counters"][0]["name"] == "rss_bytes"
+    assert told["counters"][0]["values"] == [step * 1e9 for step in range(1, 8)]
+    assert "report.html" in capsys.readouterr().out
+
+
+def test_counters_of_a_long_run_are_thinned_without_loss_of_their_mean(tmp_path):
+    """Of more than 500 samples each point is the mean of as many, in order."""
+    from rlprof_report._figures.counters import counters_of
+
+    run = WrittenRun(tmp_path / "run")
+    for at in range(2000):
+        run.now = at * 1_000_000_000
+        run.counters(requests_running=float(at))
+
+    (counter,) = counters_of(rlprof.read(run.path), 0, [])
+
+    assert len(counter.values) == 500
+    assert list(counter.values) == [at * 4 + 1.5 for at in range(500)]

@@ -1,0 +1,132 @@
+"""Pages in the real Chromium: they ask for nothing, say nothing, and fit every screen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rlprof_report._page import page
+from tests.report.page.chromium import looked_at
+from tests.report.page.made import made
+
+pytestmark = pytest.mark.slow
+
+
+HOSTILE = (
+    "</script><script>window.__ran=1</script><img src=x onerror='window.__ran=2'>"
+    "\"'><svg onload=window.__ran=3></svg>]]>&lt;\u2028\u2029\u202e\0\ud800${1}`"
+)
+
+
+def hostile(name):
+    """Return *name* inside of what would run if any section let it."""
+    return f"{name}{HOSTILE}"
+
+
+def without_policy(text):
+    """Take the content policy out of a page."""
+    found = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    assert len(found) < len(text)
+    return found
+
+
+def with_script(text, code):
+    """Add *code* to a page without a policy, as a fault of ours would."""
+    return without_policy(text).replace("</main>", f"</main><script>{code}</script>")
+
+
+@pytest.fixture(name="looks", scope="module")
+def _looks(tmp_path_factory):
+    """Open every page once, in one browser."""
+    usual, bad = page(made()), page(made(odd=hostile))
+    pages = {
+        "usual": usual,
+        "hostile": bad,
+        "hostile without policy": without_policy(bad),
+        "many ranks": page(made(steps=10, ranks=1000, replicas=16)),
+        "empty": page(made(steps=0)),
+        "fetches": with_script(usual, "fetch('http://127.0.0.1:9/x').catch(() => {})"),
+        "logs": with_script(usual, "console.log('x')"),
+        "throws": with_script(usual, "setTimeout(() => { throw Error('x') })"),
+        "asks": with_script(usual, "setTimeout(() => alert('x'))"),
+        "fetches under the policy": usual.replace("</main>", "<img src='http://127.0.0.1:9/x'></main>"),
+    }  # fmt: skip
+    folder = tmp_path_factory.mktemp("pages")
+    files = {name: folder / f"{name}.html" for name in pages}
+    for name, file in files.items():
+        file.write_text(pages[name], encoding="utf-8")
+    jobs = {name: {"page": str(file)} for name, file in files.items()}
+    file = str(files["usual"])
+    jobs["usual"]["print"] = True
+    jobs["phone"] = {"page": file, "width": 390}
+    jobs["hostile on a phone"] = {"page": str(files["hostile"]), "width": 390}
+    jobs["dark"] = {"page": file, "dark": True}
+    jobs["no script"] = {"page": file, "script": False, "print": True}
+    jobs["keys"] = {"page": file, "press": ["0", "]", "+", "-", "ArrowRight", "[", "["]}
+    return dict(zip(jobs, looked_at(list(jobs.values())), strict=True))
+
+
+QUIET = {"requests": [], "console": [], "errors": [], "dialogs": []}
+
+
+@pytest.mark.parametrize(
+    "name", ["usual", "many ranks", "empty", "phone", "dark", "no script", "keys"]
+)
+def test_a_page_asks_for_nothing_and_says_nothing(looks, name):
+    """No request, console line, exception or dialog, whatever is shown and however."""
+    assert {key: looks[name][key] for key in QUIET} == QUIET
+    assert looks[name]["ready"] is True
+
+
+@pytest.mark.parametrize("name", ["hostile", "hostile without policy", "hostile on a phone"])
+def test_hostile_names_do_nothing(looks, name):
+    """Names that are markup are shown as text, also where no policy would stop them."""
+    assert looks[name]["ran"] is None
+    assert looks[name]["foreign"] == 0
+    assert {key: looks[name][key] for key in QUIET} == QUIET
+    assert looks[name]["painted"] > 0.001
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("fetches", "requests"), ("logs", "console"), ("throws", "errors"), ("asks", "dialogs"),
+        ("fetches under the policy", "console"),
+    ],
+)  # fmt: skip
+def test_the_check_sees_a_page_that_does_it(looks, name, what):
+    """A page that fetches, logs, throws or asks is caught, so that the tests above can fail."""
+    assert len(looks[name][what]) >= 1
+
+
+@pytest.mark.parametrize("name", ["phone", "hostile on a phone", "usual", "many ranks"])
+def test_nothing_is_wider_than_the_screen(looks, name):
+    """No page scrolls sideways, on a phone of 390 px either."""
+    assert looks[name]["overflow_px"] <= 0
+
+
+def test_without_script_the_step_stands_as_a_picture(looks):
+    """The processes of the slow step are drawn without script, by the script where it runs."""
+    assert (looks["no script"]["still"], looks["no script"]["canvas"]) == (True, False)
+    assert (looks["usual"]["still"], looks["usual"]["canvas"]) == (False, True)
+    assert looks["no script"]["headings"] == looks["usual"]["headings"]
+
+
+def test_keys_move_through_the_steps(looks):
+    """The slow step is shown first; keys show all of the run, and the step before."""
+    assert looks["usual"]["says"].startswith("step 7 · ")
+    assert looks["keys"]["says"].startswith("step ")
+    assert looks["keys"]["says"] != looks["usual"]["says"]
+
+
+def test_dark_is_dark(looks):
+    """The page follows the colours that the reader prefers."""
+    assert looks["usual"]["paper"] == "rgb(255, 255, 255)"
+    assert looks["dark"]["paper"] == "rgb(20, 24, 29)"
+
+
+def test_it_prints(looks):
+    """A page of a run prints on a few sheets, with script and without."""
+    assert 3 < looks["usual"]["pdf_pages"] < 20
+    assert 3 < looks["no script"]["pdf_pages"] < 20

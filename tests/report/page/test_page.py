@@ -1,0 +1,175 @@
+"""The report as a page: what it shows, from what, and how large it may become."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+import pytest
+
+import rlprof
+from rlprof_report import analyse, notebook
+from rlprof_report._page import page
+from rlprof_report._page._png import heat
+from rlprof_report._page._text import number, numbers, percent, printable, seconds
+from rlprof_report.values import Overlap
+from tests.report.page.made import made
+from tests.report.written_runs import WrittenRun
+
+SECTIONS = [
+    "findings", "steps", "helps", "path", "rollout", "ranks", "device", "gantt-of-all", "counters",
+    "recording", "definitions",
+]  # fmt: skip
+
+
+def sections(text):
+    """Return the sections of a page by name."""
+    found = re.finditer(r'<section id="([^"]+)">(.*?)</section>', text, re.DOTALL)
+    return {match[1]: match[2] for match in found}
+
+
+def test_every_section_is_there_and_linked():
+    """A run with something of everything has all sections, in order, and a link to each."""
+    text = page(made())
+
+    assert list(sections(text)) == SECTIONS
+    assert re.findall(r'<a href="#([a-z-]+)">', text.split("</nav>")[0]) == SECTIONS
+
+
+def test_a_run_without_a_step_says_so():
+    """Of a run in which nothing happened the page is its verdict, and no empty picture."""
+    nothing = attrs.evolve(made(steps=0), verdict="No step has begun yet.")
+
+    assert "<h1>No step has begun yet.</h1>" in page(nothing)
+    assert {"steps", "helps", "path", "rollout"} & set(sections(page(nothing))) == set()
+
+
+def test_a_finding_is_told_whole():
+    """Cause, evidence, bound, where to look and a command to paste, with the run's folder in it."""
+    told = sections(page(made()))["findings"]
+
+    assert "The last 5 % of trajectories hold step 7 up by 26.6 s." in told
+    assert "They write 2.5 times as many tokens." in told
+    assert "<dd>26.6\u00a0s (40\u00a0%)" in told
+    assert "<b>trajectory 7-113</b>" in told
+    assert "rlprof capture runs/grpo --phase rollout" in told
+
+
+def test_each_figure_has_inputs_window_and_filter():
+    """Below every picture and table stands where it comes from and of which time it is."""
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page(made()), re.DOTALL)
+
+    assert len(captions) > 15
+    assert [
+        text for text in captions if not re.search("[Ff]rom (the )?(spans|manifest)", text)
+    ] == []
+    assert (
+        'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 7, 109\u00a0s; the parts tile '
+        "it exactly. Filter: clean steps."
+    ) in captions
+
+
+def test_marked_steps_are_hatched():
+    """Steps that recording was in or touched are hatched, and named."""
+    told = sections(page(made()))["steps"]
+
+    assert [told.count(f'class="over {state}"') for state in ("recorded", "touched")] == [2, 2]
+    assert "Hatched: recorded: 3; touched: 4; warm-up: 1." in told
+
+
+def test_phases_at_once_are_never_summed():
+    """Where phases overlap the bar is as tall as the step, not as their sum."""
+    one = made(steps=1).steps[0]
+    rollout, update = one.phases[1], one.phases[3]
+    both = attrs.evolve(
+        one, seconds=one.seconds - 10, overlaps=(Overlap(rollout.name, update.name, 10.0),),
+    )  # fmt: skip
+    told = sections(page(attrs.evolve(made(steps=1), steps=(both,))))["steps"]
+
+    assert f"<title>step 1: {seconds(one.seconds - 10)} ·" in told
+    assert "two phases at once 10.0\u00a0s" in told
+
+
+def test_many_steps_are_bars_of_several():
+    """Above 400 steps a bar is the mean of several, and the caption says of how many."""
+    told = sections(page(made(steps=1000, ranks=1)))["steps"]
+
+    assert told.count('class="hit"') == 334
+    assert "All 1,000 steps; each bar is the mean of 3 steps" in told
+
+
+@pytest.mark.parametrize(
+    ("size", "most"),
+    [({"steps": 10, "ranks": 1000, "replicas": 16}, 1e6), ({"steps": 10_000, "ranks": 1}, 2e6)],
+    ids=["1,000 ranks", "10,000 steps"],
+)
+def test_a_large_run_is_a_small_page(size, most):
+    """The page of a thousand ranks is below 1 MB, of ten thousand steps below 2 MB."""
+    assert len(page(made(**size)).encode()) <= most
+
+
+def test_a_page_holds_no_address_but_pictures():
+    """Nothing in a page names another file, but pictures that it holds itself."""
+    text = page(made())
+
+    assert re.findall(r'(?:src|href|action)="(?!#|data:image/png;base64,)[^"]*"', text) == []
+    assert re.findall(r"url\((?!#)|@import|https?://", text) == []
+
+
+def test_names_cannot_be_markup():
+    """What a name holds stands in the page as text; what cannot be seen is replaced."""
+    assert printable("a\u202eb\0\ud800\u2028c") == "a\ufffdb\ufffd\ufffd\ufffdc"
+    text = page(made(odd=lambda name: f"<b onclick=x>{name}</script>&amp;"))
+
+    assert "<b onclick" not in text
+    assert text.count("</script>") == 2
+    assert "&lt;b onclick=x&gt;rollout" in text
+    assert text.encode("utf-8").decode("utf-8") == text
+
+
+def test_numbers_are_short_and_whole():
+    """Durations, shares, counts and lists of steps, each in the shortest form that is right."""
+    shown = [
+        seconds(value).replace("\u00a0", " ") for value in (1234.5, 83.21, 1.5, 0.0954, 1.2e-5, 0)
+    ]
+    assert shown == ["1,234 s", "83.2 s", "1.50 s", "95 ms", "12 µs", "0 s"]
+    assert seconds(float("nan")) == "\u2013"
+    assert [percent(value).replace("\u00a0", " ") for value in (0.4, 0.015, 0)] == [
+        "40 %",
+        "1.5 %",
+        "0 %",
+    ]
+    assert [number(value) for value in (8192, 12_500, 4e10, 2187.3, 0.25)] == [
+        "8,192", "12.5k", "40G", "2,187", "0.25",
+    ]  # fmt: skip
+    assert numbers([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"
+
+
+def test_a_heat_map_is_a_png_of_one_pixel_a_value():
+    """A thousand ranks and ten steps are a picture of 10 by 1,000 that is small."""
+    import base64
+    import struct
+
+    picture = heat([[at / 1000, -1.0, None, *[0.0] * 7] for at in range(1000)])
+    data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
+
+    assert struct.unpack(">II", data[16:24]) == (10, 1000)
+    assert len(data) < 5000
+
+
+def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
+    """`read(RUN)` in a notebook is a Gantt of a step: a picture that clashes with no other."""
+    run = WrittenRun(tmp_path / "run")
+    for step in range(1, 4):
+        start = step * 10_000_000_000
+        run.span("phase", "rollout", start, start + 6_000_000_000, step)
+        run.span("phase", "update", start + 6_000_000_000, start + 9_000_000_000, step)
+        run.span("step", f"step {step}", start, start + 9_500_000_000, step)
+
+    shown = rlprof.read(run.path)._repr_html_()
+
+    assert shown == notebook(rlprof.read(run.path))
+    assert shown.count("<svg") == 1
+    assert "rollout" in shown
+    assert re.findall(r"<script|<style| id=| class=|url\(", shown) == []
+    assert analyse(rlprof.read(run.path)).verdict in shown
