@@ -10,7 +10,7 @@ import pytest
 from rlprof import cli
 from rlprof.cli import main
 from rlprof_ray import _command as collect
-from rlprof_report.commands import diff, why
+from rlprof_report.commands import diff, top, why
 from rlprof_timeline import _view as view
 from tests.docs.pages import PAGES, rows, section, sections
 
@@ -18,6 +18,7 @@ PAGE = PAGES["docs/commands.md"]
 COMMANDS = {module.__name__.rpartition(".")[2]: module for module in cli.COMMANDS}
 COMMANDS["collect"] = collect  # as rlprof-ray offers it
 COMMANDS["diff"] = diff  # as rlprof-report does
+COMMANDS["top"] = top
 COMMANDS["why"] = why
 COMMANDS["view"] = view  # as rlprof-timeline does
 NAMES = list(COMMANDS)

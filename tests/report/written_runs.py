@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
+import time
 
 from rlprof.rundir import Here
 
 BEGAN_NS = 1_795_440_000_000_000_000
-"""The wall clock at monotonic 0."""
+"""The wall clock at monotonic 0 of a run that is over."""
 
 
 class WrittenRun:
     """The run of one driver, step by step; what it wrote may be read between any two calls."""
 
-    def __init__(self, path, *, config=None, versions=None, here=None):
+    def __init__(self, path, *, config=None, versions=None, here=None, began_ns=BEGAN_NS):
         self.path, self.now, self._ids = path, 1_000_000_000, 0
         here = here or {
             "host": "node-a", "boot_id": "b", "pid_namespace": "p", "pid": 1, "started": "1",
         }  # fmt: skip
         for folder in ("manifest", "spans", "counters"):
             (path / folder).mkdir(parents=True)
-        owner = {"run_id": path.name, "attempt": 1, "opened_ns": BEGAN_NS, "process": here}
+        owner = {"run_id": path.name, "attempt": 1, "opened_ns": began_ns, "process": here}
         header = {"run_id": path.name, "owner": owner, "rlprof": "0.1.0", "config": config or {}}
         (path / "run.json").write_text(json.dumps(header))
-        self.here, self.versions = here, versions or {}
+        self.here, self.versions, self.began_ns = here, versions or {}, began_ns
         self.process("driver", 0)
 
     @classmethod
@@ -31,7 +32,8 @@ class WrittenRun:
         """Write the run of the process that tests: it goes on as long as they do."""
         here = Here.now()
         names = ("host", "boot_id", "pid_namespace", "pid", "started")
-        return cls(path, here={name: getattr(here, name) for name in names}, **more)
+        own = {name: getattr(here, name) for name in names}
+        return cls(path, here=own, began_ns=time.time_ns(), **more)
 
     def process(self, role, rank):
         """Begin the files of one more process."""
@@ -40,9 +42,8 @@ class WrittenRun:
             "process", at=0, role=role, rank=rank, target=target, here=self.here,
             versions=self.versions,
         )  # fmt: skip
-        self.event(
-            "clock", at=0, role=role, rank=rank, realtime_ns=BEGAN_NS, monotonic_ns=0, bound_ns=9
-        )
+        clock = {"realtime_ns": self.began_ns, "monotonic_ns": 0, "bound_ns": 9}
+        self.event("clock", at=0, role=role, rank=rank, **clock)
 
     def event(self, name, *, at=None, role="driver", rank=0, **fields):
         """Write a line of the manifest."""
@@ -56,9 +57,10 @@ class WrittenRun:
         line |= {"id": self._ids, "attributes": attributes}
         self._write("spans", role, rank, line)
 
-    def counters(self, **values):
-        """Write what the counters of the driver are at."""
-        self._write("counters", "driver", 0, {"mono": self.now, "values": values})
+    def counters(self, target=None, **values):
+        """Write what the counters of the driver, or of its engine *target*, are at."""
+        line = {"mono": self.now, "values": values} | ({"target": target} if target else {})
+        self._write("counters", "driver", 0, line)
 
     def phase(self, step, name, seconds, *, tokens=0):
         """Run a phase of the driver; one that has tokens holds a trajectory."""

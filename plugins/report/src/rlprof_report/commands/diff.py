@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
-from rlprof.rundir import Selection, as_json, find_runs, read
+from rlprof.rundir import Selection, as_json, read
 from rlprof.schedule import parse_steps
+from rlprof_report.commands.why import youngest
 
 if TYPE_CHECKING:
     import argparse
 
-    from rlprof import Run
     from rlprof_report._diff import Part
     from rlprof_report.values import Analysis
 
@@ -58,7 +58,7 @@ def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
 
     path, typed = _split(given)
     ranges = _ranges(given, typed) if typed else ()
-    recorded = _run(path)
+    recorded = read(youngest(path))
     if recorded.path not in analyses:
         analyses[recorded.path] = analyse(recorded)
     whole = analyses[recorded.path]
@@ -81,9 +81,3 @@ def _ranges(given: str, typed: str) -> tuple[range, ...]:
     except ValueError as exc:
         what = "expected steps like RUN:5 or RUN:5-20,30-45"
         raise RlprofError(f"{given}: {what} ({one_line(exc)})") from exc
-
-
-def _run(path: Path) -> Run:
-    """Read the run *path*, or the youngest in the folder of runs *path*."""
-    runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
-    return read(runs[-1] if runs else path)

@@ -1,0 +1,11 @@
+"""A run as it goes: what it has written since the last look, as one screen.
+
+`tail` reads what is new, `live` keeps what a screen needs, `screen` draws it.
+"""
+
+from __future__ import annotations
+
+from rlprof_report._top.live import Live
+from rlprof_report._top.screen import screen
+
+__all__ = ["Live", "screen"]

@@ -1,0 +1,265 @@
+"""What is known of a run that goes on: its processes, last steps, windows and counters."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.fleets import DRIVER
+from rlprof.rundir import SALVAGED, Here, is_alive, read_regular
+from rlprof_report._top.tail import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_KEPT = 40
+"""Steps that are remembered."""
+_BACK = 32 << 20
+_SILENT_S = 60
+"""After this without a line, a process on another host is taken for dead."""
+_STALE_NS = 15 * 10**9
+"""Counters older than this are not shown."""
+_ODD = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
+"""What a line that is none of ours may raise."""
+
+
+@attrs.define
+class Member:
+    """One process."""
+
+    name: str
+    role: str
+    rank: int
+    world_size: int
+    here: Here | None = None
+    offset_ns: int = 0
+    """Its wall clock less its monotonic one."""
+    has_ended: bool = False
+    windows: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    """What it records: (window, tool, whose) and since when, epoch ns."""
+    counters: dict[str, tuple[int, Mapping[str, float]]] = attrs.field(factory=dict)
+    """The last values of each target, and when they were read."""
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.rank}/{self.world_size}"
+
+
+@attrs.define
+class Part:
+    """One phase of the process that leads."""
+
+    name: str
+    seconds: float
+    parent: int | None
+
+
+@attrs.define
+class LiveStep:
+    """One step, as far as it was written down."""
+
+    seconds: float | None = None
+    """None: it has not ended."""
+    parts: list[Part] = attrs.field(factory=list)
+    """In the order they ended."""
+    end_ns: int = 0
+    """When its last phase ended, or it did: epoch ns."""
+    ranks: dict[tuple[str, str], dict[str, float]] = attrs.field(factory=dict)
+    """(role, phase) → seconds by process."""
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of the outermost phases by name."""
+        found: dict[str, float] = {}
+        for part in self.parts:
+            found[part.name] = found.get(part.name, 0.0) + part.seconds
+        return found
+
+
+class Live:
+    """Follows the run at *path*; `look` reads what is new."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        header = json.loads(read_regular(path / "run.json"))
+        self.run_id = str(header.get("run_id", path.name))
+        self.members: dict[str, Member] = {}
+        self.steps: dict[int, LiveStep] = defaultdict(LiveStep)
+        self.leader: Member | None = None
+        self.trajectories: dict[str, tuple[int, bool]] = {}
+        """When some part of each has ended last, epoch ns, and whether all of it has."""
+        self.is_running = True
+        self._manifest = Tail(path / "manifest")
+        self._spans = Tail(path / "spans", _BACK)
+        self._counters = Tail(path / "counters", _BACK)
+
+    def look(self) -> None:
+        """Read what was written since the last look."""
+        for tail, take in (
+            (self._manifest, self._event),
+            (self._spans, self._span),
+            (self._counters, self._sample),
+        ):
+            for stem, record in tail.look():
+                try:
+                    take(stem, record)
+                except _ODD:
+                    continue
+        for step in sorted(self.steps)[:-_KEPT]:
+            del self.steps[step]
+        self._forget_trajectories()
+        waiting = [member for member in self.members.values() if not member.has_ended]
+        waiting.sort(key=lambda member: member is not self.leader)
+        self.is_running = any(self._lives(member) for member in waiting)
+
+    def running(self) -> tuple[int, LiveStep] | None:
+        """Return the youngest step if it has not ended."""
+        youngest = max(self.steps, default=None)
+        if youngest is None or self.steps[youngest].seconds is not None:
+            return None
+        return youngest, self.steps[youngest]
+
+    def finished(self) -> list[tuple[int, LiveStep]]:
+        """Return the steps that have ended, the youngest last."""
+        done = [(n, step) for n, step in self.steps.items() if step.seconds is not None]
+        return sorted(done, key=lambda pair: pair[0])
+
+    def counters(self) -> list[tuple[Member, str, Mapping[str, float]]]:
+        """Return the latest values of each process and engine: whose, of which engine, values."""
+        now = time.time_ns()
+        return [
+            (member, target, values)
+            for member in self.members.values()
+            if not member.has_ended
+            for target, (at, values) in sorted(member.counters.items())
+            if now - at < _STALE_NS
+        ]
+
+    def _lives(self, member: Member) -> bool:
+        lives = None if member.here is None else is_alive(member.here)
+        if lives is not None:
+            return lives
+        ages = []
+        for folder in ("manifest", "spans", "counters"):
+            try:
+                written = (self.path / folder / f"{member.name}.jsonl").stat().st_mtime
+            except OSError:
+                continue
+            ages.append(time.time() - written)
+        return min(ages, default=_SILENT_S) < _SILENT_S
+
+    def _event(self, stem: str, line: Mapping[str, Any]) -> None:
+        if stem.startswith(SALVAGED):
+            return
+        event = line["event"]
+        if event == "process":
+            target, here = line["target"], line["here"]
+            names = [field.name for field in attrs.fields(Here)]
+            self.members[stem] = Member(
+                stem, str(target["role"]), int(target["rank"]), int(target["world_size"]),
+                Here(**{name: here[name] for name in names}),
+            )  # fmt: skip
+            return
+        member = self.members[stem]
+        if event == "clock":
+            member.offset_ns = int(line["realtime_ns"]) - int(line["monotonic_ns"])
+        elif event == "ended":
+            member.has_ended = True
+        elif event in ("opened", "closed"):
+            key = _window(line["window"]), str(line["tool"]), _engine(line.get("target"))
+            if event == "opened":
+                member.windows[key] = int(line["mono"]) + member.offset_ns
+            else:
+                member.windows.pop(key, None)
+
+    def _span(self, stem: str, line: Mapping[str, Any]) -> None:
+        if "w0" in line:  # the driver of a fleet tells of a member
+            self._rank(self.members[line["of"]], line, (line["w1"] - line["w0"]) / 1e9)
+            return
+        member, is_phase = self.members[stem], line["kind"] == "phase"
+        seconds, end_ns = (line["t1"] - line["t0"]) / 1e9, line["t1"] + member.offset_ns
+        trajectory = (line.get("attributes") or {}).get("trajectory")
+        if trajectory is not None:
+            id_ = str(trajectory)
+            _, has_ended = self.trajectories.get(id_, (0, False))
+            self.trajectories[id_] = end_ns, has_ended or line["name"] == "trajectory"
+        if is_phase:
+            self._rank(member, line, seconds)
+        number = line.get("step")
+        if not isinstance(number, int) or not self._leads(member, line["kind"]):
+            return
+        step = self.steps[number]
+        if line["kind"] == "step":
+            step.seconds = seconds
+        else:
+            _adopt(step.parts, line["id"], line.get("parent"), is_phase=is_phase)
+        if is_phase:
+            step.parts.append(Part(str(line["name"]), seconds, line.get("parent")))
+        if line["kind"] != "span":
+            step.end_ns = end_ns
+
+    def _leads(self, member: Member, kind: str) -> bool:
+        """Whether *member* leads: the driver of a fleet, else the lowest rank that has steps."""
+        best = self.leader
+        if kind == "span" or member is best:
+            return member is best
+        if best is None or _order(member) < _order(best):
+            self.leader = member
+            for step in self.steps.values():  # they were of another
+                step.seconds, step.parts = None, []
+        return member is self.leader
+
+    def _rank(self, member: Member, line: Mapping[str, Any], seconds: float) -> None:
+        number = line.get("step")
+        if isinstance(number, int):
+            mine = self.steps[number].ranks.setdefault((member.role, str(line["name"])), {})
+            mine[member.name] = mine.get(member.name, 0.0) + seconds
+
+    def _forget_trajectories(self) -> None:
+        """Forget those of steps that are over; in an asynchronous run some go on."""
+        done = self.finished()
+        if not done:
+            return
+        last = done[-1][1]
+        began_ns = last.end_ns - int((last.seconds or 0) * 1e9)
+        self.trajectories = {
+            id_: (at, has_ended)
+            for id_, (at, has_ended) in self.trajectories.items()
+            if at >= (last.end_ns if has_ended else began_ns)
+        }
+
+    def _sample(self, stem: str, line: Mapping[str, Any]) -> None:
+        member = self.members[stem]
+        values = {str(name): float(value) for name, value in line["values"].items()}
+        at = int(line["mono"]) + member.offset_ns
+        member.counters[_engine(line.get("target"))] = at, values
+
+
+def _order(member: Member) -> tuple[bool, int]:
+    return member.role != DRIVER, member.rank
+
+
+def _adopt(parts: list[Part], id_: int, parent: int | None, *, is_phase: bool) -> None:
+    """Drop the phases inside a phase that has ended; those inside a span are its parent's."""
+    if is_phase:
+        parts[:] = [part for part in parts if part.parent != id_]
+    for part in parts:
+        if part.parent == id_:
+            part.parent = parent
+
+
+def _window(window: Mapping[str, Any]) -> str:
+    first, last, phase = window["start_step"], window["end_step"] - 1, window.get("phase")
+    steps = f"{first}" if last <= first else f"{first}-{last}"
+    return steps if phase is None else f"{steps}/{phase}"
+
+
+def _engine(target: Mapping[str, Any] | None) -> str:
+    """Name the engine that a line is about; empty: it is about its own process."""
+    if target is None or target.get("replica") is None:
+        return ""
+    return f"{target['role']} replica {target['replica']}"

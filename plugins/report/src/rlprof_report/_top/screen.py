@@ -1,0 +1,155 @@
+"""A live run as lines of text that fit a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlprof_report._top.live import Live, LiveStep, Member
+
+_ENGINES = 4
+"""Lines of engines; of more the busiest."""
+_WINDOWS = 4
+_PHASE = 14
+"""Characters of a phase's name at the head of a column."""
+_WAIT = 0.02
+"""A wait for the slowest rank is shown from this share of the step on."""
+
+
+def screen(live: Live, *, width: int, height: int) -> str:
+    """Show what the run does now, then its last steps."""
+    lines = [_head(live), *_now(live), *_recording(live), *_counters(live), ""]
+    lines += _table(live, width, height - len(lines))
+    return "\n".join(_cut(line, width) for line in lines[: max(height, 1)])
+
+
+def _head(live: Live) -> str:
+    ended = sum(member.has_ended for member in live.members.values())
+    count = f"{len(live.members)} process" + ("" if len(live.members) == 1 else "es")
+    state = "running" if live.is_running else "over"
+    return f"run {live.run_id}: {state}, {count}" + (f", {ended} ended" if ended else "")
+
+
+def _now(live: Live) -> Iterator[str]:
+    if not live.is_running:
+        return
+    running, done = live.running(), live.finished()
+    since_ns = running[1].end_ns if running else 0
+    if done and not since_ns:
+        since_ns = done[-1][1].end_ns
+    passed = _seconds(max(0.0, (time.time_ns() - since_ns) / 1e9)) if since_ns else ""
+    if running is not None:
+        over = "".join(f"{n} {_seconds(s)}, " for n, s in running[1].phases.items())
+        yield f"step {running[0]}: {over}then {passed or 'nothing'} so far"
+    elif done:
+        yield f"after step {done[-1][0]}: {passed} so far"
+    else:
+        yield "no step has ended yet"
+    going = sum(not has_ended for _, has_ended in live.trajectories.values())
+    if live.trajectories:
+        yield f"trajectories: {going} in flight, {len(live.trajectories) - going} ended"
+
+
+def _recording(live: Live) -> Iterator[str]:
+    now = time.time_ns()
+    rows: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for member in live.members.values():
+        for (window, tool, engine), since in member.windows.items():
+            if not member.has_ended:
+                rows[window, tool].append((engine or str(member), since))
+    for (window, tool), whose in list(rows.items())[:_WINDOWS] if live.is_running else ():
+        more = f" and {len(whose) - 1} more" if len(whose) > 1 else ""
+        age = _seconds(max(0.0, (now - min(since for _, since in whose)) / 1e9))
+        yield f"recording {window} with {tool} for {age}: {whose[0][0]}{more}"
+
+
+def _counters(live: Live) -> Iterator[str]:
+    memory: list[tuple[float, Member]] = []
+    busy: list[tuple[float, str]] = []
+    engines: list[tuple[float, str]] = []
+    for member, engine, values in live.counters():
+        if not engine and "rss_bytes" in values:
+            memory.append((values["rss_bytes"], member))
+        for name, value in values.items():
+            if name.startswith("device") and name.endswith("_busy"):
+                busy.append((value, f"{name.removesuffix('_busy')} of {member}"))
+        if engine:
+            engines.append((values.get("requests_running", 0.0), _engine(engine, values)))
+    if memory:
+        most, member = max(memory, key=lambda pair: pair[0])
+        total = sum(size for size, _ in memory) / 1e9
+        yield f"memory: {total:.1f} GB, the most in {member}: {most / 1e9:.1f} GB"
+    if busy:
+        least, where = min(busy)
+        mean = sum(share for share, _ in busy) / len(busy)
+        yield f"devices: {100 * mean:.0f} % busy, the least {where}: {100 * least:.0f} %"
+    engines.sort(reverse=True)
+    yield from (words for _, words in engines[:_ENGINES])
+    if len(engines) > _ENGINES:
+        yield f"and {len(engines) - _ENGINES} more engines with fewer requests"
+
+
+def _engine(name: str, found: Mapping[str, float]) -> str:
+    words = [
+        f"{found[key]:.0f} {word}"
+        for key, word in (("requests_running", "running"), ("requests_waiting", "waiting"))
+        if key in found
+    ]
+    if "kv_cache_use" in found:
+        words.append(f"KV cache {100 * found['kv_cache_use']:.0f} %")
+    return f"{name}: {', '.join(words)}"
+
+
+def _table(live: Live, width: int, room: int) -> list[str]:
+    """Lay out the last steps, a column a phase, as many as there is room for."""
+    done = live.finished()[-max(room - 1, 0) :] if room > 1 else []
+    if not done:
+        return []
+    names = list(dict.fromkeys(name for _, step in done for name in step.phases))
+    names = names[: max(1, (width - 60) // 12)]
+    head = ["STEP", "SECONDS", *(_cut(name, _PHASE) for name in names), "WAITS FOR"]
+    rows = [
+        [
+            str(number),
+            _seconds(step.seconds),
+            *(_seconds(step.phases.get(name)) for name in names),
+            _wait(live, step),
+        ]
+        for number, step in done
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join(
+            [*(cell.rjust(size) for cell, size in zip(row, widths[:-1], strict=False)), row[-1]]
+        ).rstrip()
+        for row in (head, *rows)
+    ]
+
+
+def _wait(live: Live, step: LiveStep) -> str:
+    """Say which rank the others waited for most, in which phase, how long."""
+    waits = []
+    for (_, phase), ranks in step.ranks.items():
+        if len(ranks) > 1:
+            slowest = max(ranks, key=lambda name: ranks[name])
+            waits.append((ranks[slowest] - median(ranks.values()), slowest, phase))
+    longest, name, phase = max(waits, default=(0.0, "", ""))
+    if longest < _WAIT * (step.seconds or 0) or not name:
+        return ""
+    return f"{live.members[name]} in {phase} {_seconds(longest)}"
+
+
+def _cut(text: str, longest: int) -> str:
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shown if len(shown) <= longest else shown[: max(longest - 1, 0)] + "…"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1f} s" if value >= 1 else f"{1000 * value:.0f} ms"

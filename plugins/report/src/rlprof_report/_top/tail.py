@@ -1,0 +1,73 @@
+"""The new lines of the files in a folder, each read once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlprof.rundir import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LEAST = 1 << 16
+_MOST = 1 << 24
+"""Bytes of one file at one look; what is left comes at the next."""
+
+
+class Tail:
+    """Remembers of each file in *folder* how far it was read."""
+
+    def __init__(self, folder: Path, back: int | None = None) -> None:
+        """Begin *back* bytes, of all files together, before their ends; None: at their beginning.
+
+        A run of days has written gigabytes, and a screen shows its last steps.
+        """
+        self._folder, self._back = folder, back
+        self._read: dict[str, int] = {}
+
+    def look(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Return the records that are new, each with the stem of its file."""
+        try:
+            with os.scandir(self._folder) as entries:
+                sizes = {
+                    entry.name: entry.stat(follow_symlinks=False).st_size
+                    for entry in entries
+                    if entry.name.endswith(".jsonl")
+                }
+        except OSError:  # the folder is not there yet
+            return
+        back = None if self._back is None else max(_LEAST, self._back // max(1, len(sizes)))
+        for name, size in sorted(sizes.items()):
+            if size == self._read.get(name):
+                continue
+            for line in self._lines(name, back):
+                try:
+                    record = msgspec.json.decode(line)
+                except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                    continue  # `rlprof ls` counts these
+                if isinstance(record, dict):
+                    yield Path(name).stem, record
+
+    def _lines(self, name: str, back: int | None) -> list[bytes]:
+        """Return the whole lines that are new in the file *name*."""
+        try:
+            with open_regular(self._folder / name) as file:
+                size = os.fstat(file.fileno()).st_size
+                is_new = name not in self._read
+                at = self._read.get(name, 0)
+                if is_new and back is not None and size > back:
+                    at = size - back
+                if size == at:
+                    return []
+                file.seek(at)
+                data = file.read(_MOST)
+        except OSError:
+            return []
+        end = data.rfind(b"\n") + 1
+        self._read[name] = at + (end or (len(data) if len(data) == _MOST else 0))
+        first = data.find(b"\n") + 1 if is_new and at else 0  # it begins within a line
+        return data[first:end].splitlines()

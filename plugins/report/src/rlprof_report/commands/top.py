@@ -1,0 +1,95 @@
+"""`rlprof top RUN`: the run as it goes, in the terminal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof.errors import RlprofError
+from rlprof.rundir import read
+from rlprof_report.commands.why import youngest
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rlprof_report._top import Live
+
+_UP, _CLEAR = "\x1b[{}F", "\x1b[J"
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "top",
+        help="watch a run as it goes",
+        description="Show what a run does now, once a second: the running step and its phases, "
+        "trajectories in flight, what is recorded, memory, devices and engines, then the last "
+        "steps with the rank that the others waited for. It reads only what the run has written "
+        "since the last look, and ends with the run. Ctrl-C ends it before. Where the output is "
+        "no terminal it shows one screen.",
+    )
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default="outputs/profile",
+        help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
+    )
+    parser.add_argument("--once", action="store_true", help="show one screen and end")
+    parser.add_argument(
+        "--every", type=float, default=1.0, metavar="S", help="seconds between looks (default: 1)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw until the run ends."""
+    live = _live(youngest(Path(args.path)))
+    live.look()
+    if args.once or not sys.stdout.isatty():
+        print(_drawn(live))
+        return 0
+    try:
+        _watch(live, max(args.every, 0.1))
+    except KeyboardInterrupt:  # the usual way to end it
+        return 0
+    print(f"\n{_verdict(live.path)}")
+    return 0
+
+
+def _watch(live: Live, every_s: float) -> None:
+    text = _drawn(live)
+    print(text, flush=True)
+    while live.is_running:
+        time.sleep(every_s)
+        live.look()
+        above = _UP.format(text.count("\n") + 1)
+        text = _drawn(live)
+        print(f"{above}{_CLEAR}{text}", flush=True)
+
+
+def _live(path: Path) -> Live:
+    from rlprof_report._top import Live
+
+    try:
+        return Live(path)
+    except (OSError, json.JSONDecodeError, AttributeError):
+        read(path)  # it says what is wrong
+        raise RlprofError(f"{path}: cannot be followed; look at it with rlprof ls") from None
+
+
+def _drawn(live: Live) -> str:
+    from rlprof_report._top import screen
+
+    size = shutil.get_terminal_size((100, 24))
+    return screen(live, width=size.columns, height=size.lines - 1)
+
+
+def _verdict(path: Path) -> str:
+    from rlprof_report import analyse
+
+    return analyse(read(path)).verdict

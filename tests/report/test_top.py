@@ -1,0 +1,283 @@
+"""`rlprof top`: what it shows of a run that goes on, and what it reads for it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rlprof.cli import main
+from rlprof_report._top import Live, screen
+from rlprof_report._top.tail import Tail
+from tests.docs.pages import PAGES, blocks, section
+from tests.docs.shell import agree, commands
+from tests.report.written_runs import WrittenRun
+
+ENGINE = {"role": "rollout", "rank": 0, "world_size": 1, "replica": 2, "coordinates": {}}
+WINDOW = {"start_step": 3, "end_step": 4, "phase": "update_actor", "occurrence": 0}
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path):
+    """Begin a run of a driver and three actors that has ended two steps."""
+    run = WrittenRun.alive(tmp_path / "run")
+    for rank in range(3):
+        run.process("actor", rank)
+    for step in (1, 2):
+        start = run.now
+        run.step(step, {"rollout": 2, "update_actor": 1}, tokens=10)
+        for rank, seconds in enumerate((0.5, 0.5, 0.9)):
+            end = start + round(seconds * 1e9)
+            run.span("phase", "update_actor", start, end, step, role="actor", rank=rank)
+    return run
+
+
+def shown(run, width=100, height=24):
+    """Return the lines of one screen."""
+    live = Live(run.path)
+    live.look()
+    return screen(live, width=width, height=height).splitlines()
+
+
+def test_the_last_steps_are_a_table(run):
+    """Each step has its phases, and the rank that the others waited for."""
+    lines = shown(run)
+
+    assert lines[0] == "run run: running, 4 processes"
+    assert lines[-3:] == [
+        "STEP  SECONDS  rollout  update_actor  WAITS FOR",
+        "   1    3.0 s    2.0 s         1.0 s  actor 2/2 in update_actor 400 ms",
+        "   2    3.0 s    2.0 s         1.0 s  actor 2/2 in update_actor 400 ms",
+    ]
+
+
+def test_the_running_step_shows_what_it_has_done(run):
+    """Phases that have ended are there; of the one that runs only how long it does."""
+    run.phase(3, "rollout", 2)
+
+    assert "step 3: rollout 2.0 s, then 0 ms so far" in shown(run)
+
+
+def test_trajectories_in_flight_are_counted(run):
+    """One with parts is in flight until it ends itself; those of old steps are forgotten."""
+    for number, name in ((0, "request"), (1, "request"), (1, "trajectory")):
+        run.now += 1_000_000
+        run.span("span", name, run.now, run.now + 1, 3, trajectory=f"3-{number}")
+
+    assert "trajectories: 1 in flight, 1 ended" in shown(run)
+
+
+def test_phases_within_phases_are_counted_once(run):
+    """A phase inside another one has no column, also with a span between them."""
+    common = {"t0": run.now, "t1": run.now + 3_000_000_000, "step": 3}
+    for kind, id_, parent in (("phase", 902, 901), ("span", 901, 900), ("phase", 900, None)):
+        name = "inner" if id_ == 902 else "outer"
+        line = {"kind": kind, "name": name, "id": id_, "parent": parent, **common}
+        run._write("spans", "driver", 0, line)  # as they end: the innermost first
+
+    assert "step 3: outer 3.0 s, then 0 ms so far" in shown(run)
+
+
+def test_what_is_recorded_is_shown_until_it_is_closed(run):
+    """A window that is open is named with its tool, how long it is open, and whose it is."""
+    run.event("opened", role="actor", window=WINDOW, tool="torch")
+    opened = shown(run)
+    run.event("closed", role="actor", window=WINDOW, tool="torch")
+
+    assert "recording 3/update_actor with torch for 0 ms: actor 0/2" in opened
+    assert not any("recording" in line for line in shown(run))
+
+
+def test_counters_are_a_line_each(run):
+    """Memory, devices and engines stand with the one to look at."""
+    run.counters(rss_bytes=2.5e9, device0_busy=0.9, device1_busy=0.3)
+    run.counters(ENGINE, requests_running=12, requests_waiting=3, kv_cache_use=0.71)
+
+    lines = shown(run)
+
+    assert "memory: 2.5 GB, the most in driver 0/2: 2.5 GB" in lines
+    assert "devices: 60 % busy, the least device1 of driver 0/2: 30 %" in lines
+    assert "rollout replica 2: 12 running, 3 waiting, KV cache 71 %" in lines
+
+
+def test_phases_that_a_driver_tells_of_its_members_count(run):
+    """Outside of windows the ranks' phases come from the driver of the fleet."""
+    start = run.now
+    run.step(3, {"update_actor": 1})
+    with (run.path / "spans/+ray-driver-0-node-a-1.jsonl").open("a") as file:
+        for rank, seconds in enumerate((1, 1, 7)):
+            file.write(
+                f'{{"of": "actor-{rank}-node-a-1", "kind": "phase", "name": "update_actor", '
+                f'"step": 3, "id": {rank}, "w0": {start}, "w1": {start + seconds * 10**9}}}\n'
+            )
+
+    assert shown(run)[-1].endswith("actor 2/2 in update_actor 6.0 s")
+
+
+def test_a_look_reads_what_is_new(run):
+    """What was read is not read again; what has come since is."""
+    live = Live(run.path)
+    live.look()
+    before = live.finished()
+    for file in (run.path / "spans").iterdir():  # what lies before the offsets is never looked at
+        file.write_bytes(b" " * file.stat().st_size)
+    run.step(3, {"rollout": 5})
+    live.look()
+
+    assert [number for number, _ in before] == [1, 2]
+    assert [(number, step.phases) for number, step in live.finished()][2] == (3, {"rollout": 5.0})
+
+
+def test_a_line_is_read_when_it_is_whole(tmp_path):
+    """Half a line waits for its other half; what is no line is passed over."""
+    file, tail = tmp_path / "a.jsonl", Tail(tmp_path)
+    file.write_bytes(b'{"a": 1}\nnonsense\n[1]\n\xff\n{"b":')
+    first = list(tail.look())
+    with file.open("ab") as more:
+        more.write(b" 2}\n")
+
+    assert first == [("a", {"a": 1})]
+    assert list(tail.look()) == [("a", {"b": 2})]
+    assert list(tail.look()) == []
+
+
+def test_a_long_run_is_read_from_near_its_end(tmp_path):
+    """The first look takes the last lines of a large file, from the first whole one on."""
+    with (tmp_path / "a.jsonl").open("w") as file:
+        file.writelines(f'{{"n": {number}}}\n' for number in range(50_000))
+
+    numbers = [record["n"] for _, record in Tail(tmp_path, back=1).look()]
+
+    assert numbers[-1] == 49_999
+    assert len(numbers) == 65_536 // 13
+    assert len(list(Tail(tmp_path).look())) == 50_000
+
+
+def test_no_line_is_wider_than_the_terminal(run):
+    """Long names are cut, odd characters are escaped, and the screen is as high as it may be."""
+    run.step(3, {"\x1b[2J" + "x" * 200: 1, "b": 1})
+
+    lines = shown(run, width=60, height=6)
+
+    assert max(map(len, lines)) <= 60
+    assert len(lines) == 6
+    assert "\x1b" not in "".join(lines)
+
+
+def test_damaged_files_hide_nothing_else(run):
+    """A FIFO, garbage and lines of another kind are passed over."""
+    os.mkfifo(run.path / "spans/fifo.jsonl")
+    for folder in ("manifest", "spans", "counters"):
+        with (run.path / folder / "driver-0-node-a-1.jsonl").open("ab") as file:
+            file.write(b'{"event": 1, "kind": "phase", "mono": "x"}\n{"step": 9}\n\xff\xfe{]\n')
+
+    assert shown(run)[-1].startswith("   2    3.0 s")
+
+
+def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
+    """Where the output is no terminal it ends at once; a folder of runs means its youngest."""
+    assert main(["top", str(tmp_path)]) == 0
+
+    assert capsys.readouterr().out.splitlines()[0] == "run run: running, 4 processes"
+
+
+def test_a_run_that_is_over_says_so(run, capsys):
+    """Without a process that lives the run is over."""
+    for role, rank in (("driver", 0), ("actor", 0), ("actor", 1), ("actor", 2)):
+        run.event("ended", role=role, rank=rank)
+
+    assert main(["top", str(run.path), "--once"]) == 0
+
+    assert capsys.readouterr().out.splitlines()[0] == "run run: over, 4 processes, 4 ended"
+
+
+def test_what_is_no_run_is_one_error(tmp_path, capsys):
+    """The error names the folder."""
+    assert main(["top", str(tmp_path / "none")]) == 1
+
+    assert capsys.readouterr().err.startswith(f"rlprof: {tmp_path / 'none'}: is not there")
+
+
+def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
+    """docs/commands.md shows what the command prints."""
+    run.phase(3, "rollout", 2)
+    run.now += 1_000_000
+    run.span("span", "request", run.now, run.now + 1, 3, trajectory="3-0")
+    run.event("opened", role="actor", window=WINDOW, tool="torch")
+    run.counters(rss_bytes=2.5e9, device0_busy=0.9)
+    run.counters(ENGINE, requests_running=12, requests_waiting=3, kv_cache_use=0.71)
+    (block,) = blocks(section(PAGES["docs/commands.md"], "`rlprof top`"), "console")
+    ((command, shown_),) = commands(block.text)
+    monkeypatch.setattr("rlprof_report.commands.top.youngest", lambda _: run.path)
+
+    assert main(command.split()[1:]) == 0
+
+    printed = capsys.readouterr().out.replace("run run:", "run 20261121-140259-c3f1:")
+    assert agree(shown_, printed), printed
+
+
+class Terminal:
+    """The command in a terminal of its own."""
+
+    def __init__(self, path):
+        self.fd, theirs = pty.openpty()
+        argv = [sys.executable, "-m", "rlprof.cli", "top", str(path), "--every", "0.1"]
+        self.process = subprocess.Popen(
+            argv, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+        self.text = ""
+
+    def until(self, words):
+        """Read until *words* were shown."""
+        deadline = time.monotonic() + 60
+        while words not in self.text:
+            assert time.monotonic() < deadline, self.text
+            self.text += self._read()
+
+    def rest(self):
+        """Read until it has ended; return its exit code."""
+        while piece := self._read():
+            self.text += piece
+        os.close(self.fd)
+        return self.process.wait(60)
+
+    def _read(self):
+        try:
+            return os.read(self.fd, 65536).decode()
+        except OSError:  # it has ended
+            return ""
+
+
+@pytest.mark.slow
+def test_in_a_terminal_it_follows_the_run_to_its_end(run):
+    """It redraws the screen in place, and its last line is the verdict of `rlprof why`."""
+    terminal = Terminal(run.path)
+    terminal.until("after step 2")
+    run.step(3, {"rollout": 2, "update_actor": 1})
+    terminal.until("after step 3")
+    for role, rank in (("driver", 0), ("actor", 0), ("actor", 1), ("actor", 2)):
+        run.event("ended", role=role, rank=rank)
+
+    code = terminal.rest()
+
+    assert code == 0
+    assert "\x1b[J" in terminal.text
+    assert terminal.text.splitlines()[-1].startswith("A step takes 3.00 s")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_quietly(run):
+    """Its exit code is 0, and nothing is said."""
+    terminal = Terminal(run.path)
+    terminal.until("after step 2")
+    terminal.process.send_signal(signal.SIGINT)
+
+    assert terminal.rest() == 0
+    assert "Traceback" not in terminal.text
+    assert "interrupted" not in terminal.text
