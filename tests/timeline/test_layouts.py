@@ -179,7 +179,7 @@ def test_an_event_of_another_layout_is_moved_wherever_it_stands(nth, other) -> N
                                     '\n    ,\n    "args": {\n      "n": 1\n    }'])  # fmt: skip
 def test_a_collective_is_met_whichever_way_it_is_moved(dur, behind) -> None:
     """What stands behind its duration, and how many decimals that has, is all one."""
-    event = {"ph": "X", "name": "nccl:all_reduce", "pid": 7, "tid": 7, "ts": 1_000, "dur": "@"}
+    event = {"ph": "X", "name": "gloo:all_reduce", "pid": 7, "tid": 7, "ts": 1_000, "dur": "@"}
     batch = LAYOUTS["kineto"](event).replace('"@"', dur + behind).encode()
     fast, slow = Place(0, Tracks(FIRST), PREFIX), Place(0, Tracks(FIRST), PREFIX)
 

@@ -300,12 +300,18 @@ def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) 
     for step in range(2):
         for rank in range(2):
             ts = step * 60 * 10**9 + rank * 300
-            content = document([one("nccl:all_reduce", ts)], {"baseTimeNanoseconds": NOW})
+            events = [one("gloo:all_reduce", ts + n * 10**6) for n in range(8)]
+            content = document(events, {"baseTimeNanoseconds": NOW})
             (folder / f"step{step}_rank{rank}.json").write_bytes(content)
 
     check = laid(folder, tmp_path / "out").about["check"]
 
-    assert check == {"traces": 4, "meetings": 2, "largest_ns": -150, "apart": []}
+    assert [
+        (clock["host"], clock["reference"], clock["ahead_ns"]) for clock in check["clocks"]
+    ] == [
+        ("step0_rank1.json", "step0_rank0.json", 300),
+        ("step1_rank1.json", "step1_rank0.json", 300),
+    ]
     assert not [told for told in caplog.messages if "collectives" in told]
 
 

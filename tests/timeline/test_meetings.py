@@ -1,62 +1,230 @@
-"""Collectives and barriers as a check of the clocks: told when they disagree, never moved."""
+"""Collectives bring the clocks of hosts together, and are held against them where they may not."""
 
 from __future__ import annotations
 
+import random
+
+import attrs
 import pytest
 
+from rlprof.types import Target, Window
+from rlprof_timeline._events import moved
 from rlprof_timeline._meetings import time_of
-from tests.timeline.builder import NOW, ProcessBuilder
-from tests.timeline.layouts import LAYOUTS
+from rlprof_timeline._place import Place
+from rlprof_timeline._tracks import Tracks
+from tests.timeline.builder import NOW, ProcessBuilder, RunBuilder, Written
+from tests.timeline.layouts import LAYOUTS, document
 from tests.timeline.ranks import UPDATE
 
+MS = 1_000_000
 APART_NS = 4_500_000
+MANY = 10
 
 
-def meet(
-    process: ProcessBuilder, layout: str, late_ns: int = 0, name: str = "nccl:all_reduce"
-) -> None:
-    """Record three collectives that end at three moments, by a clock that is *late_ns* off."""
-    events = [
-        {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": n * 10_000_000 + late_ns - 1000 * n,
-         "dur": 2_000_000 + 1000 * n}
-        for n in range(3)
-    ]  # fmt: skip
+def collectives(late_ns: int = 0, name: str = "gloo:all_reduce", count: int = MANY):
+    """Make collectives of 2 ms, every 10 ms, that end *late_ns* late."""
+    return [
+        {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": n * 10 * MS + late_ns, "dur": 2 * MS}
+        for n in range(count)
+    ]
+
+
+def meet(process: ProcessBuilder, late_ns: int = 0, layout: str = "kineto", **kinds) -> None:
+    """Record them, by a clock that is *late_ns* off."""
+    events = collectives(late_ns, **kinds)
     process.trace(UPDATE, [LAYOUTS[layout](event) for event in events], NOW)
+
+
+def two_hosts(run: RunBuilder, late_ns: int = APART_NS, **kinds) -> ProcessBuilder:
+    """Let two ranks meet, each on a host of its own; return the second."""
+    meet(run.process(rank=0, host="node-0"), **kinds)
+    second = run.process(rank=1, host="node-1")
+    second.span("step", "step 1 of node-1", NOW + late_ns, NOW + late_ns + 100 * MS, step=1)
+    meet(second, late_ns, **kinds)
+    return second
+
+
+def begin(written: Written, name: str) -> int:
+    """Return when the one slice *name* begins, in ns after `NOW`."""
+    return int(written.epoch_ns(written.named(name)) - NOW)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["barrier", "gloo:all_reduce", "ncclDevKernel_AllReduce_Sum"])
-def test_clocks_that_disagree_are_told(run, write, caplog, layout, name) -> None:
-    """A rank that leaves each collective long after two others is named, with how much."""
-    for rank in range(3):
-        process = run.process(rank=rank, size=3)
-        meet(process, layout, APART_NS if rank == 2 else 0, name)
+def test_a_host_whose_collectives_end_late_is_moved(run, write, capsys, layout, name) -> None:
+    """Its spans and its trace stand where they were, and the printed line says by how much."""
+    two_hosts(run, layout=layout, name=name)
 
-    check = write().about["check"]
+    written = write()
 
-    assert (check["traces"], check["meetings"], check["largest_ns"]) == (3, 3, APART_NS)
-    (apart,) = check["apart"]
-    assert apart["shown"].startswith("actor-2-")
-    assert (apart["by_ns"], apart["meetings"]) == (APART_NS, 3)
+    assert begin(written, "step 1 of node-1") == 0
+    ends = sorted(written.epoch_ns(event) for event in written.events if event["name"] == name)
+    assert ends[::2] == ends[1::2]
+    (clock,) = written.about["check"]["clocks"]
+    assert (clock["host"], clock["reference"], clock["moved"]) == ("node-1", "node-0", True)
+    assert (clock["ahead_ns"], clock["collectives"]) == (APART_NS, MANY)
+    assert written.about["method"] == "wall clock of each host, moved by collectives"
+    assert (
+        "timeline: node-1: its 10 collectives end 4.500 ms after those of node-0, give or take "
+        "1.004 ms: moved"
+    ) in capsys.readouterr().out
+
+
+def test_eight_hosts_stand_on_one_clock(tmp_path, caplog) -> None:
+    """Planted offsets of 5 s and a drift of 50 ppm are found to within the spread."""
+    rng = random.Random(19)  # noqa: S311 -- the same in each run
+    run = RunBuilder(tmp_path / "runs")
+    true = [(0, 0.0)]
+    true += [(rng.randrange(-5_000 * MS, 5_000 * MS), 5e-5 * (-1) ** n) for n in range(7)]
+
+    def shown(host: int, at: int) -> int:
+        ahead, drift = true[host]
+        return NOW + at + ahead + round(drift * at)
+
+    for host in range(8):
+        process = run.process(rank=host, size=8, host=f"node-{host}")
+        for step in range(4):
+            start = step * 60_000 * MS
+            times = shown(host, start), shown(host, start + 1_000 * MS)
+            process.span("step", f"step {step}.{host}", *times, step=step)
+            events = []
+            for n in range(20):
+                end = shown(host, start + n * 10 * MS) - NOW + round(rng.expovariate(1 / 50_000))
+                one = {"ph": "X", "name": "gloo:all_reduce", "pid": 7, "tid": 7, "dur": MS}
+                events.append(LAYOUTS["kineto"](one | {"ts": end - MS}))
+            process.trace(Window(step, step + 1, "update"), events, NOW)
+
+    written = Written(run.export(tmp_path / "out"))
+
+    assert len(written.about["check"]["clocks"]) == 7
+    for step in range(4):
+        begins = [begin(written, f"step {step}.{host}") - step * 60_000 * MS for host in range(8)]
+        assert [at for at in begins if abs(at) > 100_000] == []
+    drifts = [clock["drift_ppm"] for clock in written.about["check"]["clocks"]]
+    assert drifts == [pytest.approx(drift * 1e6, abs=1) for _, drift in true[1:]]
+    assert caplog.messages == []
+
+
+def test_processes_of_one_host_are_never_compared(run, write, caplog) -> None:
+    """They share a clock: where their collectives end apart, a thread was late."""
+    for rank in range(2):
+        meet(run.process(rank=rank), APART_NS * rank)
+
+    written = write()
+
+    assert written.about["check"] == {"clocks": []}
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("kinds", [{"count": 7}, {"name": "gloo:broadcast"}])
+def test_little_is_no_ground_for_a_claim(run, write, kinds) -> None:
+    """Neither a handful of collectives, nor those that do not end for all at once."""
+    two_hosts(run, **kinds)
+
+    written = write()
+
+    assert written.about["check"] == {"clocks": []}
+    assert begin(written, "step 1 of node-1") == APART_NS
+
+
+def test_clocks_that_agree_are_left_alone(run, write, caplog, capsys) -> None:
+    """What the wire and a late thread may take is no disagreement, and is printed."""
+    two_hosts(run, 300_000)
+
+    written = write()
+
+    assert begin(written, "step 1 of node-1") == 300_000
+    assert caplog.messages == []
+    assert "collectives of 2 hosts end within 0.300 ms" in capsys.readouterr().out
+
+
+def test_wall_clocks_are_kept_on_demand(run, tmp_path, caplog) -> None:
+    """Then a host that disagrees is told, and nothing is moved."""
+    two_hosts(run)
+
+    written = Written(run.export(tmp_path / "out", align="wall"))
+
+    assert begin(written, "step 1 of node-1") == APART_NS
     (told,) = caplog.messages
-    assert "its 3 collectives end 4.500 ms after those of the others" in told
+    assert told == (
+        "node-1: its 10 collectives end 4.500 ms after those of node-0, give or take 1.004 ms: "
+        "the clocks of the hosts disagree, and the timeline with them; to move it: "
+        "--align collectives"
+    )
 
 
-def test_traces_of_several_steps_in_a_folder_are_told_to_be_so(run, write, caplog, capsys) -> None:
-    """Far apart are steps and jobs rather than clocks; the figure is one that a person can read."""
-    days = 341 * 86400 * 10**9
-    meet(run.process(rank=0), "kineto")
-    meet(run.process(rank=1), "kineto", 2 * days)
+def test_collectives_are_taken_on_demand(run, tmp_path) -> None:
+    """Then even a small difference is taken out."""
+    two_hosts(run, 300_000)
 
-    write()
+    written = Written(run.export(tmp_path / "out", align="collectives"))
 
-    assert [told.partition("collectives ")[2] for told in caplog.messages] == [
-        f"end 341.0 days {where} those of the others, and its clock may be 1.004 ms off at most: "
-        "it has recorded another step than they, or the clocks of the hosts disagree, and the "
-        "timeline with them"
-        for where in ("before", "after")
-    ]
-    assert "3 collectives end within 341.0 days" in capsys.readouterr().out
+    assert begin(written, "step 1 of node-1") == 0
+
+
+def test_what_a_fleet_measured_stays(run, write, caplog) -> None:
+    """A clock that the driver has measured is not moved, but told where collectives disagree."""
+    second = two_hosts(run)
+    second.tell("clock_offset", boot_id="boot-node-1", process="", offset_ns=MS, bound_ns=9)
+
+    written = write()
+
+    assert begin(written, "step 1 of node-1") == APART_NS - MS
+    assert [told.partition(": ")[0] for told in caplog.messages] == ["node-1"]
+
+
+def test_an_engine_that_met_nobody_moves_with_its_host(run, write) -> None:
+    """Its trace has no collective; it lies where the clock of its host says."""
+    process = two_hosts(run)
+    process.engine = Target("rollout", 0, 1, replica=0)
+    process.trace(UPDATE, [{"ph": "i", "name": "engine", "pid": 1, "ts": 7_000}], NOW + APART_NS)
+
+    assert begin(write(), "engine") == 7_000_000
+
+
+def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None:
+    """Two files may be of one host, which has one clock; who knows better may have them moved."""
+    from rlprof.cli import main
+
+    for rank in range(2):
+        texts = [LAYOUTS["one line"](event) for event in collectives(APART_NS * rank)]
+        content = document(texts, {"baseTimeNanoseconds": NOW})
+        (tmp_path / f"rank{rank}.json").write_bytes(content)
+    command = ["export", str(tmp_path), "--out", str(tmp_path / "out")]
+
+    assert main(command) == 0
+    (told,) = [words for words in caplog.messages if "collectives" in words]
+    assert main([*command, "--align", "collectives"]) == 0
+
+    assert told == (
+        "rank1.json: its 10 collectives end 4.500 ms after those of rank0.json, give or take "
+        "1.000 ms: they are of two hosts whose clocks disagree; to move it: --align collectives"
+    )
+    written = Written(tmp_path / "out" / "timeline.json.gz")
+    assert written.about["check"]["clocks"][0]["moved"] is True
+
+
+def met(**event) -> list[str]:
+    """Return what is remembered of one event."""
+    place = Place(0, Tracks(1 << 22), 100_000)
+    whole = {"ph": "X", "pid": 1, "tid": 1, "ts": 1_000, "dur": 5} | event
+    moved(LAYOUTS["compact"](whole).encode(), place)
+    return [name for name, _, _ in place.meetings]
+
+
+def test_a_launch_is_no_collective() -> None:
+    """NCCL's host thread ends long before the kernel; only what ends on the device counts."""
+    assert met(name="nccl:all_reduce", cat="user_annotation") == []
+    assert met(name="nccl:all_reduce", cat="gpu_user_annotation") == ["nccl:all_reduce"]
+
+
+def test_collectives_of_two_groups_are_told_apart() -> None:
+    """Kineto writes the group of a kernel, and the number of the collective where it knows it."""
+    args = {"Process Group Name": "3", "Process Group Ranks": "[0, 8]", "Seq": 12}
+
+    (name,) = met(name="ncclDevKernel_AllReduce_Sum", cat="kernel", args=args)
+
+    assert name == "ncclDevKernel_AllReduce_Sum 3 0, 8 12"
 
 
 @pytest.mark.parametrize(
@@ -69,23 +237,11 @@ def test_how_far_is_told_in_a_unit_that_fits(ns, words) -> None:
     assert time_of(ns) == words
 
 
-def test_clocks_that_agree_are_not_told(run, write, caplog, capsys) -> None:
-    """What the wire and the bounds of the clocks may take is no disagreement, and is printed."""
-    for rank in range(2):
-        meet(run.process(rank=rank), "kineto", 300_000 * rank)
+def test_targets_are_not_needed_to_meet(run, write) -> None:
+    """A host that recorded another window is compared with nobody."""
+    meet(run.process(rank=0, host="node-0"))
+    second = run.process(rank=1, host="node-1")
+    events = [LAYOUTS["kineto"](event) for event in collectives(APART_NS)]
+    second.trace(attrs.evolve(UPDATE, start_step=5, end_step=6), events, NOW)
 
-    check = write().about["check"]
-
-    assert (check["largest_ns"], check["apart"]) == (-150_000, [])
-    assert caplog.messages == []
-    assert "3 collectives end within 0.150 ms" in capsys.readouterr().out
-
-
-def test_ranks_that_did_nothing_together_are_not_compared(run, write) -> None:
-    """One rank, or ranks with other collectives, say nothing of the clocks."""
-    meet(run.process(rank=0), "kineto")
-    meet(run.process(rank=1), "kineto", name="gloo:all_reduce")
-
-    check = write().about["check"]
-
-    assert (check["traces"], check["largest_ns"]) == (0, None)
+    assert write().about["check"] == {"clocks": []}

@@ -23,6 +23,7 @@ from rlprof_report._figures.trajectories import by_step, trajectories_of
 from rlprof_report._findings import Facts, conclude
 from rlprof_report._spans import read_recorded
 from rlprof_report.values import Analysis, Clean, Step
+from rlprof_traces.clocks import in_words
 
 if TYPE_CHECKING:
     from rlprof import Run
@@ -79,6 +80,7 @@ def analyse(run: Run, *, step: int | None = None) -> Analysis:
         cost_s=sum(one.cost_s for one in steps),
         cost_note=_cost_note(steps, clean),
         captures=_captures(run),
+        clocks=in_words(run),
         notes=tuple(notes),
         definitions=DEFINITIONS,
     )
@@ -202,6 +204,7 @@ def _nothing(run: Run, recorded: Recorded) -> Analysis:
         findings=(),
         verdict=f"{wrote}; {what}.",
         captures=_captures(run),
+        clocks=in_words(run),
         notes=(*run.problems, *recorded.problems),
         definitions=DEFINITIONS,
     )

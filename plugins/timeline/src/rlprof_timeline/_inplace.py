@@ -33,6 +33,7 @@ _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
 _SLICE = re.compile(
     rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+(?:\.\d+)?)[,\n]', re.DOTALL
 )
+_CATEGORY = re.compile(rb'"cat": "([^"]*)"')
 
 
 def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
@@ -192,8 +193,15 @@ class _Batch:
             end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._batch)
             one = _SLICE.match(self._batch, at + 1, end)
             if one and ns[nth] >= 0:
-                end_ns = int(ns[nth]) + round(float(one["us"]) * 1000)
-                self._to.met(one["name"].decode(), end_ns)
+                dur_ns = round(float(one["us"]) * 1000)
+                category = _CATEGORY.search(self._batch, int(starts[nth]), at + 1)
+                self._to.met(
+                    one["name"].decode(),
+                    int(ns[nth]) + dur_ns,
+                    dur_ns,
+                    category[1].decode() if category else "",
+                    self._batch[one.end() : end],
+                )
 
     def _joined(self, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""

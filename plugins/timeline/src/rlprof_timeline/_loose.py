@@ -55,6 +55,8 @@ class _Guess:
     """By which files are put in order."""
     whose: str
     how: str
+    host: str
+    """The name of its host, where it is known."""
     window: str
     """Which window of its run it has recorded, where it is known."""
     holds: frozenset[str]
@@ -88,11 +90,13 @@ def of_files(files: Sequence[Path]) -> Plan:
     guesses.sort(key=lambda one: (str(Path(one.shown).parent), one.role, one.ranks, one.shown))
     dated = [(at, guess) for guess in guesses if (at := guess.begin_ns()) is not None]
     begin_ns = min((at for at, _ in dated), default=0)
-    sources = tuple(_source(guess, begin_ns) for guess in guesses)
+    knows = all(guess.host for guess in guesses)
+    hosts = {guess.host if knows else guess.shown: guess.host or guess.shown for guess in guesses}
+    sources = tuple(_source(guess, begin_ns, knows=knows) for guess in guesses)
     _tell(guesses)
     _tell_far(dated)
     about = {"folder": top.name, "method": "wall clock of each host, as its files say"}
-    return Plan(about, sources, left_out, begin_ns)
+    return Plan(about, sources, left_out, begin_ns, hosts=hosts, knows_hosts=knows)
 
 
 def _guess(file: Path, shown: str) -> _Guess:
@@ -113,12 +117,14 @@ def _guess(file: Path, shown: str) -> _Guess:
             clock = clock_of_others(tail, None)
     mine = text.head.get("rlprof")
     mine = mine if isinstance(mine, dict) else {}
+    host = mine.get("host")
+    host = host if isinstance(host, str) else ""
     target, window = _target(mine.get("target")), str(mine.get("window", ""))
     whose: tuple[str, tuple[int, ...], str, str] = "", *_rank(text.head, shown)
     if target is not None:
         numbers = target.replica or 0, target.rank, target.worker or 0
         whose = target.role, numbers, one_line(target, longest=100), "rlprof"
-    return _Guess(file, shown, clock, first_us, *whose, window, _holds(mine.get("sources")))
+    return _Guess(file, shown, clock, first_us, *whose, host, window, _holds(mine.get("sources")))
 
 
 def _holds(sources: object) -> frozenset[str]:
@@ -158,7 +164,7 @@ def _rank(head: Mapping[str, Any], shown: str) -> tuple[tuple[int, ...], str, st
     return tuple(number for _, number in found), words, "its name" if found else ""
 
 
-def _source(guess: _Guess, begin_ns: int) -> Source:
+def _source(guess: _Guess, begin_ns: int, *, knows: bool) -> Source:
     clock, problems = guess.clock, []
     if clock is None:
         epoch = begin_ns - round(guess.first_us * 1000)
@@ -170,7 +176,7 @@ def _source(guess: _Guess, begin_ns: int) -> Source:
     together = folder, guess.window
     trace = Trace(
         guess.path, guess.shown, about, tuple(problems), clock=clock, together=together,
-        is_of_known_window=bool(guess.window),
+        is_of_known_window=bool(guess.window), host=guess.host if knows else guess.shown,
     )  # fmt: skip
     group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
     start = guess.begin_ns()

@@ -1,73 +1,105 @@
-"""Whether the clocks agree with what the ranks did together: a barrier ends for all at once.
+"""What the collectives in the traces say of the clocks of hosts, and which clocks are moved for it.
 
-The end of the same collective, or barrier, is one moment on all ranks but for the time on the wire.
-It is a check, never a correction: what is wrong is told, with the number, and nothing is moved.
+Hosts are compared, never two processes of one: they share a clock, and where their collectives
+seem to end apart a thread was late.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import chain
-from statistics import median, median_high, median_low
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from rlprof.errors import one_line
+from rlprof_traces.clocks import Ends, host_clocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from rlprof_timeline._merge import Moved
-    from rlprof_timeline._source import Trace
+    from rlprof_timeline._source import Plan, Trace
+    from rlprof_traces.clocks import HostClock
 
-_WIRE_NS = 1_000_000
-"""What the wire and the host may take: a millisecond."""
+Align = Literal["auto", "collectives", "wall"]
 _LATER_NS = 1_000_000_000
 """Hosts that are so far apart are fewer than folders with the traces of several steps."""
+_TOLD = 8
 _UNITS = (("days", 86400e9, 2), ("hours", 3600e9, 2), ("s", 1e9, 10))
 """A unit, its nanoseconds, and so many of it are told in it."""
 
 
 @attrs.frozen
-class Apart:
-    """A trace whose clock does not agree with those of the others of its window."""
+class Check:
+    """The clocks of the hosts that met, and which of them are moved."""
 
-    shown: str
-    by_ns: int
-    """The median of how much later its meetings end; less than nothing: earlier."""
-    meetings: int
-    allowed_ns: int
-    is_bounded: bool = True
-    """Whether the errors of their clocks are known; else they are taken for nothing."""
-
-
-@attrs.frozen
-class Checked:
-    """What the meetings of all traces say of their clocks."""
-
-    traces: int = 0
-    meetings: int = 0
-    largest_ns: int | None = None
-    apart: tuple[Apart, ...] = ()
+    clocks: tuple[HostClock, ...] = ()
+    moved: Mapping[str, HostClock] = attrs.field(factory=dict)
+    """By host."""
+    names: Mapping[str, str] = attrs.field(factory=dict)
+    """What a host is called."""
+    is_known: bool = True
+    """Whether it is known which trace is of which host; else each counts as one of its own."""
 
     def warnings(self) -> Iterator[str]:
-        """Say of each trace that is apart how far, and what that means."""
-        for one in self.apart:
-            where = "after" if one.by_ns > 0 else "before"
-            why = "the clocks of the hosts disagree, and the timeline with them"
-            if abs(one.by_ns) > _LATER_NS:
-                why = f"it has recorded another step than they, or {why}"
-            bound = f"its clock may be {time_of(one.allowed_ns)} off at most"
-            yield (
-                f"{one_line(one.shown, longest=300)}: its {one.meetings} collectives end "
-                f"{time_of(one.by_ns)} {where} those of the others, and "
-                f"{bound if one.is_bounded else 'how far its clock is off is unknown'}: {why}"
-            )
+        """Say of each clock that disagrees and is not moved how far it is off."""
+        apart = [one for one in self.clocks if one.says_more and one.host not in self.moved]
+        for one in apart[:_TOLD]:
+            yield f"{self._far(one)}: {self._why(one)}"
+        if len(apart) > _TOLD:
+            yield f"and {len(apart) - _TOLD} more; all are in the timeline's own object"
+
+    def moves(self) -> Iterator[str]:
+        """Say of each clock that is moved by how much."""
+        for one in list(self.moved.values())[:_TOLD]:
+            drift = f", drifting {one.drift * 1e6:.1f} ppm" if one.drift else ""
+            yield f"{self._far(one)}{drift}: moved"
+        if len(self.moved) > _TOLD:
+            yield f"and {len(self.moved) - _TOLD} more are moved; all are in the timeline's object"
+
+    def agreement(self) -> str:
+        """Say of the clocks that are not moved how far they seem to be apart."""
+        rest = [one for one in self.clocks if one.host not in self.moved]
+        if not rest:
+            return ""
+        apart = time_of(max(abs(one.largest_ns) for one in rest))
+        what = "hosts" if self.is_known else "files"
+        return f"collectives of {len(rest) + 1} {what} end within {apart}"
 
     def described(self) -> Mapping[str, object]:
         """Return what the timeline's own object says."""
-        return attrs.asdict(self)
+        return {
+            "clocks": [
+                {
+                    "host": self.names[one.host],
+                    "reference": self.names[one.reference],
+                    "collectives": one.collectives,
+                    "windows": one.windows,
+                    "ahead_ns": one.ahead_ns,
+                    "bound_ns": one.bound_ns,
+                    "drift_ppm": round(one.drift * 1e6, 3),
+                    "moved": one.host in self.moved,
+                }
+                for one in self.clocks
+            ]
+        }
+
+    def _far(self, one: HostClock) -> str:
+        host, reference = (
+            one_line(self.names[key], longest=300) for key in (one.host, one.reference)
+        )
+        where = "after" if one.largest_ns > 0 else "before"
+        return (
+            f"{host}: its {one.collectives} collectives end {time_of(one.largest_ns)} {where} "
+            f"those of {reference}, give or take {time_of(one.bound_ns + one.error_ns)}"
+        )
+
+    def _why(self, one: HostClock) -> str:
+        move = "to move it: --align collectives"
+        if self.is_known:
+            return f"the clocks of the hosts disagree, and the timeline with them; {move}"
+        step = "it has recorded another step, or " if abs(one.largest_ns) > _LATER_NS else ""
+        return f"{step}they are of two hosts whose clocks disagree; {move}"
 
 
 def time_of(ns: int) -> str:
@@ -78,30 +110,37 @@ def time_of(ns: int) -> str:
     return f"{abs(ns) / 1e6:.3f} ms"
 
 
-def checked(read: Iterable[tuple[Trace, Moved]]) -> Checked:
-    """Compare the ends of the meetings of the traces of one window and tool."""
-    together: defaultdict[object, list[tuple[Trace, Moved]]] = defaultdict(list)
+def checked(plan: Plan, read: Sequence[Moved], align: Align = "auto") -> Check:
+    """Compare the hosts of *plan*, and choose whose clock is moved.
+
+    Unless told otherwise, a clock is moved where the collectives show that it is wrong: if it is
+    known whose it is, and no driver of a fleet has measured it.
+    """
+    ends = _ends(zip(plan.traces(), read, strict=True))
+    clocks = host_clocks(ends, list(plan.hosts))
+    chosen = {
+        "wall": (),
+        "collectives": clocks,
+        "auto": (
+            one
+            for one in clocks
+            if one.says_more and plan.knows_hosts and one.host not in plan.measured
+        ),
+    }[align]
+    return Check(clocks, {one.host: one for one in chosen}, plan.hosts, plan.knows_hosts)
+
+
+def _ends(read: Iterable[tuple[Trace, Moved]]) -> list[Ends]:
+    together: defaultdict[Hashable, list[tuple[Trace, Moved]]] = defaultdict(list)
     for trace, moved in read:
         if moved.meetings:
             together[trace.together].append((trace, moved))
-    traces, meetings, largest, apart = 0, 0, None, list[Apart]()
-    for ones in chain.from_iterable(map(_at_once, together.values())):
-        ends = [_numbered(moved.meetings) for _, moved in ones]
-        shared = set.intersection(*map(set, ends))
-        if len(ones) < 2 or not shared:
-            continue
-        traces += len(ones)
-        meetings += len(shared)
-        middle = {key: _middle([own[key] for own in ends]) for key in shared}
-        bounds = [_bound(moved) or 0 for _, moved in ones]
-        is_bounded = all(_bound(moved) is not None for _, moved in ones)
-        for (trace, _), own, bound in zip(ones, ends, bounds, strict=True):
-            by = round(median(own[key] - middle[key] for key in shared))
-            largest = by if largest is None or abs(by) > abs(largest) else largest
-            allowed = bound + max(bounds) + _WIRE_NS
-            if abs(by) > allowed:
-                apart.append(Apart(trace.shown, by, len(shared), allowed, is_bounded))
-    return Checked(traces, meetings, largest, tuple(apart))
+    return [
+        Ends(trace.host, (key, nth), moved.meetings, _error_ns(moved))
+        for key, ones in together.items()
+        for nth, window in enumerate(_at_once(ones))
+        for trace, moved in window
+    ]
 
 
 def _at_once(ones: list[tuple[Trace, Moved]]) -> Iterator[list[tuple[Trace, Moved]]]:
@@ -111,8 +150,8 @@ def _at_once(ones: list[tuple[Trace, Moved]]) -> Iterator[list[tuple[Trace, Move
         return
     found: list[tuple[Trace, Moved]] = []
     last = 0
-    for one in sorted(ones, key=lambda one: min(end for _, end in one[1].meetings)):
-        ends = [end for _, end in one[1].meetings]
+    for one in sorted(ones, key=lambda one: min(end for _, end, _ in one[1].meetings)):
+        ends = [end for _, end, _ in one[1].meetings]
         if found and min(ends) > last + _LATER_NS:
             yield found
             found = []
@@ -121,20 +160,5 @@ def _at_once(ones: list[tuple[Trace, Moved]]) -> Iterator[list[tuple[Trace, Move
     yield found
 
 
-def _numbered(meetings: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Tell the first of a name from the second, in the order of time."""
-    seen: defaultdict[str, int] = defaultdict(int)
-    found = {}
-    for name, end_ns in sorted(meetings, key=lambda meeting: meeting[1]):
-        found[name, seen[name]] = end_ns
-        seen[name] += 1
-    return found
-
-
-def _middle(ends: Sequence[int]) -> int:
-    """Return the median to the nanosecond: half the sum of two epochs is none in a double."""
-    return (median_low(ends) + median_high(ends)) // 2
-
-
-def _bound(moved: Moved) -> int | None:
-    return None if moved.clock is None else moved.clock.error_ns
+def _error_ns(moved: Moved) -> int:
+    return 0 if moved.clock is None else moved.clock.error_ns or 0

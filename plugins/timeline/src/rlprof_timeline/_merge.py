@@ -67,8 +67,8 @@ class Moved:
     untimed: int = 0
     earliest_ns: int | None = None
     """Epoch nanoseconds."""
-    meetings: tuple[tuple[str, int], ...] = ()
-    """Collectives and barriers, and when they ended, in epoch nanoseconds."""
+    meetings: tuple[tuple[str, int, int], ...] = ()
+    """Collectives and barriers, when they ended, in epoch nanoseconds, and their durations."""
     clock: Clock | None = None
     problems: list[str] = attrs.field(factory=list)
     left_out: str = ""
@@ -140,7 +140,7 @@ def _move_one(
     if place is not None:
         done.events, done.untimed = place.events, place.untimed
         zero = stretch.zero_ns
-        done.meetings = tuple((name, end_ns + zero) for name, end_ns in place.meetings)
+        done.meetings = tuple((name, end + zero, dur) for name, end, dur in place.meetings)
         if place.earliest_ns is not None:
             done.earliest_ns = place.earliest_ns + zero
     if text.dropped:

@@ -14,15 +14,20 @@ from rlprof_traces import encode
 if TYPE_CHECKING:
     from rlprof_timeline._tracks import Tracks
 
-FIRST_WORDS = ("nccl", "gloo", "hccl", "barr", "c10d")
+FIRST_WORDS = ("nccl", "gloo", "hccl", "barr")
 """How the names begin that `met` is to be told."""
 _LARGEST_ID = 10**13
 """With a prefix it has less than 63 bits."""
 _MEETING = re.compile(
-    r"barrier$|c10d::barrier|(?:nccl|gloo|hccl):(?:all|barrier|reduce_scatter|_all|_reduce)|"
-    r"ncclDevKernel_(?:All|Reduce)"
+    r"barrier$|(?:gloo|hccl|nccl):(?:all|barrier|reduce_scatter|_all|_reduce_scatter)|"
+    r"nccl(?:Dev)?Kernel_(?:All|ReduceScatter)"
 )
+_LAUNCHES = "cpu_op", "user_annotation"
+"""Categories of what NCCL's host thread does: it ends when the collective is launched."""
+_GROUP = re.compile(rb'"(?:Process Group (?:Name|Ranks)|Seq)":\s*"?\[?([^"\]\n}]{1,200})')
+"""Which collective it is, as far as Kineto wrote it down."""
 _MEETINGS = 2000
+_LONGEST_NS = 86_400 * 10**9
 
 
 @attrs.define(eq=False)
@@ -43,8 +48,8 @@ class Place:
     untimed: int = 0
     """Entries that are no events, or have no time: they can stand nowhere."""
     earliest_ns: int | None = None
-    meetings: list[tuple[str, int]] = attrs.field(factory=list)
-    """What ends on all ranks at one time, and when; the first of them."""
+    meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
+    """What ends on all ranks at one time, when, and its duration; the first of them."""
     names: dict[str, int] = attrs.field(factory=dict)
     """Ids that are no numbers, by their text."""
 
@@ -53,10 +58,14 @@ class Place:
         if self.earliest_ns is None or at_ns < self.earliest_ns:
             self.earliest_ns = at_ns
 
-    def met(self, name: str, end_ns: int) -> None:
-        """Remember when a collective or a barrier ended."""
-        if self.wanted and _MEETING.match(name):
-            self.meetings.append((name, end_ns))
+    def met(self, name: str, end_ns: int, dur_ns: int, category: str, args: bytes) -> None:
+        """Remember a collective or a barrier; *args* are its arguments as text."""
+        if not self.wanted or not 0 <= dur_ns <= _LONGEST_NS or not _MEETING.match(name):
+            return
+        if name.startswith("nccl:") and category in _LAUNCHES:
+            return
+        group = b" ".join(_GROUP.findall(args)).decode("utf-8", "replace")
+        self.meetings.append((f"{name} {group}".rstrip(), end_ns, dur_ns))
 
     @property
     def wanted(self) -> int:

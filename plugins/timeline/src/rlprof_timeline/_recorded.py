@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rlprof import Target
     from rlprof.rundir import CaptureResult, Process, Run
 
+_WALL = "wall clock of each host"
 _WORDS = re.compile(r"(\D+)(\d{0,9})")
 
 
@@ -30,12 +31,16 @@ def of_run(run: Run) -> Plan:
     roles = ["driver", *run.config.get("roles", ())]
     processes = sorted(run.processes, key=lambda process: _order(process, roles))
     sources = [_source(run, process, left_out) for process in processes]
+    measured = frozenset(one.here.boot_id for one in processes if one.offset_bound_ns is not None)
+    hosts: dict[str, str] = {}
+    for process in processes:  # containers of one machine have names of their own
+        hosts.setdefault(process.here.boot_id, process.here.host)
     return Plan(
         {
             "run": run.run_id,
             "attempt": run.attempt,
             **({} if run.selection.is_all else {"part": part_of(run.selection, run.opened_ns)}),
-            "method": "wall clock of each host",
+            "method": f"{_WALL}, less what the driver of the fleet measured" if measured else _WALL,
         },
         tuple(sources),
         left_out,
@@ -43,6 +48,8 @@ def of_run(run: Run) -> Plan:
         tuple(run.problems),
         run.selection.from_ns,
         run.selection.until_ns,
+        hosts=hosts,
+        measured=measured,
     )
 
 
@@ -80,9 +87,10 @@ def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
         f"{target} · {process.here.host}",
         process.target.role == "driver",
         tuple(start for start in begun if start is not None),
-        tuple(_groups(run, captures)),
+        tuple(_groups(run, captures, process.here.boot_id)),
         slices,
         lambda: islice(own.counters(), counted),
+        process.here.boot_id,
         target,
         tuple(about),
     )
@@ -97,7 +105,7 @@ def _count(times: Iterable[int]) -> tuple[int, int | None]:
     return count, first
 
 
-def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]:
+def _groups(run: Run, captures: Sequence[CaptureResult], host: str) -> Iterator[TraceGroup]:
     """Put together the traces that share tracks.
 
     By target, for a process may hold several engines, by tool, and by the part of the window that
@@ -127,6 +135,7 @@ def _groups(run: Run, captures: Sequence[CaptureResult]) -> Iterator[TraceGroup]
                     problems,
                     capture.clock_shift_ns,
                     together=(key[0], key[1], tool, capture.window),
+                    host=host,
                 )
             )
     for key in sorted(groups):

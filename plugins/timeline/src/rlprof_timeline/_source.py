@@ -33,6 +33,8 @@ class Trace:
     """Those that have the same recorded the same window, or stand in one folder."""
     is_of_known_window: bool = True
     """Else those that stand together may be of several."""
+    host: str = ""
+    """Whose clock it has: a key of `Plan.hosts`."""
 
 
 @attrs.frozen
@@ -57,6 +59,8 @@ class Source:
     """Its spans and windows; told which files are left out, and why."""
     counters: Callable[[], Iterator[Sample]] = lambda: iter(())
     """What it counted, by itself and of its engines."""
+    host: str = ""
+    """Whose clock they have: a key of `Plan.hosts`."""
     target: str = ""
     """Whose process it is; counters of another are an engine's."""
     about: tuple[Mapping[str, Any], ...] = ()
@@ -77,6 +81,13 @@ class Plan:
     problems: tuple[str, ...] = ()
     from_ns: int | None = None
     until_ns: int | None = None
+
+    hosts: Mapping[str, str] = attrs.field(factory=dict)
+    """What each host is called; the first one's clock is that of the timeline."""
+    knows_hosts: bool = True
+    """Whether it is known which trace is of which host; else each is taken for a host."""
+    measured: frozenset[str] = frozenset()
+    """Hosts whose clock the driver of a fleet has measured; its offset is taken out already."""
 
     def traces(self) -> Iterator[Trace]:
         """Go through all traces, in their order."""

@@ -19,19 +19,28 @@ if TYPE_CHECKING:
 class Timeline:
     """Lay all traces and spans of a run on one clock, in one file that Perfetto opens."""
 
+    @staticmethod
+    def arguments(group: Any) -> None:
+        """Add `--align`."""
+        group.add_argument(
+            "--align",
+            choices=("collectives", "wall"),
+            help="how to bring the clocks of hosts together: `collectives` moves each host so "
+            "that its collectives end when those of the others do; `wall` moves none (default: "
+            "move a host only if its collectives show that its clock is wrong, and no driver of a "
+            "fleet has measured it)",
+        )
+
     @hookimpl
-    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:  # noqa: ARG002
+    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
         """Write `timeline.json.gz` into *out*; it is whole or not there."""
-        return [write(of_run(run), out)]
+        return [write(of_run(run), out, options.get("align") or "auto")]
 
     @hookimpl
     def export_files(
-        self,
-        files: Sequence[Path],
-        out: Path,
-        options: Mapping[str, Any],  # noqa: ARG002
+        self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
     ) -> list[Path]:
         """Do the same with traces that rlprof did not make."""
         last = (out / FILE).resolve()  # all that is in it would be there twice
         files = [file for file in files if file.resolve() != last] or files
-        return [write(of_files(files), out)]
+        return [write(of_files(files), out, options.get("align") or "auto")]

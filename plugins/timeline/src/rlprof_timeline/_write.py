@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
+from rlprof_timeline._aligned import aligned
 from rlprof_timeline._counters import counters
-from rlprof_timeline._meetings import checked, time_of
+from rlprof_timeline._meetings import checked
 from rlprof_timeline._merge import Group, Item, Stretch
 from rlprof_timeline._pool import move_all
 from rlprof_timeline._progress import say
@@ -26,6 +27,7 @@ from rlprof_traces import Packed, encode, named, timed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rlprof_timeline._meetings import Align, Check
     from rlprof_timeline._merge import Moved, Part
     from rlprof_timeline._source import Plan, Source, TraceGroup
 
@@ -39,23 +41,25 @@ _PREFIX = 100_000
 """Of the ids of the first trace; see `Place`."""
 
 
-def write(plan: Plan, out: Path) -> Path:
+def write(plan: Plan, out: Path, align: Align = "auto") -> Path:
     """Write *plan* into *out*; the file is whole or not there."""
     with tempfile.TemporaryDirectory(prefix=f".{FILE}.", dir=out) as folder:
-        groups = _numbered(plan)
-        zero_ns = before(plan, ())
-        while True:
-            stretch = Stretch(zero_ns, plan.from_ns, plan.until_ns)
-            parts = move_all(groups, stretch, Path(folder))
-            found = [item.earliest_ns for part in parts for item in part.items]
-            earliest = [at for at in found if at is not None]
-            if min(earliest, default=zero_ns) >= zero_ns:
-                break
-            zero_ns = before(plan, earliest)
+        parts, zero_ns = _move(plan, before(plan, ()), Path(folder))
+        read = [item for part in parts for item in part.items]
+        check = checked(plan, read, align)
+        if check.moved:
+            shifts = [trace.shift_ns for trace in plan.traces()]
+            plan = aligned(plan, read, check.moved)
+            earliest = [
+                moved.earliest_ns + trace.shift_ns - shift
+                for trace, moved, shift in zip(plan.traces(), read, shifts, strict=True)
+                if moved.earliest_ns is not None
+            ]
+            parts, zero_ns = _move(plan, before(plan, earliest), Path(folder))
         draft = Path(folder) / FILE
         with draft.open("wb") as file:
             with Packed(file, fast=True) as stream:
-                write_own(plan, parts, zero_ns, stream.write)
+                _write_own(plan, parts, zero_ns, check, stream.write)
             for part in parts:
                 with part.path.open("rb") as moved:
                     shutil.copyfileobj(moved, file, 1 << 20)
@@ -63,6 +67,19 @@ def write(plan: Plan, out: Path) -> Path:
             with Packed(file, fast=True) as stream:
                 stream.write(b"\n]}\n")
         return draft.replace(out / FILE)
+
+
+def _move(plan: Plan, zero_ns: int, folder: Path) -> tuple[list[Part], int]:
+    """Move all traces; return the time of `ts` 0, too, which is before everything."""
+    groups = _numbered(plan)
+    while True:
+        stretch = Stretch(zero_ns, plan.from_ns, plan.until_ns)
+        parts = move_all(groups, stretch, folder)
+        found = [item.earliest_ns for part in parts for item in part.items]
+        earliest = [at for at in found if at is not None]
+        if min(earliest, default=zero_ns) >= zero_ns:
+            return parts, zero_ns
+        zero_ns = before(plan, earliest)
 
 
 def before(plan: Plan, earliest: Sequence[int]) -> int:
@@ -86,7 +103,7 @@ def _numbered(plan: Plan) -> list[Group]:
     ]
 
 
-def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None:
+def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, put: Any) -> None:
     """Write what does not come from traces; the parts follow."""
     left_out = dict(plan.left_out)
     read = [item for part in parts for item in part.items]
@@ -98,12 +115,15 @@ def write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, put: Any) -> None
         elif moved.problems:
             told = "; ".join(moved.problems)
             log.warning("%s", one_line(f"{trace.shown}: {told}", longest=1000))
-    check = checked(zip(plan.traces(), read, strict=True))
     for words in check.warnings():
         log.warning("%s", words)
     header = _header(plan, read, left_out, zero_ns) | {"check": check.described()}
+    if check.moved:
+        header["method"] += ", moved by collectives"
     if header["sources"]:
-        say(_clocks(header, len(read)))
+        say(_clocks(header, len(read), check))
+        for words in check.moves():
+            say(words)
     elif left_out:
         raise RlprofError("none of the files is a trace that can be read")
     else:
@@ -141,15 +161,13 @@ def _header(
     }
 
 
-def _clocks(header: Mapping[str, Any], traces: int) -> str:
+def _clocks(header: Mapping[str, Any], traces: int, check: Check) -> str:
     """Say how the clocks were brought together, and how far that may be wrong."""
     unknown = sum(source["error_ns"] is None for source in header["sources"])
     bound = header["error_ns"]
     words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
     words += [f"how far off is unknown for {unknown} of {traces} traces"] if unknown else []
-    if header["check"]["traces"]:
-        apart = time_of(header["check"]["largest_ns"])
-        words.append(f"{header['check']['meetings']} collectives end within {apart}")
+    words += filter(None, [check.agreement()])
     return f"clocks: {header['method']}" + (f"; {', '.join(words)}" if words else "")
 
 
