@@ -32,9 +32,9 @@ def findings(part: Part, other: Part) -> tuple[Finding, ...]:
 
 
 def _about(finding: Finding) -> tuple[str, str]:
-    """Say what a finding is about, in words that are the same in another run."""
+    """Say what a finding is about, in words that are the same in another run: `actor 5`."""
     place = finding.where[0] if finding.where and finding.cause in ("straggler", "replica") else ""
-    return finding.cause, place
+    return finding.cause, place.split(":")[0]  # then comes a file, with the number of a process
 
 
 def shares(a: Part, b: Part) -> tuple[Pair, ...]:
