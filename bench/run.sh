@@ -6,6 +6,7 @@ failed=0
 ../.envs/test/bin/python imports.py || failed=1
 ../.envs/peer/bin/python off.py 2> >(grep -v Warning >&2) || failed=1
 ../.envs/test/bin/python idle.py || failed=1
+../.envs/test/bin/python spans.py || failed=1
 ../.envs/test/bin/python recording.py || failed=1
 ../.envs/test/bin/python collect.py || failed=1
 ../.envs/test/bin/python timeline.py 4x50 ranks || failed=1

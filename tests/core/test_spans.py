@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rlprof
-from rlprof.rundir import Here, Journal, Span, as_line, clock_at, join, span_record
+from rlprof.rundir import Here, Journal, Span, as_line, clock_at, join, span_line, span_record
 from rlprof.rundir._spans import span_from_record
 from rlprof.types import Clock, Target
 
@@ -49,6 +49,30 @@ def test_what_says_nothing_is_left_out_of_the_line():
     assert always == plain
     assert always.keys() | more.keys() == full.keys()
     assert more == {key: full[key] for key in more}
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.binary()
+    | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.none(), inner),
+    max_leaves=6,
+)  # fmt: skip
+"""Whatever a program may note, half of a surrogate pair too."""
+
+
+@settings(deadline=None)
+@given(
+    name=st.text(st.characters(exclude_categories=())),
+    step=st.none() | st.integers(),
+    parent=st.none() | st.integers(),
+    occurrence=st.integers(0, 3),
+    noted=st.none() | st.dictionaries(st.text() | st.tuples(st.integers()), ODD),
+)
+def test_a_line_is_written_in_one_way(name, step, parent, occurrence, noted):
+    """The fast way writes what the plain one does, to the byte, whatever was noted."""
+    raw = ("span", name, 100, 200, step, 4001, 3, parent, occurrence, noted)
+
+    assert span_line(raw) == as_line(span_record(raw))
 
 
 def test_spans_are_read_as_they_were_written(folder):

@@ -27,7 +27,7 @@ from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof.rundir._selection import Selection
-from rlprof.rundir._spans import RawSpan, Span, span_record
+from rlprof.rundir._spans import RawSpan, Span, span_line, span_record
 
 __all__ = [
     "SALVAGED",
@@ -60,6 +60,7 @@ __all__ = [
     "read_clock",
     "read_lines",
     "read_regular",
+    "span_line",
     "span_record",
     "unbroken",
     "unmatched",

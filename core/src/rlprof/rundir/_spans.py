@@ -6,9 +6,13 @@ what else there is. It is written when the span has ended, by the helper thread.
 
 from __future__ import annotations
 
+import json
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
+
+from rlprof.rundir._journal import as_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +20,12 @@ if TYPE_CHECKING:
     from rlprof.types import Clock, Target
 
 SpanKind = Literal["step", "phase", "span"]
+
+_HALF = "\\ud"
+"""Perhaps half of a surrogate pair, which is no character."""
+
+_quote = encode_basestring_ascii
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 RawSpan = tuple[
     str, str, int, int, int | None, int, int, int | None, int, "Mapping[str, Any] | None"
@@ -61,6 +71,24 @@ def span_record(raw: RawSpan) -> dict[str, Any]:
     if attributes:
         record["attributes"] = dict(attributes)
     return record
+
+
+def span_line(raw: RawSpan) -> bytes:
+    """Encode *raw* as a line, as `as_line(span_record(raw))` does, in less than half the time."""
+    kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
+    rest = f',"parent":{parent}' if parent is not None else ""
+    if occurrence:
+        rest += f',"occurrence":{occurrence}'
+    try:
+        if attributes:
+            rest += f',"attributes":{_encode(dict(attributes))}'
+        line = (
+            f'{{"kind":"{kind}","name":{_quote(name)},"t0":{start},"t1":{end},'
+            f'"step":{"null" if step is None else step},"thread":{thread},"id":{own_id}{rest}}}\n'
+        )
+    except (ValueError, TypeError, RecursionError):
+        line = _HALF
+    return as_line(span_record(raw)) if _HALF in line else line.encode("ascii")
 
 
 def span_from_record(

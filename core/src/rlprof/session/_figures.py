@@ -148,8 +148,12 @@ def _of_rollout(
         numbers = range(len(parts))
     began, ended = dict[int, int](), dict[int, int]()
     for number, row in zip(numbers, parts, strict=True):
-        began[number] = min(row[0], began.get(number, row[0]))
-        ended[number] = max(min(row[1], end), ended.get(number, 0))
+        first, last = row[0], row[1]
+        if number not in began or first < began[number]:
+            began[number] = first
+        if number not in ended or last > ended[number]:
+            ended[number] = last
+    ended = {number: min(last, end) for number, last in ended.items()}
     if not began:
         return {}
     if not phase:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import Journal, as_line, read_clock, span_record
+from rlprof.rundir import Journal, as_line, read_clock, span_line
 from rlprof.session import calibration
 from rlprof.session._exports import Exports
 from rlprof.session._figures import Figures
@@ -310,11 +310,11 @@ class Scribe:
             except Exception:  # an attribute that cannot even say itself
                 has_ended = False
             if raw[0] != "span" or self._spans.told < self._most_bytes:
-                yield as_line(span_record(raw))
+                yield span_line(raw)
             else:
                 self._left_out += 1
             if has_ended and self._left_out > self._left_out_before:
-                yield as_line(span_record(self._summary(raw)))
+                yield span_line(self._summary(raw))
                 self._left_out_before = self._left_out
 
     def _summary(self, step: RawSpan) -> RawSpan:
