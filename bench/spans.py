@@ -21,6 +21,14 @@ SPANS = 8
 """Of each trajectory."""
 
 
+def opened(folder: str) -> rlprof.Session:
+    """Open a session that is always on."""
+    session = rlprof.open({"tool": "none", "run_dir": folder})
+    if not isinstance(session, rlprof.Session):
+        raise SystemExit("rlprof is off here; its log says why")
+    return session
+
+
 def agent(number: int) -> None:
     """Go through what one sample of an agent loop goes through."""
     with rlprof.trajectory(number) as path:
@@ -34,7 +42,7 @@ def agent(number: int) -> None:
             pass
 
 
-def steps_s(prof: rlprof.Session | rlprof.Off) -> float:
+def steps_s(prof: rlprof.Session) -> float:
     """Return the CPU seconds of a step of two phases, what the helper thread writes included."""
     count = 3_000
     began = time.process_time()
@@ -50,7 +58,7 @@ def steps_s(prof: rlprof.Session | rlprof.Off) -> float:
 def spans_s(folder: str) -> float:
     """Return the CPU seconds of a span, from the opening of the session to its end."""
     began = time.process_time()
-    with rlprof.open({"tool": "none", "run_dir": folder}) as prof:
+    with opened(folder) as prof:
         for _ in prof.steps(range(STEPS)):
             with prof.phase("rollout"):
                 for number in range(TRAJECTORIES):
@@ -64,7 +72,7 @@ def main() -> int:
     os.environ.pop("RLPROF_CONFIG", None)
     with tempfile.TemporaryDirectory() as folder:
         least = min(spans_s(folder) for _ in range(7))
-        with rlprof.open({"tool": "none", "run_dir": folder}) as prof:
+        with opened(folder) as prof:
             step = min(steps_s(prof) for _ in range(15))
             asking = nanoseconds(prof.figures, 2_000, 15)
     print(f"always on: {machine()}")
