@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._figures.intervals import clipped, covered
+from rlprof_report._figures.path import BETWEEN
+from rlprof_report._spans import NO_STEP
 from rlprof_report.values import Ranks, Stage
 
 if TYPE_CHECKING:
@@ -35,13 +38,18 @@ class Group:
 
 
 def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
-    """Group the outermost phases by step, then by role and name; a rank alone makes no group."""
+    """Group the outermost phases by step, then by role and name; a rank alone makes no group.
+
+    Where ranks write steps of their own, the time between their phases is a group, too.
+    """
     found: list[list[Group]] = [[] for _ in range(len(timeline))]
     rows = recorded.phases
     chosen = ~rows["nested"]
     if timeline.leads_fleet:
         chosen &= rows["process"] != timeline.leader
     rows = rows[chosen]
+    if not timeline.leads_fleet:
+        rows = np.concatenate([rows, _between(recorded, rows)])
     steps = timeline.of(rows)
     rows, steps = rows[steps >= 0], steps[steps >= 0]
     if not len(rows):
@@ -64,7 +72,7 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
             continue
         own, ranks_here = rows[start:end], rank[start:end]
         first = np.flatnonzero(np.append(True, ranks_here[1:] != ranks_here[:-1]))
-        ns = np.add.reduceat(own["end"] - own["start"], first)
+        ns = _unions(own, first)
         found[steps[start]].append(
             Group(
                 step=int(steps[start]),
@@ -78,6 +86,48 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
             )
         )
     return found
+
+
+def _unions(rows: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return how long each rank was in the phase, whose *rows* begin at *first*.
+
+    Calls of one actor may overlap; that time counts once.
+    """
+    lengths: np.ndarray = np.add.reduceat(rows["end"] - rows["start"], first)
+    if len(first) < len(rows):
+        edges = [*first.tolist(), len(rows)]
+        for place, (start, end) in enumerate(pairwise(edges)):
+            if end - start > 1:
+                own = rows[start:end]
+                lengths[place] = covered(
+                    zip(own["start"].tolist(), own["end"].tolist(), strict=True)
+                )
+    return lengths
+
+
+def _between(recorded: Recorded, rows: np.ndarray) -> np.ndarray:
+    """Make a row for each step of a rank of the time that lies in none of its phases, *rows*.
+
+    Its place is the beginning of the step; what counts is how long it is.
+    """
+    steps = recorded.steps[recorded.steps["step"] != NO_STEP]
+    made = steps.copy()
+    made["name"], made["nested"] = recorded.words.number(BETWEEN), False
+    order = np.lexsort((rows["start"], rows["step"], rows["process"]))
+    rows = rows[order]
+    keys = list(zip(rows["process"].tolist(), rows["step"].tolist(), strict=True))
+    starts = {key: place for place, key in reversed(list(enumerate(keys)))}
+    ends = {key: place + 1 for place, key in enumerate(keys)}
+    for place, step in enumerate(steps):
+        key = int(step["process"]), int(step["step"])
+        own = rows[starts.get(key, 0) : ends.get(key, 0)]
+        inside = clipped(
+            zip(own["start"].tolist(), own["end"].tolist(), strict=True),
+            int(step["start"]),
+            int(step["end"]),
+        )
+        made["end"][place] = step["end"] - covered(inside)
+    return made
 
 
 def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +183,7 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
     for group in groups:
         roles.setdefault(group.role, []).append(group)
     for role, own in roles.items():
-        own.sort(key=lambda group: int(np.median(group.first)))
+        own.sort(key=lambda group: (group.phase != BETWEEN, int(np.median(group.first))))
         ranks = np.unique(np.concatenate([group.ranks for group in own]))
         behind = np.zeros(len(ranks))
         before = 0.0

@@ -31,6 +31,7 @@ def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
                 f"Ranks of {found[0].role} seem to meet inside {phase.name}: they end together, "
                 f"so their times do not say who is late.{tell}"
             )
+    yield from _silent(run)
     last = analysis.steps[-1]
     if last.state == "unfinished":
         ended = {"running": "is going on", "died": "died in it", "ended": "ended in it"}
@@ -39,3 +40,20 @@ def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
             f"Step {last.step} is unfinished: the run {ended[analysis.state]}. It is known up to "
             f"the end of {named}; a phase that never ended is in no file."
         )
+
+
+def _silent(run: Run) -> Iterator[str]:
+    """Name the roles of which some ranks write nothing, so that nobody can compare them."""
+    worlds: dict[str, int] = {}
+    seen: dict[str, set[int]] = {}
+    for process in run.processes:
+        target = process.target
+        if target.replica is None:
+            worlds[target.role] = max(worlds.get(target.role, 0), target.world_size)
+            seen.setdefault(target.role, set()).add(target.rank)
+    for role, world in worlds.items():
+        if len(seen[role]) < world:
+            yield (
+                f"Of {role}, {len(seen[role])} of {world} ranks write spans; nobody can compare "
+                f"them with the others. In the config, `ranks: all` for {role} adds those."
+            )

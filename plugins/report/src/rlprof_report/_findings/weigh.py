@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
     from rlprof_report.values import Step
 
-TOLD = {"gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15}
-"""The least share of a step that is told: less of what should not be there at all, more of the
-tail, for trajectories always differ. All others, and what no one process is to blame for: a
-tenth."""
+TOLD = {
+    "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15, "replica": 0.2,
+}  # fmt: skip
+"""The least share of a step that is told: less of what should not be there at all, more of what
+differs by chance: the lengths of trajectories, the ends of replicas. All others, and what no one
+process is to blame for: a tenth."""
 USUAL = 0.1
-_RARE = 0.15
+_JITTER_S = 0.05
+"""What takes less than this in a step is not told: schedulers and interpreters do as much."""
+_RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
+"""What only a few steps have is told from this share of a step on, of a single step from twice that
+on, and from half a second: any one step may be slow by chance."""
 _OF_SOMEBODY = ("straggler", "data", "gc", "gap")
 """Causes that are told of one process, if it is the same in most steps."""
 _ENOUGH = 5
@@ -104,7 +110,8 @@ def _chronic(
     median = float(np.median(costs))
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
     least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
-    if median <= 0 or median < least:
+    is_ones = key[0] in _OF_SOMEBODY and not is_nobodys
+    if median < max(least, _JITTER_S) or (is_ones and np.percentile(costs, 33) < least / 2):
         return None
     shown = [place for place, cost in enumerate(costs.tolist()) if cost >= least / 2]
     who, times = Counter(rows[place][key].who for place in shown).most_common(1)[0]
@@ -129,8 +136,9 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> W
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     excess = costs - np.median(costs)
     slow = np.array([one.seconds for one in steps]) - usual_s
-    shown = np.flatnonzero((excess >= _RARE * usual_s) & (slow >= excess / 2)).tolist()
-    if not shown:
+    is_large = (excess >= max(_RARE * usual_s, _RARE_S)) & (slow >= excess / 2)
+    shown = np.flatnonzero(is_large).tolist()
+    if not shown or (len(shown) == 1 and excess[shown[0]] < _ONCE * usual_s):
         return None
     median = float(np.median(excess[shown]))
     nearest = min(shown, key=lambda place: abs(excess[place] - median))
