@@ -1,15 +1,17 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-fast test-matrix lint
+.PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys env-chromium
+.PHONY: env-loggers
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
 PY_VLLM := .envs/vllm/bin/python
 ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 PY_SGLANG := .envs/sglang/bin/python
+PY_LOGGERS := .envs/loggers/bin/python
 PY_NPU := .envs/npu/bin/python
 ENV_NPU = PYTHON=$(PYTHON) envs/npu.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh npu
 ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
@@ -22,7 +24,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
 	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
-test: test-core test-vllm test-sglang test-nsys test-npu ## every suite, each in the environment it needs
+test: test-core test-vllm test-sglang test-nsys test-npu test-loggers ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@envs/chromium.sh
@@ -48,6 +50,7 @@ lane-of-clusters:
 lane-of-others:
 	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
 	$(MAKE) test-npu
+	$(MAKE) test-loggers
 
 test-vllm: env-test ## the adapter on real vLLM, on CPU
 	-@$(ENV_NSYS)
@@ -68,6 +71,9 @@ test-npu: ## the tool npu on the real torch_npu, on libraries that stand in for 
 	LD_LIBRARY_PATH=$$($(PY_NPU) -m tests.npu_real.stand_ins) TORCH_DEVICE_BACKEND_AUTOLOAD=0 \
 	$(PY_NPU) -m pytest tests/npu_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
+
+test-loggers: env-loggers ## the recipes of docs/loggers.md on the real W&B, MLflow and TensorBoard
+	$(PY_LOGGERS) -m pytest tests/loggers_real -o filterwarnings=default
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(PY) -m pytest -m "not slow"
@@ -113,6 +119,9 @@ env-chromium:
 
 env-npu:
 	@$(ENV_NPU)
+
+env-loggers:
+	@PYTHON=$(PYTHON) envs/make_env.sh loggers
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer

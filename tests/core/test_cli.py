@@ -644,6 +644,26 @@ def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
     assert err.startswith(f"rlprof: {tmp_path}/bad/run.json: cannot be read: ")
 
 
+def test_ls_prints_json(rlprof, tmp_path):
+    """A run as JSON has what a script asks for; of a folder, there is an entry for each run."""
+    config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
+    with package.open(config, role="actor") as prof:
+        prof.step(1)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/run.json").write_text("{")
+
+    code, out, err = rlprof("ls", prof.run_dir, "--json")
+    every = json.loads(rlprof("ls", tmp_path, "--json")[1])
+
+    run = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [run["path"], run["state"], run["captures"]] == [str(prof.run_dir), "ended", []]
+    assert run["processes"][0]["target"]["role"] == "actor"
+    assert {one["path"]: one["state"] for one in every} == {
+        str(prof.run_dir): "ended", str(tmp_path / "bad"): "unreadable"
+    }  # fmt: skip
+
+
 def test_ls_says_what_to_type(rlprof, tmp_path):
     """What looks at a tool's files is told once, with the run folder in its place."""
     home = tmp_path / "a run"

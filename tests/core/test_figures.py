@@ -51,6 +51,13 @@ def test_phases_and_the_rest_add_up_to_the_step():
     }  # fmt: skip
 
 
+def test_a_phase_has_a_name_that_loggers_take():
+    """MLflow raises for the name of a metric with other characters, and would end the loop."""
+    found = figures_of(raw("phase", "rollout (v2)/a b.c:d", 0, 100, 2, parent=1))
+
+    assert [key for key in found if key.startswith("phase/")] == ["phase/rollout _v2__a b.c:d_s"]
+
+
 def test_a_phase_inside_a_span_inside_a_phase_is_nested():
     """Its parent is no phase; the phase around it on its thread tells."""
     found = figures_of(

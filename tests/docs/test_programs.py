@@ -26,6 +26,7 @@ UNMARKED = [path for path, text in PAGES.items() if blocks(text, "python", mark=
 ELSEWHERE = {
     "docs/doctor.md": "tests/doctor/test_documentation.py",
     "core/README.md": "below",
+    "docs/loggers.md": "tests/loggers_real/test_recipes.py",
     "docs/sql.md": "tests/docs/test_sql.py",
     "examples/third_party_engine/README.md": "tests/kit/test_examples.py",
 }

@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof.cli import _words
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.errors import RunError
-from rlprof.rundir import find_runs, read
+from rlprof.rundir import as_json, find_runs, read
 
 if TYPE_CHECKING:
     import argparse
@@ -34,6 +36,11 @@ def add(subparsers: Any) -> None:
         help="a run folder, or a folder of runs (default: outputs/profile)",
     )
     parser.add_argument("--files", action="store_true", help="show the path of every file")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the values of rlprof.read(RUN) as JSON; of a folder, a list of its runs",
+    )
     parser.set_defaults(run=run)
 
 
@@ -43,11 +50,37 @@ def run(args: argparse.Namespace) -> int:
     if not path.exists():
         raise RunError(f"{path}: no such folder; name a run folder, or a folder of runs")
     runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
-    if runs:
+    if args.json:
+        print(as_json([_brief(one) for one in runs] if runs else _values(read(path)), indent=2))
+    elif runs:
         print(_runs(runs))
     else:
         print(_run(read(path), files=args.files))
     return 0
+
+
+def _values(run: Run) -> dict[str, Any]:
+    """Return all that is known of a run, under the names of docs/api.md."""
+    part = ("selection", "_times")
+    known = attrs.asdict(run, filter=lambda field, _: field.name not in part)
+    return {**known, "state": _state(run)}
+
+
+def _brief(path: Path) -> dict[str, Any]:
+    try:
+        run = read(path)
+    except RunError as exc:
+        return {"path": path, "state": "unreadable", "problems": [str(exc)]}
+    return {
+        "path": path,
+        "run_id": run.run_id,
+        "attempt": run.attempt,
+        "state": _state(run),
+        "opened_ns": run.opened_ns,
+        "processes": len(run.processes),
+        "captures": len(run.captures),
+        "bytes": sum(artifact.size for one in run.captures for artifact in one.artifacts),
+    }
 
 
 def _runs(paths: list[Path]) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
 """What phases are called in which an engine writes."""
+_REFUSED = re.compile(r"[^\w .:-]")
+"""What MLflow raises for in the name of a metric, in the middle of training."""
 _MOST_PHASES = 10_000
 _MOST_PARTS = 500_000
 """Of one step; of one that has more, nothing is told of phases or of trajectories."""
@@ -104,7 +106,7 @@ class _Step:
             for phase in _outermost(self._phases, step_id)
         ]
         for name, began, ended in outermost:
-            key = f"rlprof/phase/{name}_s"
+            key = f"rlprof/phase/{_REFUSED.sub('_', name)}_s"
             found[key] = found.get(key, 0.0) + (ended - began) / 1e9
         covered = _covered((began, ended) for _, began, ended in outermost)
         found["rlprof/unaccounted_s"] = (end - start - covered) / 1e9
