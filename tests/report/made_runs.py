@@ -145,7 +145,13 @@ def _turns(draw: random.Random, acting: set[str]) -> list[Turn]:
 
 
 def make_torchrun(
-    path: Path, causes: Collection[str] = (), *, seed: int = 1, steps: int = 12, ranks: int = 4
+    path: Path,
+    causes: Collection[str] = (),
+    *,
+    seed: int = 1,
+    steps: int = 12,
+    ranks: int = 4,
+    ended: bool = True,
 ) -> Path:
     """Write the run of ranks that load data, go forward, meet in backward, and take a step."""
     draw = random.Random(seed)  # noqa: S311 -- a simulation
@@ -169,4 +175,4 @@ def make_torchrun(
                 at = [one + 0.5 for one in at]
         for rank, stem in enumerate(stems):
             folder.span(stem, "step", f"step {step}", (began[rank], at[rank]), step)
-    return folder.write(path, until=max(at) + 1)
+    return folder.write(path, until=max(at) + 1, ended=ended)

@@ -111,7 +111,7 @@ def _between(recorded: Recorded, rows: np.ndarray) -> np.ndarray:
     Its place is the beginning of the step; what counts is how long it is.
     """
     steps = recorded.steps[recorded.steps["step"] != NO_STEP]
-    made = steps.copy()
+    made: np.ndarray = steps.copy()
     made["name"], made["nested"] = recorded.words.number(BETWEEN), False
     order = np.lexsort((rows["start"], rows["step"], rows["process"]))
     rows = rows[order]

@@ -1,0 +1,207 @@
+"""Runs that recording touched, that never ended, that are damaged, that say odd things."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rlprof
+from rlprof_report import analyse
+from tests.report.folder import EPOCH_NS, Folder
+from tests.report.made_runs import make_fleet, make_torchrun
+
+
+def ten_steps(folder, *, role="driver", rank=0, late=None):
+    """Add a process with ten steps of a second, each with one phase; step *late* takes 3 s."""
+    stem, at = folder.process(role, rank, world=2), 1.0
+    for step in range(1, 11):
+        end = at + (3 if step == late else 1)
+        folder.span(stem, "phase", "update_actor", (at + 0.01, end), step)
+        folder.span(stem, "step", f"step {step}", (at, end), step)
+        at = end
+    return stem
+
+
+def capture(folder, stem, opened, started, closed, *, stop_s=0.5, step=3):
+    """Add a window of *stem* with the times at which it was opened, started and closed."""
+    window = {"start_step": step, "end_step": step + 1, "phase": "update_actor", "occurrence": 0}
+    same = {"window": window, "tool": "torch"}
+    folder.event(stem, "opened", opened, **same, scratch="", asked={})
+    folder.event(stem, "started", started, **same, seconds=0.1, applied={}, unsupported={})
+    folder.event(stem, "closed", closed, **same, seconds=stop_s, reason="end")
+
+
+def states(path):
+    """Return the state of each step."""
+    return {one.step: one.state for one in analyse(rlprof.read(path)).steps}
+
+
+def test_steps_that_recording_touches_are_left_out(tmp_path):
+    """The step of a window is recorded; the next one, into which the stop reaches, is touched."""
+    folder = Folder()
+    driver = ten_steps(folder)
+    capture(folder, driver, 3.0, 3.2, 4.4, stop_s=0.8)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
+
+    found = {one.step: one.state for one in analysis.steps}
+    assert [found[step] for step in (2, 3, 4, 5)] == ["clean", "recorded", "recorded", "clean"]
+    assert analysis.clean.left_out == {"warm-up": (1,), "recorded": (3, 4)}
+    assert analysis.steps[3].cost_s == pytest.approx(0.4)
+    assert analysis.cost_s == pytest.approx(1.0)
+    assert [one.what for one in analysis.touches] == ["start", "stop"]
+
+
+def test_a_start_on_any_rank_touches_the_step(tmp_path):
+    """A rank that starts a recording late holds up the others: the step counts for none."""
+    folder = Folder({"tool": "torch", "roles": {"actor": {}}})
+    ten_steps(folder, role="actor", rank=0)
+    other = ten_steps(folder, role="actor", rank=1)
+    capture(folder, other, 5.95, 6.3, 6.9, stop_s=0.1, step=6)
+
+    found = states(folder.write(tmp_path / "run", until=12))
+
+    assert (found[4], found[5], found[6], found[7]) == ("clean", "recorded", "recorded", "clean")
+
+
+def test_the_stop_is_not_blamed_on_the_phase(tmp_path):
+    """Asked why the step is slow, the report says that rlprof was, and for how long."""
+    folder = Folder()
+    driver = ten_steps(folder, late=4)
+    capture(folder, driver, 3.0, 3.1, 6.0, stop_s=2.0)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=14)), step=4)
+
+    assert [one.cause for one in analysis.findings] == ["recording"]
+    assert "rlprof itself starts or stops recordings for 2.00 s of it" in analysis.verdict
+
+
+def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monkeypatch):
+    """A phase of a step that never ended is shown; the step is unfinished and left out."""
+    folder = Folder()
+    driver = ten_steps(folder)
+    folder.span(driver, "phase", "rollout", (11.0, 11.4), 11)
+    monkeypatch.setattr("rlprof.rundir._story.is_alive", lambda _: False)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=13, ended=False)))
+
+    last = analysis.steps[-1]
+    assert (last.step, last.state, last.seconds) == (11, "unfinished", pytest.approx(0.4))
+    assert analysis.state == "died"
+    assert [one for one in analysis.notes if one.startswith("Step 11 is unfinished: the run died")]
+
+
+def test_a_run_without_a_step_says_so(tmp_path):
+    """No span, no step: the verdict says where steps come from."""
+    folder = Folder()
+    folder.process("driver", 0)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=2)))
+
+    assert analysis.steps == ()
+    assert analysis.verdict.startswith("No process told of any step; ")
+
+
+def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
+    """They are on their host's clock and give way to what the member wrote itself."""
+    folder = Folder()
+    driver = ten_steps(folder)
+    members = [folder.process("actor", rank, world=2) for rank in range(2)]
+    folder.span(members[0], "phase", "update_actor", (2.1, 2.3), 2)
+    path = folder.write(tmp_path / "run", until=12)
+    told = [
+        {"of": member, "kind": "phase", "name": "update_actor", "step": 2, "id": 1,
+         "w0": EPOCH_NS + 2_100_000_000, "w1": EPOCH_NS + end} for member, end in
+        zip(members, (2_900_000_000, 2_600_000_000), strict=True)
+    ]  # fmt: skip
+    lines = "".join(json.dumps(one) + "\n" for one in told)
+    (path / "spans" / f"+ray-{driver}.jsonl").write_text(lines)
+
+    (ranks,) = analyse(rlprof.read(path)).steps[1].ranks
+
+    assert (ranks.slowest, ranks.process) == (1, members[1])
+    assert ranks.max_s == pytest.approx(0.5)
+    assert ranks.wait_s == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"{", b"[]", b"null", b"\x00\xff", b'{"kind":"phase"}', b"[" * 5000,
+        b'{"kind":"step","name":"x","t0":1e400,"t1":2,"step":1}',
+        b'{"kind":"phase","name":"x","t0":99999999999999999999999,"t1":2,"id":1,"step":1}',
+        b'{"kind":"nothing","name":"x","t0":1,"t1":2,"id":1}',
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_damaged_line_costs_that_line(line, tmp_path):
+    """Whatever a line of a spans file is, the others count and the loss is told."""
+    whole = make_torchrun(tmp_path / "whole", steps=4)
+    expected = analyse(rlprof.read(whole)).steps
+    file = next((whole / "spans").glob("trainer-0*"))
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([*lines[:3], line, *lines[3:]]) + b"\n" + line[:7])
+
+    analysis = analyse(rlprof.read(whole))
+
+    assert analysis.steps == expected
+    assert any("skipped" in note for note in analysis.notes) == bool(line)
+
+
+def test_odd_attributes_cost_nothing(tmp_path):
+    """What somebody noted under a name that figures know may be of any type."""
+    folder = Folder()
+    driver = ten_steps(folder)
+    for number, odd in enumerate([None, True, -1, 1e300, "many", [], {}, "\ud800"]):
+        folder.span(
+            driver, "span", "request", (2.1, 2.4), 2, trajectory=odd if number % 2 else "a",
+            tokens=odd, replica=odd, queued_s=odd, first_token_s=odd, preemptions=odd, version=odd,
+        )  # fmt: skip
+
+    rollout = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).steps[1].rollout
+
+    assert rollout.requests >= 4
+
+
+def test_a_file_that_is_not_there_is_a_process_without_spans(tmp_path):
+    """Of a fleet whose agent's spans are lost, phases and ranks are known still."""
+    path = make_fleet(tmp_path / "run", steps=3)
+    next((path / "spans").glob("agent*")).unlink()
+
+    step = analyse(rlprof.read(path)).steps[1]
+
+    assert step.rollout is None
+    assert "rollout" in [one.name for one in step.phases]
+    assert step.ranks != ()
+
+
+def test_a_clock_that_is_off_moves_nothing_between_phases(tmp_path):
+    """Spans of members are brought to the clock of the run by what the driver measured."""
+    path = make_fleet(tmp_path / "run", steps=4)
+    file = next((path / "manifest").glob("agent*"))
+    moved = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in moved:
+        if line["event"] == "clock":
+            line["realtime_ns"] += 7_000_000_000
+        if line["event"] == "process":
+            line["here"]["boot_id"] = "other"
+    file.write_text("".join(json.dumps(line) + "\n" for line in moved))
+    driver = next((path / "manifest").glob("driver*"))
+    offset = {"event": "clock_offset", "mono": 5, "boot_id": "other", "process": ""}
+    with driver.open("a") as lines:
+        lines.write(json.dumps({**offset, "offset_ns": 7_000_000_000, "bound_ns": 9}) + "\n")
+
+    rollout = analyse(rlprof.read(path)).steps[2].rollout
+
+    assert rollout.phase == "rollout"
+    assert rollout.trajectories == 96
+
+
+def test_a_part_of_a_run_has_its_steps_alone(tmp_path):
+    """`run.only` leaves the other steps out of the report."""
+    run = rlprof.read(make_torchrun(tmp_path / "run", steps=8))
+
+    analysis = analyse(run.only(rlprof.Selection(steps=range(3, 6))))
+
+    assert [one.step for one in analysis.steps] == [3, 4, 5]
