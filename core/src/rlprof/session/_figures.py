@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ class Figures:
         self.newest: dict[str, float] = {}
         """Of the step that has ended last; empty: none has. Replaced as a whole, never changed."""
         self._steps: dict[int, _Step] = {}
+        self._lock = Lock()
+        """Held while `newest` is replaced: a fleet adds to it on a thread of its own."""
+
+    def add(self, step: int | None, more: Mapping[str, float]) -> None:
+        """Add what is known of *step* by now, unless a later one has ended."""
+        with self._lock:
+            if self.newest.get("rlprof/step") == step:
+                self.newest = {**self.newest, **more}
 
     def take(self, raw: RawSpan) -> bool:
         """Add a span up; say whether `newest` is new."""
@@ -57,7 +66,9 @@ class Figures:
             found.add_phase(raw)
         else:
             del self._steps[step]
-            self.newest = found.figures(raw)
+            made = found.figures(raw)
+            with self._lock:
+                self.newest = made
             return True
         return False
 

@@ -20,6 +20,7 @@ import attrs
 from rlprof.rundir import SALVAGED, Journal, as_line
 from rlprof_ray._calls import Record
 from rlprof_ray._tie import tie
+from rlprof_ray._waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,6 +78,7 @@ class History:
         self._own = _Tail(str(folder / f"{name}.jsonl"))
         self._journal = Journal(folder / f"{SALVAGED}ray-{name}.jsonl")
         self._record = Record()
+        self._waits = Waits()
         self._tie = tie()
         self._phases: list[_Phase] = []
         """Ended, and not written yet."""
@@ -137,6 +139,11 @@ class History:
                 if not phase.is_step:
                     for stretch in _stretches(calls, phase, member.offset_ns):
                         self._ids += 1
+                        ends = (
+                            stretch.start_ns - member.offset_ns,
+                            stretch.end_ns - member.offset_ns,
+                        )
+                        self._waits.add(phase.step, phase.name, member.hello.target, *ends)
                         record = _line(stem, phase, stretch, self._ids)
                         if member.hello.target.replica is not None:
                             record["attributes"]["replica"] = member.hello.target.replica
@@ -146,6 +153,11 @@ class History:
             reason = f"phases from Ray's record fill {_MOST_BYTES >> 20} MiB; no more are written"
             self._session.scribe.tell("problem", reason=reason)
         self._journal.write(lines)
+        for phase in due:
+            wait_s = self._waits.of(phase.step) if phase.is_step else None
+            if wait_s is not None:
+                more = {"rlprof/wait_slowest_s": wait_s}
+                self._session.scribe.figures.add(phase.step, more)
 
     def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
         """Drop calls of steps that are written; and the oldest where nobody tells of steps."""
