@@ -50,10 +50,19 @@ def test_the_last_steps_are_a_table(run):
 
     assert lines[0] == "run run: running, 4 processes"
     assert lines[-3:] == [
-        "STEP  SECONDS  rollout  update_actor  WAITS FOR",
-        "   1    3.0 s    2.0 s         1.0 s  actor 2/2 in update_actor 400 ms",
-        "   2    3.0 s    2.0 s         1.0 s  actor 2/2 in update_actor 400 ms",
+        "STEP  SECONDS  rollout  update_actor  NOTE",
+        "   1    3.0 s    2.0 s         1.0 s  waits 400 ms for actor 2/2 in update_actor",
+        "   2    3.0 s    2.0 s         1.0 s  waits 400 ms for actor 2/2 in update_actor",
     ]
+
+
+def test_the_longest_phases_have_columns(run):
+    """Where the terminal is narrow, short phases go first; the order stays that of the step."""
+    run.step(3, {"a" * 14: 0.1, "b" * 14: 9, "c" * 14: 8})
+
+    head = shown(run, width=100)[-4].split()
+
+    assert head == ["STEP", "SECONDS", "rollout", "b" * 14, "c" * 14, "NOTE"]
 
 
 def test_the_running_step_shows_what_it_has_done(run):
@@ -89,8 +98,12 @@ def test_what_is_recorded_is_shown_until_it_is_closed(run):
     opened = shown(run)
     run.event("closed", role="actor", window=WINDOW, tool="torch")
 
+    run.step(3, {"rollout": 2})
+    closed = shown(run)
+
     assert "recording 3/update_actor with torch for 0 ms: actor 0/2" in opened
-    assert not any("recording" in line for line in shown(run))
+    assert not any("recording" in line for line in closed)
+    assert closed[-1].endswith("  recorded")
 
 
 def test_counters_are_a_line_each(run):
@@ -116,7 +129,7 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
                 f'"step": 3, "id": {rank}, "w0": {start}, "w1": {start + seconds * 10**9}}}\n'
             )
 
-    assert shown(run)[-1].endswith("actor 2/2 in update_actor 6.0 s")
+    assert shown(run)[-1].endswith("waits 6.0 s for actor 2/2 in update_actor")
 
 
 def test_a_look_reads_what_is_new(run):

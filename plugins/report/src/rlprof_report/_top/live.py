@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _KEPT = 40
 """Steps that are remembered."""
+_LONGEST = 1000
+"""Steps of a window that are marked; one may be open until the run ends."""
 _BACK = 32 << 20
 _SILENT_S = 60
 """After this without a line, a process on another host is taken for dead."""
@@ -89,6 +91,8 @@ class Live:
         self.run_id = str(header.get("run_id", path.name))
         self.members: dict[str, Member] = {}
         self.steps: dict[int, LiveStep] = defaultdict(LiveStep)
+        self.recorded: set[int] = set()
+        """Steps in which a window was open."""
         self.leader: Member | None = None
         self.trajectories: dict[str, tuple[int, bool]] = {}
         """When some part of each has ended last, epoch ns, and whether all of it has."""
@@ -172,6 +176,8 @@ class Live:
         elif event in ("opened", "closed"):
             key = _window(line["window"]), str(line["tool"]), _engine(line.get("target"))
             if event == "opened":
+                first, last = int(line["window"]["start_step"]), int(line["window"]["end_step"])
+                self.recorded.update(range(first, min(last, first + _LONGEST)))
                 member.windows[key] = int(line["mono"]) + member.offset_ns
             else:
                 member.windows.pop(key, None)

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rlprof_report._top.live import Live, LiveStep, Member
 
@@ -110,38 +110,55 @@ def _table(live: Live, width: int, room: int) -> list[str]:
     done = live.finished()[-max(room - 1, 0) :] if room > 1 else []
     if not done:
         return []
-    names = list(dict.fromkeys(name for _, step in done for name in step.phases))
-    names = names[: max(1, (width - 60) // 12)]
-    head = ["STEP", "SECONDS", *(_cut(name, _PHASE) for name in names), "WAITS FOR"]
-    rows = [
-        [
-            str(number),
-            _seconds(step.seconds),
-            *(_seconds(step.phases.get(name)) for name in names),
-            _wait(live, step),
-        ]
-        for number, step in done
+    fixed = [
+        _column("STEP", (str(number) for number, _ in done)),
+        _column("SECONDS", (_seconds(step.seconds) for _, step in done)),
     ]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(
-            [*(cell.rjust(size) for cell, size in zip(row, widths[:-1], strict=False)), row[-1]]
-        ).rstrip()
-        for row in (head, *rows)
-    ]
+    notes = [_note(live, number, step) for number, step in done]
+    free = width - sum(len(column[0]) + 2 for column in fixed) - max(map(len, notes))
+    phases = _phases([step for _, step in done], free)
+    rows = zip(*fixed, *phases, ["NOTE" if any(notes) else "", *notes], strict=True)
+    return ["  ".join(row).rstrip() for row in rows]
 
 
-def _wait(live: Live, step: LiveStep) -> str:
-    """Say which rank the others waited for most, in which phase, how long."""
+def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
+    """Return the columns of the phases that take longest, in the order they ran."""
+    totals: dict[str, float] = {}
+    for step in steps:
+        for name, seconds in step.phases.items():
+            totals[name] = totals.get(name, 0.0) + seconds
+    columns = {
+        name: _column(_cut(name, _PHASE), (_seconds(step.phases.get(name)) for step in steps))
+        for name in totals
+    }
+    chosen = set()
+    for name in sorted(totals, key=lambda one: -totals[one]):
+        needed = len(columns[name][0]) + 2
+        if needed <= free:
+            free -= needed
+            chosen.add(name)
+    return [column for name, column in columns.items() if name in chosen]
+
+
+def _column(head: str, cells: Iterable[str]) -> list[str]:
+    """Lay out a column of numbers."""
+    column = [head, *cells]
+    width = max(map(len, column))
+    return [cell.rjust(width) for cell in column]
+
+
+def _note(live: Live, number: int, step: LiveStep) -> str:
+    """Say whether the step was recorded, and which rank the others waited for most."""
+    notes = ["recorded"] if number in live.recorded else []
     waits = []
     for (_, phase), ranks in step.ranks.items():
         if len(ranks) > 1:
             slowest = max(ranks, key=lambda name: ranks[name])
             waits.append((ranks[slowest] - median(ranks.values()), slowest, phase))
     longest, name, phase = max(waits, default=(0.0, "", ""))
-    if longest < _WAIT * (step.seconds or 0) or not name:
-        return ""
-    return f"{live.members[name]} in {phase} {_seconds(longest)}"
+    if name and longest >= _WAIT * (step.seconds or 0):
+        notes.append(f"waits {_seconds(longest)} for {live.members[name]} in {phase}")
+    return ", ".join(notes)
 
 
 def _cut(text: str, longest: int) -> str:
