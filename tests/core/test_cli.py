@@ -521,7 +521,7 @@ def test_plugins_lists_what_is_installed(rlprof):
     rows = out.splitlines()
     assert rows[0] == f"rlprof {CORE}"
     assert rows[2].split() == ["KIND", "NAME", "FROM", "FITS", "WHAT"]
-    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:10]}
+    listed = {tuple(row.split()[:3]): row.split()[4] for row in rows[3:12]}
     assert listed == {
         ("tool", "npu", "rlprof-npu"): "yes",
         ("tool", "nsys", "rlprof-nsys"): "yes",
@@ -529,6 +529,8 @@ def test_plugins_lists_what_is_installed(rlprof):
         ("tool", "torch_memory", "rlprof-torch"): "yes",
         ("engine", "sglang", "rlprof-sglang"): "yes",
         ("engine", "vllm", "rlprof-vllm"): "yes",
+        ("exporter", "parquet", "rlprof-report"): "yes",
+        ("exporter", "report", "rlprof-report"): "yes",
         ("exporter", "timeline", "rlprof-timeline"): "yes",
     }
     assert "torch.profiler" in rows[5]
