@@ -219,12 +219,24 @@ def test_a_launch_is_no_collective() -> None:
 
 
 def test_collectives_of_two_groups_are_told_apart() -> None:
-    """Kineto writes the group of a kernel, and the number of the collective where it knows it."""
-    args = {"Process Group Name": "3", "Process Group Ranks": "[0, 8]", "Seq": 12}
+    """Kineto writes the group of a kernel into its arguments."""
+    args = {"Process Group Name": "3", "Process Group Ranks": "[0, 8]"}
 
     (name,) = met(name="ncclDevKernel_AllReduce_Sum", cat="kernel", args=args)
 
-    assert name == "ncclDevKernel_AllReduce_Sum 3 0, 8 12"
+    assert name == "ncclDevKernel_AllReduce_Sum 3 0, 8"
+
+
+def test_of_many_collectives_the_first_of_each_name_are_kept() -> None:
+    """So all ranks keep the same ones, however the names follow each other."""
+    place = Place(0, Tracks(1 << 22), 100_000)
+    for n in range(300):
+        for name in ("gloo:all_reduce", "gloo:barrier")[n % 3 :]:
+            place.met(name, n, 5, "", b"")
+
+    names = [name for name, _, _ in place.meetings]
+    assert names.count("gloo:all_reduce") == 100
+    assert names.count("gloo:barrier") == 128
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -24,9 +25,11 @@ _MEETING = re.compile(
 )
 _LAUNCHES = "cpu_op", "user_annotation"
 """Categories of what NCCL's host thread does: it ends when the collective is launched."""
-_GROUP = re.compile(rb'"(?:Process Group (?:Name|Ranks)|Seq)":\s*"?\[?([^"\]\n}]{1,200})')
-"""Which collective it is, as far as Kineto wrote it down."""
+_GROUP = re.compile(rb'"Process Group (?:Name|Ranks)":\s*"?\[?([^"\]\n}]{1,200})')
+"""Whose collective it is, as far as Kineto wrote it down."""
 _MEETINGS = 2000
+_OF_A_NAME = 128
+"""Ranks are compared name by name, so each of them must keep as many of a name."""
 _LONGEST_NS = 86_400 * 10**9
 
 
@@ -50,6 +53,7 @@ class Place:
     earliest_ns: int | None = None
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
     """What ends on all ranks at one time, when, and its duration; the first of them."""
+    _met: Counter[str] = attrs.field(factory=Counter)
     names: dict[str, int] = attrs.field(factory=dict)
     """Ids that are no numbers, by their text."""
 
@@ -65,7 +69,10 @@ class Place:
         if name.startswith("nccl:") and category in _LAUNCHES:
             return
         group = b" ".join(_GROUP.findall(args)).decode("utf-8", "replace")
-        self.meetings.append((f"{name} {group}".rstrip(), end_ns, dur_ns))
+        name = f"{name} {group}".rstrip()
+        self._met[name] += 1
+        if self._met[name] <= _OF_A_NAME:
+            self.meetings.append((name, end_ns, dur_ns))
 
     @property
     def wanted(self) -> int:
