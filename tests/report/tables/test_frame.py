@@ -188,6 +188,37 @@ def test_steps_are_those_of_the_report(run):
     ]
 
 
+def test_steps_have_the_figures_of_the_logger(tmp_path):
+    """Each figure of the last step is in its row, under the same name and with the same value."""
+    config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
+    with rlprof.open(config, role="actor") as prof:
+        for _ in prof.steps(range(2)):
+            with prof.phase("rollout"):
+                for number in range(3):
+                    with prof.trajectory(number) as path, path.request({"tokens": 9, "replica": 0}):
+                        pass
+
+    figures = prof.figures()
+    row = rlprof.read(prof.run_dir).frame("steps").to_pylist()[-1]
+
+    assert {"rlprof/phase/rollout_s", "rlprof/tokens_per_s", "rlprof/slots_used"} <= set(figures)
+    for name, value in figures.items():
+        assert row[name.removeprefix("rlprof/")] == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("kind", ["spans", "steps", "captures", "requests", "events"])
+def test_a_run_without_processes_has_empty_tables(tmp_path, kind):
+    """A folder of which nothing but the header was written has tables without rows."""
+    owner = {"attempt": 2, "opened_ns": 0}
+    header = {"run_id": "e", "owner": owner, "config": {}, "expected": {}}
+    (tmp_path / "run.json").write_text(json.dumps(header))
+
+    table = rlprof.read(tmp_path).frame(kind)
+
+    assert table.num_rows == 0
+    assert table.schema.metadata[b"rlprof_run"] == b"e/attempt_2"
+
+
 def test_a_table_knows_its_run_and_schema(run):
     """Run, number of the schema and the bound of each host's clock are in the metadata."""
     metadata = run.frame("captures").schema.metadata
@@ -219,8 +250,11 @@ def test_another_word_names_the_tables_there_are(run):
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        ("rlprof_report.tables", "frame: needs rlprof-report; install it with: "),
-        ("pyarrow", "tables: need pyarrow; install it with: "),
+        (
+            "rlprof_report.tables",
+            "frame: needs rlprof-report; install it with: pip install 'rlprof-report[parquet]'",
+        ),
+        ("pyarrow", "tables: need pyarrow; install it with: pip install pyarrow"),
     ],
 )
 def test_what_is_not_installed_is_named(run, monkeypatch, module, said):
@@ -230,4 +264,4 @@ def test_what_is_not_installed_is_named(run, monkeypatch, module, said):
     with pytest.raises(rlprof.RlprofError) as told:
         run.frame("spans")
 
-    assert str(told.value) == f"{said}pip install 'rlprof-report[parquet]'"
+    assert str(told.value) == said

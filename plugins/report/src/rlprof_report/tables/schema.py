@@ -61,9 +61,7 @@ def arrow() -> Any:
     try:
         import pyarrow as pa
     except ModuleNotFoundError:
-        raise RlprofError(
-            "tables: need pyarrow; install it with: pip install 'rlprof-report[parquet]'"
-        ) from None
+        raise RlprofError("tables: need pyarrow; install it with: pip install pyarrow") from None
     return pa
 
 
