@@ -3,8 +3,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys env-chromium
-.PHONY: env-loggers
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
+.PHONY: env-chromium env-loggers env-hta
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -125,6 +125,9 @@ env-loggers:
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer
+
+env-hta: ## HolisticTraceAnalysis, beside which bench/device.py measures
+	@PYTHON=$(PYTHON) envs/make_env.sh hta
 
 clean: ## remove this checkout's environments (the cache of third-party packages stays)
 	rm -rf .envs outputs .mypy_cache .pytest_cache .ruff_cache

@@ -1,7 +1,12 @@
-"""What the traces of a run's windows say of devices: figures 15 to 20 of the report."""
+"""What the traces of a run's windows say of devices: figures 15 to 20 of the report.
+
+`device_of(run)` reads every trace once, 120 MB of JSON a second; ask for it where it is shown.
+"""
 
 from __future__ import annotations
 
+from rlprof_report.device._device import device_of, json_bytes
+from rlprof_report.device._findings import device_findings
 from rlprof_report.device.values import (
     CaptureDevice,
     Device,
@@ -24,4 +29,7 @@ __all__ = [
     "RoleDevice",
     "Temporal",
     "TopName",
+    "device_findings",
+    "device_of",
+    "json_bytes",
 ]

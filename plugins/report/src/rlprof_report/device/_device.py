@@ -1,0 +1,148 @@
+"""The device figures of a run: each trace by itself, then by role, ranks beside each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof.rundir import clock_at, unbroken
+from rlprof_report.device._late import late_ranks
+from rlprof_report.device._requests import ENDING, Requests
+from rlprof_report.device._roles import by_role
+from rlprof_report.device._tops import tops
+from rlprof_report.device._trace import Stretch, figures_of
+from rlprof_report.device.values import CaptureDevice, Device, LateRank, RequestTimes
+from rlprof_traces import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlprof import Target
+    from rlprof.rundir import CaptureResult, Run
+    from rlprof.types import Artifact
+    from rlprof_report.device._kinds import Rules
+    from rlprof_report.device._tops import Total
+    from rlprof_report.device._trace import Meeting
+
+
+_PACKED = 12
+"""Times that gzip makes a trace smaller, where nobody has counted."""
+
+
+@attrs.frozen(eq=False)
+class Looked:
+    """One trace of a run, looked at."""
+
+    shown: CaptureDevice
+    kernels: dict[str, Total]
+    operators: dict[str, Total]
+    meetings: tuple[Meeting, ...]
+
+
+def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
+    """Read the traces of all windows of *run*, or of the part of one; None: there are none.
+
+    Figures are those of the window, from its begin to its end; with *rules* `hta` those of the
+    whole trace, as HolisticTraceAnalysis computes them.
+    """
+    looked: list[Looked] = []
+    requests: dict[Target, Requests] = {}
+    notes: list[str] = []
+    for capture in run.captures:
+        for artifact in capture.artifacts:
+            if artifact.kind != "trace":
+                continue
+            try:
+                if artifact.path.endswith(ENDING):
+                    ones = requests.setdefault(capture.target, Requests())
+                    told = ones.read(run.path / artifact.path)
+                    notes += [f"{artifact.path}: {words}" for words in told]
+                else:
+                    looked.append(_look(run, capture, artifact, rules))
+            except UnreadableError as exc:
+                notes.append(f"{artifact.path}: {exc}")
+    if not (looked or requests or notes):
+        return None
+    return Device(
+        rules=rules,
+        captures=tuple(one.shown for one in looked),
+        roles=tuple(by_role(looked)),
+        late=_late(looked),
+        requests=_requests(requests),
+        notes=tuple(notes),
+    )
+
+
+def json_bytes(run: Run) -> int:
+    """Estimate how many bytes of JSON `device_of` would read."""
+    return sum(
+        artifact.text_size or artifact.size * _PACKED
+        for capture in run.captures
+        for artifact in capture.artifacts
+        if artifact.kind == "trace"
+    )
+
+
+def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) -> Looked:
+    stretch = None if rules == "hta" else _stretch(run, capture)
+    found = figures_of(run.path / artifact.path, rules, stretch)
+    told = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
+    target = capture.target
+    shown = CaptureDevice(
+        file=artifact.path,
+        window=capture.window.id,
+        target=str(target),
+        role=target.role,
+        rank=target.rank,
+        replica=target.replica,
+        tool=capture.tool,
+        part=artifact.part,
+        device_events=found.device_events,
+        host_events=found.host_events,
+        unlaunched=found.unlaunched,
+        graph_kernels=found.graph_kernels,
+        temporal=found.temporal,
+        idle=found.idle,
+        kernels=tops(found.kernels),
+        operators=tops(found.operators),
+        memory=found.memory,
+        notes=(*told, *found.notes),
+    )
+    return Looked(shown, found.kernels, found.operators, found.meetings)
+
+
+def _stretch(run: Run, capture: CaptureResult) -> Stretch:
+    """Return the window: from when the tool began to start to when it began to stop."""
+    process = run.by_name[capture.process]
+    clocks, _ = unbroken(process.clocks)
+    from_ns, _ = clock_at(clocks, capture.opened_ns)
+    if capture.closed_ns is None:
+        return Stretch(from_ns, 1 << 62, capture.clock_shift_ns)
+    stop_ns = round((capture.stop_s or 0.0) * 1e9)
+    length_ns = max(0, capture.closed_ns - stop_ns - capture.opened_ns)
+    return Stretch(from_ns, from_ns + length_ns, capture.clock_shift_ns)
+
+
+def _late(looked: Sequence[Looked]) -> tuple[LateRank, ...]:
+    together: defaultdict[tuple[str, ...], dict[int, Sequence[Meeting]]] = defaultdict(dict)
+    for one in looked:
+        shown = one.shown
+        # A rank of several traces (workers, parts) is compared with the same ones of the others.
+        key = shown.role, shown.window, shown.tool, shown.part
+        together[key].setdefault(shown.rank, one.meetings)
+    found = [
+        late
+        for (role, window, *_), ranks in together.items()
+        if len(ranks) > 1
+        for late in late_ranks(role, window, ranks)
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.late_s, one.role, one.window, one.rank)))
+
+
+def _requests(found: Mapping[Target, Requests]) -> tuple[RequestTimes, ...]:
+    replicas: dict[str, RequestTimes] = {}
+    for target, requests in found.items():
+        replicas[str(target)] = requests.times(target)
+    return tuple(replicas[name] for name in sorted(replicas))

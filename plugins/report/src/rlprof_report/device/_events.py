@@ -1,0 +1,287 @@
+"""The events of one trace as flat arrays: 30 bytes an event, whatever the trace holds.
+
+Each batch of the shared reader is decoded at once, only the members that a figure needs. Times are
+whole nanoseconds: a time of the epoch with decimals is read from its digits, since a double has
+only every 250th of them.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import msgspec
+import numpy as np
+
+from rlprof_traces import TraceText
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+KERNEL, COPY, SYNC = 1, 2, 3
+_DEVICE = {
+    "kernel": KERNEL, "Kernel": KERNEL, "gpu_memcpy": COPY, "Memcpy": COPY, "gpu_memset": COPY,
+    "Memset": COPY, "cuda_sync": SYNC,
+}  # fmt: skip
+_LAUNCH = {"cuda_runtime", "cuda_driver", "Runtime", "cuda_api", "xpu_runtime", "xpu_driver"}
+_HOST = {"cpu_op", "Operator"}
+_MEET = ("gloo:", "nccl:", "hccl:")
+_STEP = "ProfilerStep#"
+_TIME = re.compile(rb'"ts"\s*:\s*"?-?(\d+)')
+_EPOCH_DIGITS = 15
+_FARTHEST_NS = 1 << 62
+_LAST_STREAM = (1 << 31) - 1
+_MOST_NAMES = 200_000
+"""A trace with more makes them up; the rest share one."""
+_OTHER = "(other names)"
+_DEVICES = {0: "cpu", 1: "cuda", 12: "xpu", 20: "npu"}
+
+
+class _Args(msgspec.Struct, gc=False):
+    stream: Any = -1
+    correlation: Any = -1
+    group: Any = msgspec.field(default="", name="Process Group Name")
+    ranks: Any = msgspec.field(default="", name="Process Group Ranks")
+    allocated: Any = msgspec.field(default=None, name="Total Allocated")
+    reserved: Any = msgspec.field(default=0, name="Total Reserved")
+    device_type: Any = msgspec.field(default=0, name="Device Type")
+    device_id: Any = msgspec.field(default=-1, name="Device Id")
+
+
+class _Event(msgspec.Struct, gc=False):
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    ts: float = 0.0
+    dur: float = 0.0
+    tid: Any = 0
+    args: _Args | None = None
+
+
+class _ExactEvent(msgspec.Struct, gc=False):
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    ts: msgspec.Raw = msgspec.Raw(b"0")
+    dur: msgspec.Raw = msgspec.Raw(b"0")
+    tid: Any = 0
+    args: _Args | None = None
+
+
+_ALL = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(list[_ExactEvent])
+_ONE = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_ExactEvent)
+_RAW = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class Names:
+    """Names as numbers, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        """Return the number of *name*."""
+        if len(self.numbers) >= _MOST_NAMES and name not in self.numbers:
+            name = _OTHER
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@attrs.frozen(eq=False)
+class Peak:
+    """The most that an allocator held, and when."""
+
+    allocated: int = -1
+    reserved: int = 0
+    at_ns: int = 0
+
+
+@attrs.define(eq=False)
+class Events:
+    """What a trace holds, in its order; all times are nanoseconds on its own clock."""
+
+    names: Names = attrs.field(factory=Names)
+    starts: Any = attrs.field(factory=lambda: array("q"))
+    ends: Any = attrs.field(factory=lambda: array("q"))
+    name: Any = attrs.field(factory=lambda: array("i"))
+    kind: Any = attrs.field(factory=lambda: array("b"))
+    stream: Any = attrs.field(factory=lambda: array("i"))
+    correlation: Any = attrs.field(factory=lambda: array("q"))
+    launched: Any = attrs.field(factory=lambda: array("q"))
+    """Of each call that may launch something: its correlation."""
+    launched_at: Any = attrs.field(factory=lambda: array("q"))
+    host_names: Names = attrs.field(factory=Names)
+    host_starts: Any = attrs.field(factory=lambda: array("q"))
+    host_ends: Any = attrs.field(factory=lambda: array("q"))
+    host_name: Any = attrs.field(factory=lambda: array("i"))
+    host_thread: Any = attrs.field(factory=lambda: array("i"))
+    steps: dict[str, int] = attrs.field(factory=dict)
+    """By the name of each step of torch's profiler: its earliest start."""
+    memory: dict[str, Peak] = attrs.field(factory=dict)
+    meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
+    """Collectives that the host noted: what, from, to."""
+    groups: dict[int, int] = attrs.field(factory=dict)
+    """By the place of a kernel: its process group in `group_names`, where the trace says it."""
+    group_names: Names = attrs.field(factory=Names)
+    head: Mapping[str, Any] = attrs.field(factory=dict)
+    dropped: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def read_events(path: Path, from_ns: int | None = None, until_ns: int | None = None) -> Events:
+    """Read the trace *path*; raise `UnreadableError` where nothing of it can be.
+
+    *from_ns* and *until_ns* bound the memory events, in nanoseconds of its own clock.
+    """
+    text = TraceText(path)
+    events = Events()
+    reader = _Reader(events, from_ns, until_ns)
+    is_exact: bool | None = None
+    for batch in text.batches():
+        if is_exact is None and (first := _TIME.search(batch)):
+            is_exact = len(first[1]) >= _EPOCH_DIGITS
+        reader.take(batch, is_exact=bool(is_exact))
+    events.head = text.head
+    events.dropped += text.dropped
+    events.problems = tuple(text.problems)
+    for field in attrs.fields(Events):
+        column = getattr(events, field.name)
+        if isinstance(column, array):
+            setattr(events, field.name, np.frombuffer(column, column.typecode))
+    return events
+
+
+class _Reader:
+    def __init__(self, events: Events, from_ns: int | None, until_ns: int | None) -> None:
+        self._events = events
+        self._from = -_FARTHEST_NS if from_ns is None else from_ns
+        self._until = _FARTHEST_NS if until_ns is None else until_ns
+        self._threads: dict[Any, int] = {}
+
+    def take(self, batch: bytes, *, is_exact: bool) -> None:
+        text = b"[" + batch + b"]"
+        try:
+            found = iter(_ALL[is_exact].decode(text))
+        except (msgspec.DecodeError, RecursionError):
+            found = self._one_by_one(text, is_exact=is_exact)
+        nanoseconds = _from_digits if is_exact else _from_number
+        while True:
+            try:
+                self._sort(found, nanoseconds)
+            except (ValueError, TypeError, OverflowError):
+                self._events.dropped += 1
+            else:
+                return
+
+    def _one_by_one(self, text: bytes, *, is_exact: bool) -> Iterator[Any]:
+        for raw in _RAW.decode(text):
+            try:
+                yield _ONE[is_exact].decode(raw)
+            except (msgspec.DecodeError, RecursionError):
+                self._events.dropped += 1
+
+    def _sort(self, found: Iterator[Any], nanoseconds: Any) -> None:  # noqa: PLR0915 -- calls cost
+        """Put each event where it belongs; raise where one makes no sense, which is then gone."""
+        to, device, launch, host = self._events, _DEVICE, _LAUNCH, _HOST
+        earliest, latest = -_FARTHEST_NS, _FARTHEST_NS
+        known, known_host, threads = to.names.numbers, to.host_names.numbers, self._threads
+        for event in found:
+            cat = event.cat
+            if event.ph != "X":
+                if event.name == "[memory]" and event.args is not None:
+                    self._remember(event.args, nanoseconds(event.ts))
+            elif cat in host:
+                begin = nanoseconds(event.ts)
+                end = begin + nanoseconds(event.dur)
+                if not earliest < begin <= end < latest:
+                    raise ValueError("no time")
+                name = event.name
+                number = known_host[name] if name in known_host else to.host_names.number(name)
+                thread = event.tid
+                thread = threads[thread] if thread in threads else self._thread(thread)
+                to.host_starts.append(begin)
+                to.host_ends.append(end)
+                to.host_name.append(number)
+                to.host_thread.append(thread)
+            elif cat in device:
+                begin = nanoseconds(event.ts)
+                end = begin + nanoseconds(event.dur)
+                if not earliest < begin <= end < latest:
+                    raise ValueError("no time")
+                args = event.args
+                stream = correlation = -1
+                if args is not None:
+                    stream = min(_number(args.stream), _LAST_STREAM)
+                    correlation = _number(args.correlation)
+                    if args.group or args.ranks:
+                        group = to.group_names.number(f"{args.group} {args.ranks}")
+                        to.groups[len(to.starts)] = group
+                name = event.name
+                number = known[name] if name in known else to.names.number(name)
+                to.starts.append(begin)
+                to.ends.append(end)
+                to.name.append(number)
+                to.kind.append(device[cat])
+                to.stream.append(stream)
+                to.correlation.append(correlation)
+            elif cat in launch:
+                if event.args is not None:
+                    correlation = _number(event.args.correlation)
+                    if correlation >= 0:
+                        begin = nanoseconds(event.ts)
+                        if not earliest < begin < latest:
+                            raise ValueError("no time")
+                        to.launched_at.append(begin)
+                        to.launched.append(correlation)
+            elif cat == "user_annotation":
+                self._note(event.name, nanoseconds(event.ts), nanoseconds(event.dur))
+
+    def _thread(self, thread: Any) -> int:
+        return self._threads.setdefault(thread, len(self._threads))
+
+    def _note(self, name: str, begin: int, length: int) -> None:
+        to = self._events
+        if name.startswith(_STEP):
+            to.steps[name] = min(begin, to.steps.get(name, begin))
+        elif name.startswith(_MEET) and len(to.meetings) < _MOST_NAMES:
+            to.meetings.append((name, begin, begin + length))
+
+    def _remember(self, args: _Args, at: int) -> None:
+        allocated, reserved = _number(args.allocated), _number(args.reserved)
+        if not self._from <= at <= self._until:
+            return
+        kind = _DEVICES.get(args.device_type, f"device type {args.device_type}")
+        device = f"{kind}:{args.device_id}" if _number(args.device_id) >= 0 else kind
+        peak = self._events.memory.get(device, Peak())
+        if allocated > peak.allocated:
+            peak = Peak(allocated, peak.reserved, at)
+        if reserved > peak.reserved:
+            peak = attrs.evolve(peak, reserved=reserved)
+        self._events.memory[device] = peak
+
+
+def _number(value: Any) -> int:
+    """Return *value* if it is a number that fits; -1: it is none."""
+    return value if type(value) is int and -1 <= value < _FARTHEST_NS else -1
+
+
+def _from_number(us: float) -> int:
+    return round(us * 1000)
+
+
+def _from_digits(raw: msgspec.Raw) -> int:
+    text = bytes(raw).strip(b'"')
+    whole, _, part = text.partition(b".")
+    if not (part + b"0").isdigit() or b"e" in whole or b"E" in whole:
+        return _from_number(float(text))
+    rest = int((part + b"000")[:3])
+    at = int(whole[:20]) * 1000
+    return at - rest if whole.startswith(b"-") else at + rest

@@ -1,0 +1,54 @@
+"""The captures of a role together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from rlprof_report.device._tops import together, tops
+from rlprof_report.device.values import Idle, MemoryPeak, RoleDevice, Temporal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlprof_report.device._device import Looked
+
+_TOP = 20
+_Sums = TypeVar("_Sums", Temporal, Idle)
+
+
+def by_role(looked: Sequence[Looked]) -> Iterator[RoleDevice]:
+    """Add up what the traces of each role say."""
+    roles: defaultdict[str, list[Looked]] = defaultdict(list)
+    for one in looked:
+        roles[one.shown.role].append(one)
+    for role, ones in sorted(roles.items()):
+        temporals = [one.shown.temporal for one in ones if one.shown.temporal is not None]
+        idles = [one.shown.idle for one in ones if one.shown.idle is not None]
+        yield RoleDevice(
+            role,
+            len(temporals),
+            _sum(temporals),
+            _sum(idles),
+            tops(together(one.kernels for one in ones), _TOP),
+            tops(together(one.operators for one in ones), _TOP),
+            tuple(_largest([peak for one in ones for peak in one.shown.memory])),
+        )
+
+
+def _sum(ones: Sequence[_Sums]) -> _Sums | None:
+    if not ones:
+        return None
+    rows = [attrs.astuple(one) for one in ones]
+    return type(ones[0])(*(sum(column) for column in zip(*rows, strict=True)))
+
+
+def _largest(peaks: Sequence[MemoryPeak]) -> Iterator[MemoryPeak]:
+    devices = sorted({peak.device for peak in peaks})
+    for device in devices:
+        mine = [peak for peak in peaks if peak.device == device]
+        allocated = max(peak.allocated_bytes for peak in mine)
+        reserved = max(peak.reserved_bytes for peak in mine)
+        yield MemoryPeak(device, allocated, reserved, None)

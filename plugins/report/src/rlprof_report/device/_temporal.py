@@ -1,0 +1,62 @@
+"""How the time of a device was used, and why it was idle (figures 16 and 17)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report.device._chosen import UNKNOWN
+from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, MEMORY
+from rlprof_report.device._sweeps import by_company, length, union
+from rlprof_report.device.values import Idle, Temporal
+
+if TYPE_CHECKING:
+    from rlprof_report.device._chosen import Chosen
+
+_SHORT_NS = 10_000
+"""Gaps below are what a device needs between two kernels."""
+
+
+def temporal_of(found: Chosen) -> Temporal:
+    """Break the time of a device down; *found* holds at least one event."""
+    busy = union(found.starts, found.ends)
+    span = int(busy[1][-1] - busy[0][0])
+    parts = {
+        int(kind): union(found.starts[found.kind == kind], found.ends[found.kind == kind])
+        for kind in np.unique(found.kind)
+    }
+    together = by_company(parts)
+    own = {kind: length(part) for kind, part in parts.items()}
+    exposed = sum(
+        ns
+        for kinds, ns in together.items()
+        if kinds >> COMMUNICATION & 1 and not kinds >> COMPUTE & 1
+    )
+    return Temporal(
+        window_s=span / 1e9,
+        compute_s=own.get(COMPUTE, 0) / 1e9,
+        communication_s=own.get(COMMUNICATION, 0) / 1e9,
+        copy_s=own.get(MEMORY, 0) / 1e9,
+        idle_s=(span - length(busy)) / 1e9,
+        exposed_communication_s=exposed / 1e9,
+        exposed_copy_s=together.get(1 << MEMORY, 0) / 1e9,
+    )
+
+
+def idle_of(found: Chosen) -> Idle:
+    """Say of each gap what the event that ended it had waited for."""
+    starts, ends = union(found.starts, found.ends)
+    order = np.argsort(found.starts, kind="stable")
+    at = order[np.searchsorted(found.starts[order], starts[1:])]
+    gaps = starts[1:] - ends[:-1]
+    launched = found.launched_at[at]
+    is_short = gaps < _SHORT_NS
+    is_known = (launched != UNKNOWN) & ~found.of_graph[at] & ~is_short
+    not_yet = np.clip(launched - ends[:-1], 0, gaps)
+    return Idle(
+        launch_bound_s=int(not_yet[is_known].sum()) / 1e9,
+        waiting_s=int((gaps - not_yet)[is_known].sum()) / 1e9,
+        short_s=int(gaps[is_short].sum()) / 1e9,
+        unknown_s=int(gaps[~is_known & ~is_short].sum()) / 1e9,
+    )

@@ -1,0 +1,159 @@
+"""The figures of one trace; what is left of it when its events are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof_report.device._chosen import chosen
+from rlprof_report.device._events import read_events
+from rlprof_report.device._kinds import COMMUNICATION
+from rlprof_report.device._temporal import idle_of, temporal_of
+from rlprof_report.device._tops import kernels_of, operators_of
+from rlprof_report.device.values import Idle, MemoryPeak, Temporal
+from rlprof_traces import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rlprof_report.device._chosen import Chosen
+    from rlprof_report.device._events import Events
+    from rlprof_report.device._kinds import Rules
+    from rlprof_report.device._tops import Total
+
+_MOST_MEETINGS = 100_000
+
+
+@attrs.frozen
+class Stretch:
+    """What part of a trace counts, in epoch nanoseconds; *shift_ns*: to be added to its clock."""
+
+    from_ns: int
+    until_ns: int
+    shift_ns: int = 0
+
+
+@attrs.frozen
+class Meeting:
+    """A collective on one rank."""
+
+    what: tuple[str, str]
+    """Its group and its name."""
+    start_ns: int
+    end_ns: int
+
+
+@attrs.frozen(eq=False)
+class TraceFigures:
+    """What one trace says."""
+
+    device_events: int
+    host_events: int
+    unlaunched: int
+    graph_kernels: int
+    temporal: Temporal | None
+    idle: Idle | None
+    kernels: dict[str, Total]
+    operators: dict[str, Total]
+    memory: tuple[MemoryPeak, ...]
+    meetings: tuple[Meeting, ...]
+    """In the order of time, on the clock of the run."""
+    notes: tuple[str, ...]
+
+
+def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = None) -> TraceFigures:
+    """Read the trace *path*, and keep what it says of *stretch*; None: of all of it.
+
+    Raise `UnreadableError` where nothing of it can be read.
+    """
+    epoch_ns, notes = 0, []
+    if stretch is not None:
+        epoch_ns = _epoch_ns(path) + stretch.shift_ns
+    begin = None if stretch is None else stretch.from_ns - epoch_ns
+    end = None if stretch is None else stretch.until_ns - epoch_ns
+    events = read_events(path, begin, end)
+    found = chosen(events, rules, begin, end)
+    if begin is not None and len(events.starts) and not len(found):
+        notes.append("no device event lies in the window: its clock is wrong; nothing was cut off")
+        begin = end = None
+        found = chosen(events, rules, None, None)
+    notes += _notes(events, found, len(events.starts))
+    is_any = bool(len(found))
+    return TraceFigures(
+        device_events=len(found),
+        host_events=len(events.host_starts),
+        unlaunched=found.unlaunched,
+        graph_kernels=int(found.of_graph.sum()),
+        temporal=temporal_of(found) if is_any else None,
+        idle=idle_of(found) if is_any else None,
+        kernels=kernels_of(events, found),
+        operators=operators_of(events, begin, end),
+        memory=tuple(_peaks(events, begin)),
+        meetings=tuple(_meetings(events, found, epoch_ns, begin, end)),
+        notes=tuple(notes),
+    )
+
+
+def _epoch_ns(path: Path) -> int:
+    """Read the epoch of a trace of rlprof; raise UnreadableError where it has none."""
+    from contextlib import closing
+
+    from rlprof_traces import TraceText
+
+    text = TraceText(path)
+    with closing(text.batches(1 << 16)) as batches:
+        next(batches, b"")
+    said = text.head.get("rlprof")
+    epoch_ns = said.get("epoch_ns") if isinstance(said, dict) else None
+    if type(epoch_ns) is not int or abs(epoch_ns) >= 1 << 62:
+        raise UnreadableError("has no clock in its `rlprof` object")
+    return epoch_ns
+
+
+def _notes(events: Events, found: Chosen, read: int) -> Iterator[str]:
+    yield from events.problems
+    if events.dropped:
+        yield f"events that cannot be read: {events.dropped} left out"
+    if found.unlaunched:
+        yield f"launched before the recording began: {found.unlaunched} of {read} device events"
+    graphs = int(found.of_graph.sum())
+    if graphs:
+        yield f"idle before {graphs} kernels of CUDA graphs has no known cause"
+
+
+def _peaks(events: Events, begin: int | None) -> Iterator[MemoryPeak]:
+    for device, peak in sorted(events.memory.items()):
+        at_s = None if begin is None else (peak.at_ns - begin) / 1e9
+        yield MemoryPeak(device, max(peak.allocated, 0), max(peak.reserved, 0), at_s)
+
+
+def _meetings(
+    events: Events, found: Chosen, epoch_ns: int, begin: int | None, end: int | None
+) -> Iterator[Meeting]:
+    """Yield the collectives: kernels of communication; without a device what the host noted."""
+    if not len(found):
+        first = begin if begin is not None else -(1 << 62)
+        last = end if end is not None else 1 << 62
+        for name, at, until in sorted(events.meetings, key=lambda one: one[1]):
+            if _is_of_all(name) and first <= at and until <= last:
+                yield Meeting(("", name), at + epoch_ns, until + epoch_ns)
+        return
+    names, groups = list(events.names), list(events.group_names)
+    chosen_ones = [int(at) for at in (found.kind == COMMUNICATION).nonzero()[0][:_MOST_MEETINGS]]
+    for at in sorted(chosen_ones, key=lambda at: int(found.starts[at])):
+        name, place = names[found.name[at]], int(found.where[at])
+        if not _is_of_all(name):
+            continue
+        number = events.groups.get(place)
+        group = "" if number is None else groups[number]
+        # As it was recorded: one that was cut off by the window would look short.
+        start, until = int(events.starts[place]), int(events.ends[place])
+        yield Meeting((group, name), start + epoch_ns, until + epoch_ns)
+
+
+def _is_of_all(name: Any) -> bool:
+    """Whether a collective is one of all ranks of a group, not of two of them."""
+    lowered = str(name).lower()
+    return not any(word in lowered for word in ("sendrecv", "send", "recv"))
