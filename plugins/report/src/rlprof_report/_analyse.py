@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from rlprof_report._figures.clean import clean_of, summaries_of
@@ -22,6 +23,7 @@ from rlprof_report._figures.touches import recordings_of, touched_of
 from rlprof_report._figures.trajectories import by_step, trajectories_of
 from rlprof_report._findings import Facts, conclude
 from rlprof_report._spans import read_recorded
+from rlprof_report.device import device_findings, device_of, json_bytes
 from rlprof_report.values import Analysis, Clean, Step
 from rlprof_traces.clocks import in_words
 
@@ -37,10 +39,11 @@ _DRAWN = 200
 """In a longer run the curves of rollouts are kept for this many steps: the slowest and the last."""
 
 
-def analyse(run: Run, *, step: int | None = None) -> Analysis:
-    """Account for every step of *run*, from its spans and manifest alone.
+def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = None) -> Analysis:
+    """Account for every step of *run*, from its spans and manifest; add what its traces say.
 
-    With *step*, findings and verdict are about that one against its neighbours.
+    With *step*, findings and verdict are about that one against its neighbours. Traces of more
+    than *most_json_bytes* in all are not read, which a note says; None: all are read, 120 MB/s.
     """
     recorded = read_recorded(run)
     selection = run.selection
@@ -85,7 +88,7 @@ def analyse(run: Run, *, step: int | None = None) -> Analysis:
         definitions=DEFINITIONS,
     )
     facts = [Facts(one, tuple(groups[place]), others[place]) for place, one in enumerate(steps)]
-    return conclude(analysis, run, facts, step=step)
+    return _with_devices(conclude(analysis, run, facts, step=step), run, most_json_bytes)
 
 
 def _steps(
@@ -145,6 +148,18 @@ def _steps(
             )
         )
     return made
+
+
+def _with_devices(analysis: Analysis, run: Run, most_json_bytes: int | None) -> Analysis:
+    """Add what traces say; their findings follow those of the steps, and change no verdict."""
+    size = json_bytes(run)
+    if most_json_bytes is not None and size > most_json_bytes:
+        note = f"{size / 1e6:,.0f} MB of traces are not read here; the report reads them: "
+        note += f"rlprof export {run.path} --to report"
+        return attrs.evolve(analysis, notes=(*analysis.notes, note))
+    device = device_of(run)
+    found = () if device is None else device_findings(device)
+    return attrs.evolve(analysis, device=device, findings=(*analysis.findings, *found))
 
 
 def _state(run: Run) -> str:

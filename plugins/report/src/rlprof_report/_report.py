@@ -45,7 +45,7 @@ def notebook(run: Run) -> str:
     from rlprof_report import _page
     from rlprof_report._analyse import analyse
 
-    return _page.notebook(analyse(run))
+    return _page.notebook(analyse(run, most_json_bytes=0))
 
 
 def _written(file: Path, text: str) -> Path:

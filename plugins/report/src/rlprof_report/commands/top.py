@@ -92,4 +92,4 @@ def _drawn(live: Live) -> str:
 def _verdict(path: Path) -> str:
     from rlprof_report import analyse
 
-    return analyse(read(path)).verdict
+    return analyse(read(path), most_json_bytes=0).verdict

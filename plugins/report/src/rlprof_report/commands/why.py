@@ -9,6 +9,9 @@ from typing import Any
 from rlprof.errors import RunError
 from rlprof.rundir import find_runs, read
 
+_MOST_JSON = 300_000_000
+"""Of traces: so many bytes take three seconds to read."""
+
 
 def add(subparsers: Any) -> None:
     """Describe the command."""
@@ -38,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     from rlprof_report import analyse
     from rlprof_report._terminal import text_of
 
-    analysis = analyse(read(youngest(Path(args.path))), step=args.step)
+    recorded = read(youngest(Path(args.path)))
+    analysis = analyse(recorded, step=args.step, most_json_bytes=_MOST_JSON)
     print(text_of(analysis, step=args.step))
     return 0
 

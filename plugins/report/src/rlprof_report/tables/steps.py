@@ -31,7 +31,7 @@ STEP: Columns = {
 
 def columns_and_rows(run: Run) -> tuple[Columns, Iterator[tuple[Any, ...]]]:
     """Return the columns, one for each phase and each help among them, and the rows."""
-    analysis = analyse(run)
+    analysis = analyse(run, most_json_bytes=0)
     phases = _in_order(phase.name for step in analysis.steps for phase in step.phases)
     helps = _in_order(one.what for step in analysis.steps for one in step.helps)
     columns = dict(STEP)
