@@ -155,3 +155,14 @@ def opened(file):
     """Open a trace."""
     with gzip.open(file) as packed:
         return json.load(packed)
+
+
+KNOWN = {
+    "requests_in_flight", "requests_running", "requests_waiting", "batch_size", "kv_cache_use"
+}  # fmt: skip
+"""Counters of an engine whose frontend is in the process that attached it."""
+
+
+def counters_of(run):
+    """Return what was read of the engine, in order; processes tell of their memory."""
+    return [one.values for one in run.counters() if "rss_bytes" not in one.values]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sglang_real.conftest import captures, opened, requests, steps, traces
+from tests.sglang_real.conftest import (
+    KNOWN,
+    captures,
+    counters_of,
+    opened,
+    requests,
+    steps,
+    traces,
+)
 from tests.sglang_real.drivers.alone import DEADLY, SEED
 from tests.sglang_real.sessions import SIX
 
@@ -192,6 +200,16 @@ def test_a_window_ends_where_weights_come(driven, way, why):
     assert driven.of(f"{way} weights")[-1]["tokens"] == [6, 9]
     assert len(steps(file)) in (6, 7)
     assert any(f"closed early: the engine was asked to {why}" in note for note in capture.notes)
+
+
+def test_counters_say_what_the_engine_is_at(driven):
+    """Three requests at a time, with no tool and no window."""
+    found = counters_of(driven.run("counted"))
+
+    busiest = max(found, key=lambda values: values["requests_running"])
+    assert set(busiest) == KNOWN
+    assert {busiest[name] for name in KNOWN - {"kv_cache_use", "requests_waiting"}} == {3}
+    assert 0 < busiest["kv_cache_use"] < 1
 
 
 def test_windows_end_while_requests_go_on(driven):

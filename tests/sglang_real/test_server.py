@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sglang_real.conftest import captures, steps, traces
+from tests.sglang_real.conftest import KNOWN, captures, counters_of, steps, traces
 
 pytestmark = pytest.mark.slow
 TOOL = {"worker": "torch", "native": "sglang"}
@@ -47,6 +47,13 @@ def test_what_would_end_a_server_is_not_asked(driven):
 
     assert [one.state for one in run.captures] == ["failed", "failed"]
     assert [one["tokens"] for one in driven.of("refused") if "tokens" in one] == [9, 9]
+
+
+def test_counters_come_from_what_the_servers_frontend_keeps(driven):
+    """Asked on a thread, while windows are open and between them."""
+    found = counters_of(driven.run("worker"))
+
+    assert {frozenset(values) for values in found} == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):

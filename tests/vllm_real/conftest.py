@@ -115,3 +115,14 @@ def traces_of(run, tool, window):
         for artifact in capture.artifacts
         if artifact.kind == "trace"
     ]
+
+
+KNOWN = {
+    "requests_in_flight", "requests_running", "requests_waiting", "batch_size", "kv_cache_use"
+}  # fmt: skip
+"""Counters of an engine whose frontend is in the process that attached it."""
+
+
+def counters_of(run):
+    """Return what was read of the engine, in order; processes tell of their memory."""
+    return [one.values for one in run.counters() if "rss_bytes" not in one.values]

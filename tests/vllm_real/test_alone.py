@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vllm_real.conftest import engine_steps, trace, traces_of, wall_ns
+from tests.vllm_real.conftest import KNOWN, counters_of, engine_steps, trace, traces_of, wall_ns
 from tests.vllm_real.drivers.alone import LENGTHS
 
 pytestmark = pytest.mark.slow
@@ -96,6 +96,16 @@ def test_iterations_are_engine_steps(driven, session, way):
     assert [name for _, name in engine_steps(trace(whole, all_of_it))][2:5] == names
     captures = [one for one in run.captures if one.tool == "vllm"]
     assert dict(captures[0].asked["iterations"]) == {"skip": 2, "count": 3}
+
+
+def test_counters_say_what_the_engine_is_at(driven):
+    """Three requests at a time, with no tool and no window."""
+    found = counters_of(driven.run("counted"))
+
+    busiest = max(found, key=lambda values: values["requests_running"])
+    assert set(busiest) == KNOWN
+    assert {busiest[name] for name in KNOWN - {"kv_cache_use", "requests_waiting"}} == {3}
+    assert 0 < busiest["kv_cache_use"] < 1
 
 
 def test_windows_end_while_requests_go_on(driven):

@@ -14,7 +14,7 @@ import pytest
 
 import rlprof
 from tests.ports import free_port
-from tests.vllm_real.conftest import BOUND_S, ROOT
+from tests.vllm_real.conftest import BOUND_S, KNOWN, ROOT, counters_of
 from tests.vllm_real.drivers.server import FLAGS
 from tests.vllm_real.tiny import QUIET, SMALL
 
@@ -55,7 +55,10 @@ def tools_of(run):
 @pytest.mark.parametrize("program", ["async_llm.py", "extension.py"])
 def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program):
     """Launch, attach, steps, and the second step is there: the worker's trace and the requests."""
-    assert tools_of(run(program, json.dumps(SMALL))) == ["torch", "vllm"]
+    found = run(program, json.dumps(SMALL))
+
+    assert tools_of(found) == ["torch", "vllm"]
+    assert {frozenset(values) for values in counters_of(found)} == {frozenset(KNOWN)}
 
 
 def test_a_server_is_recorded_by_its_own_profiler(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vllm_real.conftest import engine_steps, trace, traces_of
+from tests.vllm_real.conftest import KNOWN, counters_of, engine_steps, trace, traces_of
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +43,13 @@ def test_what_the_server_cannot_tell_is_said(driven):
     captures = [one for one in driven.run("native").captures if one.tool == "vllm"]
 
     assert {"requests"} == {name for one in captures for name in one.unsupported}
+
+
+def test_counters_come_from_the_servers_metrics(driven):
+    """Asked on a thread, while windows are open and between them."""
+    found = counters_of(driven.run("worker"))
+
+    assert {frozenset(values) for values in found} == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):

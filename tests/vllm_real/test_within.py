@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.vllm_real.conftest import engine_steps, trace, traces_of
+from tests.vllm_real.conftest import KNOWN, counters_of, engine_steps, trace, traces_of
 
 pytestmark = pytest.mark.slow
 TABLE = list(itertools.product(("worker", "native"), (False, True), (False, True), ([1], "all")))
@@ -67,6 +67,14 @@ def test_any_tool_records_inside_the_worker(driven):
     assert found["torch_memory"].state == "failed"
     assert any("CUDA" in note for note in found["torch_memory"].notes)
     assert driven.of("any tool")[0]["tokens"] == [5, 3]
+
+
+def test_counters_are_read_from_a_scheduler_in_this_process(driven):
+    """Once nothing is asked of it, nothing runs; and without a request no cache is in use."""
+    found = counters_of(driven.run("any tool"))
+
+    assert {frozenset(values) for values in found} == {frozenset(KNOWN)}
+    assert dict.fromkeys(KNOWN, 0) in found
 
 
 def test_training_and_generation_in_one_process_are_both_recorded(driven):

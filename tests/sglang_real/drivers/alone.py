@@ -55,6 +55,7 @@ async def main():
         await deadly(manager)
         await somebody_else(manager)
         await weights(manager)
+        await counted(manager)
         await in_flight(manager)
 
 
@@ -106,6 +107,14 @@ async def weights(manager):
                     await manager.update_weights_from_disk(asked, None)  # there are none
                     after = await generate(manager, f"{way} after", 9)
         told(session=f"{way} weights", tokens=[before, after])
+
+
+async def counted(manager):
+    """Record nothing but counters, as a run does that is always on."""
+    with rlprof.open(config(tool="none", counters={"every_s": 0.05}), role="driver") as prof:
+        prof.attach(manager, role="rollout", replica=0, ranks=[0])
+        got = await batch(manager, "counted", [150, 150, 150])
+    told(session="counted", run=prof.run_dir, tokens=got)
 
 
 async def in_flight(manager):

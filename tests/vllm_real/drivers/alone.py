@@ -48,6 +48,14 @@ async def requests_in_flight(engine):
         told(session="in flight", run=prof.run_dir, tokens=await long)
 
 
+async def counted(engine):
+    """Record nothing but counters, as a run does that is always on."""
+    with rlprof.open(config(tool="none", counters={"every_s": 0.05}), role="driver") as prof:
+        prof.attach(engine, role="rollout")
+        got = await batch(engine, "counted", [150, 150, 150])
+    told(session="counted", run=prof.run_dir, tokens=got)
+
+
 async def weights_come(engine, name, **changes):
     """Load weights inside a window, and generate after that."""
     with rlprof.open(config(steps=[1], **changes), role="driver") as prof:
@@ -121,6 +129,7 @@ async def main():
         await windows(engine, "worker three", config(vllm=three), {1: [12], 2: [9, 4]})
         await windows(engine, "native three", config(vllm={"way": "native", **three}), {1: [12]})
         await requests_in_flight(engine)
+        await counted(engine)
         await weights_come(engine, "worker weights")
         await weights_come(engine, "native weights", vllm={"way": "native"})
         await paused(engine)

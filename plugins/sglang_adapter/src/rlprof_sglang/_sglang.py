@@ -15,6 +15,7 @@ import attrs
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_sglang._beforehand import misfits, who_records
+from rlprof_sglang._counters import Counters
 from rlprof_sglang._engine import CameToRestError, Engine, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
 from rlprof_sglang._installed import capabilities
@@ -56,6 +57,7 @@ class Sglang:
     _native: Native | None = None
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
+    _counters: Counters = attrs.field(factory=Counters)
     _lost: str = ""
     """Why nobody knows what became of a session of ours: its profiler is left alone from then."""
 
@@ -67,6 +69,10 @@ class Sglang:
         """
         is_here = self._engine is not None and self._engine.is_resting and loop_here() is None
         return "thread" if is_here else "process"
+
+    def counters(self, handle: Any) -> Mapping[str, float]:
+        """Say how many requests run and wait, the largest batch, and how full the KV cache is."""
+        return self._counters.read(handle)
 
     @property
     def loop(self) -> Any:

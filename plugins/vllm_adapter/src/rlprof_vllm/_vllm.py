@@ -16,6 +16,7 @@ import attrs
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_vllm._beforehand import misfits, who_records
+from rlprof_vllm._counters import Counters
 from rlprof_vllm._engine import Engine, reach
 from rlprof_vllm._export import NOTES, exported
 from rlprof_vllm._installed import capabilities
@@ -54,12 +55,17 @@ class Vllm:
     _native: Native | None = None
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
+    _counters: Counters = attrs.field(factory=Counters)
 
     @property
     def runs_on(self) -> str:
         """An engine without processes of its own works on the thread that calls it."""
         is_here = self._engine is not None and self._engine.facts.is_here
         return "thread" if is_here else "process"
+
+    def counters(self, handle: Any) -> Mapping[str, float]:
+        """Say how many requests run and wait, the largest batch, and how full the KV cache is."""
+        return self._counters.read(handle)
 
     @property
     def loop(self) -> Any:

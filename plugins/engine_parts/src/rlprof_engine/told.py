@@ -1,0 +1,81 @@
+"""Counters that an engine's HTTP server tells, asked on a thread so that nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.request
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_EVERY_S = 1.0
+_SHARE = 50
+"""Its answer takes time of the server's event loop: the pause is so many times as long."""
+_AGAIN_S = 30.0
+"""A server that does not answer, or keeps no such counters, is asked less often."""
+_ANSWER_S = 2.0
+_MOST = 4 << 20
+
+
+class Told:
+    """What one server has told last."""
+
+    def __init__(self, ask: Callable[[], Mapping[str, float]]) -> None:
+        self._ask = ask
+        self._next = 0.0
+        self._news: Mapping[str, float] = {}
+
+    def news(self) -> Mapping[str, float]:
+        """Return what was told since the last call, once; returns at once."""
+        found, self._news = self._news, {}
+        if time.monotonic() >= self._next:
+            self._next = float("inf")
+            with suppress(RuntimeError):  # the process ends
+                threading.Thread(target=self._look, name="rlprof-ask", daemon=True).start()
+        return found
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        found: Mapping[str, float] = {}
+        with suppress(Exception):  # it is not there yet, or no more; training goes on
+            found = self._ask()
+        now = time.monotonic()
+        self._news = found
+        self._next = now + (max(_EVERY_S, _SHARE * (now - began)) if found else _AGAIN_S)
+
+
+def fetched(url: str) -> bytes:
+    """Get *url*; raise OSError if it does not answer soon."""
+    with urllib.request.urlopen(url, timeout=_ANSWER_S) as answer:  # noqa: S310 -- what the user attached
+        return bytes(answer.read(_MOST))
+
+
+def samples(text: bytes, names: Sequence[str]) -> dict[str, list[float]]:
+    """Read the values of metrics from Prometheus' text, one for each set of labels."""
+    found: dict[str, list[float]] = {}
+    for line in text.decode("utf-8", "replace").splitlines():
+        name = line.partition("{")[0].partition(" ")[0]
+        if name in names:
+            with suppress(ValueError):
+                found.setdefault(name, []).append(float(line.rpartition("}")[2].split()[-1]))
+    return found
+
+
+def totals(
+    running: Sequence[float], waiting: Sequence[float], kv_cache: Sequence[float]
+) -> dict[str, float]:
+    """Name what the schedulers of one engine tell, one value each; empty: they tell nothing.
+
+    Each of them runs its requests in one batch.
+    """
+    found: dict[str, float] = {}
+    if running:
+        found |= {"requests_running": sum(running), "batch_size": max(running)}
+    if waiting:
+        found["requests_waiting"] = sum(waiting)
+    if kv_cache:
+        found["kv_cache_use"] = sum(kv_cache) / len(kv_cache)
+    return found

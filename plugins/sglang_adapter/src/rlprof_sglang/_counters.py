@@ -1,0 +1,89 @@
+"""What an SGLang engine is at, from what its schedulers publish anyway; they are never asked.
+
+Each scheduler writes its load to shared memory: at each prefill, when it is idle, and every 15
+decode iterations. It is read without SGLang's lock, for which the scheduler would wait. Releases
+that do not publish it have no such module; there only the frontend's own requests are known.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof_engine.told import Told, fetched, samples, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_FIELDS = ("num_running_reqs", "num_waiting_reqs", "token_usage")
+_METRICS = ("sglang:num_running_reqs", "sglang:num_queue_reqs", "sglang:token_usage")
+_HEADER = struct.Struct("<4sHHI")
+_LENGTH = struct.Struct("<I")
+_MODULE = "sglang.srt.managers.load_snapshot"
+
+
+class Counters:
+    """Reads the counters of one engine."""
+
+    def __init__(self) -> None:
+        self._server: Told | None = None
+
+    def read(self, handle: Any) -> Mapping[str, float]:
+        """Return what is known of *handle* now; returns at once."""
+        if isinstance(handle, str):
+            self._server = self._server or Told(partial(_asked, handle.rstrip("/")))
+            return self._server.news()
+        manager = _own(handle, "tokenizer_manager") or handle
+        states = _own(manager, "rid_to_state")
+        if not isinstance(states, dict):
+            return {}
+        return {"requests_in_flight": len(states), **_published(manager)}
+
+
+def _own(thing: Any, name: str) -> Any:
+    """Return an attribute that *thing* really has: a stand-in for an actor answers to any name."""
+    return getattr(thing, "__dict__", {}).get(name)
+
+
+def _published(manager: Any) -> dict[str, float]:
+    """Read what the schedulers of this engine have written last."""
+    reader = _own(manager, "load_snapshot_reader")
+    decoder = getattr(sys.modules.get(_MODULE), "snapshot_decoder", None)
+    path = _own(reader, "path") or _own(reader, "_shm_path")
+    if decoder is None or not isinstance(path, str):
+        return {}
+    with suppress(OSError, ValueError, struct.error):  # not there yet, or just being written
+        return _summed(
+            [getattr(decoder.decode(one), name) for name in _FIELDS]
+            for one in _slots(Path(path).read_bytes())
+        )
+    return {}
+
+
+def _slots(data: bytes) -> Iterable[bytes]:
+    """Give what each scheduler has written; raise ValueError while one of them writes."""
+    magic, _, count, size = _HEADER.unpack_from(data)
+    for start in range(_HEADER.size, _HEADER.size + count * size, size):
+        (length,) = _LENGTH.unpack_from(data, start)
+        if magic != b"SLNS" or not 0 < length <= size - _LENGTH.size:
+            raise ValueError(length)
+        yield data[start + _LENGTH.size :][:length]
+
+
+def _summed(rows: Iterable[Sequence[float]]) -> dict[str, float]:
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return totals(*columns)
+
+
+def _asked(address: str) -> dict[str, float]:
+    """Ask a server for what its frontend keeps; for its metrics, where it has no such route."""
+    with suppress(OSError, ValueError, KeyError):
+        loads = json.loads(fetched(f"{address}/v1/loads?include=core"))["loads"]
+        return _summed([load[name] for name in _FIELDS] for load in loads)
+    found = samples(fetched(f"{address}/metrics"), _METRICS)
+    return totals(*(found.get(name, []) for name in _METRICS))

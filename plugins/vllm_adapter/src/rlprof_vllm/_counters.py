@@ -1,0 +1,76 @@
+"""What a vLLM engine is at, from what its frontend keeps anyway; the engine is never asked.
+
+With statistics on, vLLM's schedulers send theirs along with their outputs, and the frontend keeps
+the last ones for Prometheus. `AsyncLLM` has them on by default, `LLM` off.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rlprof_engine.told import Told, fetched, samples, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_METRICS = (
+    "vllm:num_requests_running",
+    "vllm:num_requests_waiting",
+    "vllm:kv_cache_usage_perc",
+)
+_OLD_KV = "vllm:gpu_cache_usage_perc"
+"""Its name before 0.10."""
+_GAUGES = ("gauge_scheduler_running", "gauge_scheduler_waiting", "gauge_kv_cache_usage")
+
+
+class Counters:
+    """Reads the counters of one engine."""
+
+    def __init__(self) -> None:
+        self._server: Told | None = None
+
+    def read(self, handle: Any) -> Mapping[str, float]:
+        """Return what is known of *handle* now; returns at once."""
+        if isinstance(handle, str):
+            self._server = self._server or Told(partial(_asked, handle))
+            return self._server.news()
+        inner = _own(handle, "llm_engine") or handle
+        states = _own(_own(inner, "output_processor"), "request_states")
+        if not isinstance(states, dict):
+            return {}
+        return {"requests_in_flight": len(states), **_told(inner, is_idle=not states)}
+
+
+def _own(thing: Any, name: str) -> Any:
+    """Return an attribute that *thing* really has: a stand-in for an actor answers to any name."""
+    return getattr(thing, "__dict__", {}).get(name)
+
+
+def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
+    """Return what the schedulers have said last."""
+    scheduler = _own(_own(_own(inner, "engine_core"), "engine_core"), "scheduler")
+    if scheduler is not None:  # it works in this process
+        usage = scheduler.kv_cache_manager.usage
+        return totals([len(scheduler.running)], [len(scheduler.waiting)], [usage])
+    manager = _own(inner, "logger_manager")
+    loggers = _own(manager, "stat_loggers") or [_own(manager, "prometheus_logger")]  # 0.11.0
+    for logger in loggers:
+        gauges = [found for name in _GAUGES if isinstance(found := _own(logger, name), dict)]
+        if len(gauges) == len(_GAUGES):
+            running, waiting, usage = (
+                [0.0 if is_idle else one._value.get() for one in gauge.values()]  # noqa: SLF001
+                for gauge in gauges
+            )
+            return totals(running, waiting, usage)
+    return {}
+
+
+def _asked(address: str) -> dict[str, float]:
+    """Ask a server for these metrics alone; several frontends of one server tell only all."""
+    found: dict[str, list[float]] = {}
+    query = "&".join(f"name[]={name}" for name in (*_METRICS, _OLD_KV))
+    for path in (f"/metrics?{query}", "/metrics"):
+        found = found or samples(fetched(address.rstrip("/") + path), (*_METRICS, _OLD_KV))
+    running, waiting, usage = (found.get(name, []) for name in _METRICS)
+    return totals(running, waiting, usage or found.get(_OLD_KV, []))
