@@ -1,7 +1,8 @@
 """The actors that are the same with every engine: trainers, and the agent that asks replicas.
 
 Ordinary classes. What is learned is which key of a calculator to press. Only the agent has lines of
-rlprof: they name its trajectories. The policy and its replicas are in on_vllm.py and on_mini.py.
+rlprof: they name its trajectories, and note what the engine says of each request. The policy and
+its replicas are in on_vllm.py and on_mini.py.
 """
 
 from __future__ import annotations
@@ -70,16 +71,19 @@ class Agent:
 
     async def _answer(self, step: int, number: int, question: str) -> tuple[int, str]:
         """Ask for a key, press it, and ask for the answer."""
-        replica = self.replicas[number % len(self.replicas)]
-        async with rlprof.trajectory(f"{step}-{number}") as path:
+        place = number % len(self.replicas)
+        replica, where = self.replicas[place], {"replica": place}
+        name, seed = f"{step}-{number}", 1000 * step + number
+        async with rlprof.trajectory(name, {"version": step, "group": question}) as path:
             async with path.turn(0):
-                async with path.request():
-                    name, seed = f"{step}-{number}", 1000 * step + number
-                    thought, key = await replica.think.remote(question, name, seed)
+                async with path.request(where) as request:
+                    thought, key, facts = await replica.think.remote(question, name, seed)
+                    note(request, facts)
                 with path.tool_call("calculator"):
                     result = press(key, question)
-            async with path.turn(1), path.request():
-                words = await replica.conclude.remote(f"{thought} {result}", name)
+            async with path.turn(1), path.request(where) as request:
+                words, facts = await replica.conclude.remote(f"{thought} {result}", name)
+                note(request, facts)
                 return key, f"{words} {result}"
 
     async def judge(self, step: int, questions: list[str], answers: list[str]) -> list[float]:
@@ -95,6 +99,12 @@ class Agent:
             await asyncio.sleep(0.001)
             key = list(KEYS).index(question.split()[1])
             return float(answer.endswith(f" {press(key, question)}"))
+
+
+def note(request: Any, facts: dict[str, float]) -> None:
+    """Keep what the engine says of a request with its span."""
+    for name, value in facts.items():
+        request.note(name, value)
 
 
 def press(key: int, question: str) -> int:

@@ -60,17 +60,18 @@ class Replica:
         """Take the trainers' weights."""
         self.policy.load_state_dict(weights)
 
-    def think(self, question: str, name: str, seed: int) -> tuple[str, int]:  # noqa: ARG002 -- see on_vllm.py
+    def think(self, question: str, name: str, seed: int) -> tuple[str, int, dict[str, float]]:  # noqa: ARG002 -- see on_vllm.py
         """Write a thought, and choose a key: the same ones for the same weights and seed."""
         (thought,) = self.engine.generate([question], max_tokens=48, seed=seed)
         with torch.no_grad():
             odds = self.policy([question]).probs[0].tolist()
-        return thought, random.Random(seed).choices(range(len(KEYS)), odds)[0]
+        key = random.Random(seed).choices(range(len(KEYS)), odds)[0]
+        return thought, key, {"tokens": len(thought.split())}
 
-    def conclude(self, thought: str, name: str) -> str:  # noqa: ARG002
+    def conclude(self, thought: str, name: str) -> tuple[str, dict[str, float]]:  # noqa: ARG002
         """Write some more words."""
         (words,) = self.engine.generate([thought], max_tokens=16)
-        return words
+        return words, {"tokens": len(words.split())}
 
     def close(self) -> None:
         """End the engine."""

@@ -79,14 +79,16 @@ class Replica:
         await self.engine.collective_rpc("ray_rl_load", args=(save(weights),))
         await self.engine.reset_prefix_cache()
 
-    async def think(self, question: str, name: str, seed: int) -> tuple[str, int]:
+    async def think(self, question: str, name: str, seed: int) -> tuple[str, int, dict[str, float]]:
         """Write some keys: the same ones for the same weights and seed. The first is pressed."""
-        found = await self._write(question, f"{name}-think", 8, seed, self.keys)
-        return found.text, self.keys.index(found.token_ids[0])
+        answer = await self._write(question, f"{name}-think", 8, seed, self.keys)
+        found = answer.outputs[0]
+        return found.text, self.keys.index(found.token_ids[0]), facts_of(answer)
 
-    async def conclude(self, thought: str, name: str) -> str:
+    async def conclude(self, thought: str, name: str) -> tuple[str, dict[str, float]]:
         """Write some words."""
-        return str((await self._write(thought, f"{name}-conclude", 24)).text)
+        answer = await self._write(thought, f"{name}-conclude", 24)
+        return answer.outputs[0].text, facts_of(answer)
 
     async def _write(
         self, prompt: str, name: str, tokens: int, seed: int = 0, allowed: list[int] | None = None
@@ -100,8 +102,21 @@ class Replica:
         last: Any = None
         async for output in self.engine.generate(prompt, chosen, request_id=name):
             last = output
-        return last.outputs[0]
+        return last
 
     async def close(self) -> None:
         """End the engine, and its processes with it."""
         self.engine.shutdown()
+
+
+def facts_of(answer: Any) -> dict[str, float]:
+    """Return what vLLM knows of a request, by the names that rlprof's report reads."""
+    facts: dict[str, float] = {
+        "tokens": len(answer.outputs[0].token_ids),
+        "prompt_tokens": len(answer.prompt_token_ids),
+    }
+    times = answer.metrics
+    if times is None:  # the engine was launched without statistics
+        return facts
+    queued_s = times.scheduled_ts - times.queued_ts
+    return {**facts, "queued_s": queued_s, "first_token_s": times.first_token_latency}

@@ -85,7 +85,8 @@ def train(ray: Any, fleet: rlprof_ray.Fleet, on: Any, steps: int, folder: Path) 
             keys, answers = zip(*ray.get(agent.rollout.remote(step, questions)), strict=True)
         with fleet.phase("reward"):
             rewards = ray.get(agent.judge.remote(step, questions, answers))
-        with fleet.phase("update_actor"):
+        with fleet.phase("update_actor") as update:
+            update.note("version", step)
             ray.get([trainer.update.remote(questions, keys, rewards) for trainer in trainers])
         print(f"step {step}: reward {sum(rewards) / len(rewards):.3f}")
     print("parameters:", *ray.get([trainer.checksum.remote() for trainer in trainers]))
