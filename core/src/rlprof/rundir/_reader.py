@@ -104,7 +104,8 @@ def read(path: str | Path) -> Run:
         skipped += story.skipped
         answers += story.answers(process)
         problems += story.problems(process)
-    files(path / "spans", ".jsonl", problems)  # read where they are asked for
+    for name in ("spans", "counters"):  # read where they are asked for
+        files(path / name, ".jsonl", problems)
     processes, captures = _as_told_by_others(processes, captures, stories.values())
     for capture in captures:
         for artifact in capture.artifacts:

@@ -12,6 +12,8 @@ from array import array
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from rlprof.rundir import as_json
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -95,13 +97,13 @@ class _Step:
         path, tokens, replica, queued_ns = noted.get("trajectory"), 0, -1, 0
         number = -1
         if path is not None:
-            key = path if type(path) in (str, int) else str(path)
+            key = path if type(path) in (str, int) else as_json(path)
             number = self._trajectories.setdefault(key, len(self._trajectories))
         if what != _OTHER:
             tokens = _count(noted.get("tokens"))
         if what == _REQUEST:
             replica = noted.get("replica", -1)
-            key = replica if type(replica) in (str, int) else str(replica)
+            key = replica if type(replica) in (str, int) else as_json(replica)
             replica = self._replicas.setdefault(key, len(self._replicas))
             queued_ns = _ns(noted.get("queued_s"))
         self._parts.extend((start, end, number, what, tokens, replica, queued_ns))

@@ -40,6 +40,7 @@ class Metrics:
         """Take the file away: figures of a run that has ended are no state of anything."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
+            self._file.parent.rmdir()  # it was the last one's
 
 
 def text_of(figures: Mapping[str, float], labels: Mapping[str, str], now: float) -> str:

@@ -305,10 +305,7 @@ class Scribe:
         """Give the lines of the next *count* spans, once each is in the figures."""
         for _ in range(count):
             raw = self._raw.popleft()
-            try:
-                has_ended = self.figures.take(raw)
-            except Exception:  # an attribute that cannot even say itself
-                has_ended = False
+            has_ended = self.figures.take(raw)
             if raw[0] != "span" or self._spans.told < self._most_bytes:
                 yield span_line(raw)
             else:
