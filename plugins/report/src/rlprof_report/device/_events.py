@@ -72,7 +72,7 @@ class _ExactEvent(msgspec.Struct, gc=False):
 
 
 _ALL = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(list[_ExactEvent])
-_ONE = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_ExactEvent)
+_ONE = msgspec.json.Decoder(_Event, strict=False), msgspec.json.Decoder(_ExactEvent)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 
 

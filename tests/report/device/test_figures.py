@@ -1,0 +1,198 @@
+"""The figures of one trace, from events whose figures are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlprof_report.device._sweeps import by_company, length, self_times, union
+from rlprof_report.device._trace import Stretch, figures_of
+from rlprof_report.device.values import Idle, MemoryPeak, Temporal
+from tests.report.device.made import EPOCH_NS, kernel, operator, trace
+
+
+def test_time_is_broken_down_by_what_runs_at_once(tmp_path):
+    """Communication counts as exposed where no compute runs, a copy where nothing else does."""
+    made = trace(
+        tmp_path / "t",
+        kernel("gemm", 0, 100),
+        kernel("ncclDevKernel_AllReduce_Sum", 50, 100, stream=9),
+        kernel("Memcpy HtoD", 140, 30, cat="gpu_memcpy", stream=8),
+        kernel("gemm", 200, 100),
+    )
+
+    found = figures_of(made)
+
+    assert found.temporal == Temporal(300e-6, 200e-6, 100e-6, 30e-6, 30e-6, 50e-6, 20e-6)
+    assert found.temporal.overlap == pytest.approx(0.5)
+
+
+def test_idle_time_has_a_cause(tmp_path):
+    """A gap is the host's until the launch, then the device's; short gaps are by themselves."""
+    made = trace(
+        tmp_path / "t",
+        kernel("a", 0, 100, launch=0),
+        kernel("b", 200, 100, launch=160),  # 60 us launch-bound, 40 us waiting
+        kernel("c", 305, 100, launch=10),  # short
+        kernel("d", 455, 100, launch=20),  # 50 us waiting
+        kernel("e", 655, 100),  # 100 us, no launch in the trace
+    )
+
+    found = figures_of(made)
+
+    assert found.idle == Idle(60e-6, 90e-6, 5e-6, 100e-6)
+    assert found.unlaunched == 1
+    assert found.notes == ("launched before the recording began: 1 of 5 device events",)
+
+
+def test_of_a_cuda_graph_the_cause_is_not_known(tmp_path):
+    """One launch starts many kernels: its time says nothing of a gap before one of them."""
+    made = trace(
+        tmp_path / "t",
+        kernel("a", 0, 100, launch=0, correlation=1),
+        kernel("b", 200, 100, launch=150, correlation=2),
+        kernel("c", 400, 100, correlation=2),
+    )
+
+    found = figures_of(made)
+
+    assert found.idle == Idle(0.0, 0.0, 0.0, 200e-6)
+    assert found.graph_kernels == 2
+    assert found.notes == ("idle before 2 kernels of CUDA graphs has no known cause",)
+
+
+def test_what_lies_outside_of_the_window_is_cut_off(tmp_path):
+    """Figures are those of the window alone, also of what reaches over its edge."""
+    made = trace(
+        tmp_path / "t",
+        kernel("before", 0, 100),
+        kernel("over the edge", 150, 100),
+        kernel("inside", 300, 100),
+        kernel("after", 600, 100),
+        operator("op", 150, 100),
+    )
+
+    found = figures_of(made, stretch=Stretch(EPOCH_NS + 200_000, EPOCH_NS + 500_000))
+
+    assert found.temporal.window_s == pytest.approx(200e-6)
+    assert {name: one.ns for name, one in found.kernels.items()} == {
+        "over the edge": 50_000, "inside": 100_000,
+    }  # fmt: skip
+    assert found.operators["op"].ns == 50_000
+
+
+def test_a_clock_that_is_wrong_cuts_nothing_off(tmp_path):
+    """A trace that lies all outside of its window is shown as it is, and that is said."""
+    made = trace(tmp_path / "t", kernel("a", 0, 100), kernel("b", 100, 100))
+
+    found = figures_of(made, stretch=Stretch(EPOCH_NS - 2_000_000, EPOCH_NS - 1_000_000))
+
+    assert found.temporal.window_s == pytest.approx(200e-6)
+    assert found.notes[0] == (
+        "no device event lies in the window: its clock is wrong; nothing was cut off"
+    )
+
+
+def test_an_operator_has_the_time_without_those_it_calls(tmp_path):
+    """Self times add up to the time in which the host was in any operator."""
+    made = trace(
+        tmp_path / "t",
+        operator("outer", 0, 100),
+        operator("inner", 10, 50),
+        operator("leaf", 20, 20),
+        operator("inner", 70, 10),
+        operator("outer", 200, 10),
+        operator("leaf", 0, 7, thread=2),
+    )
+
+    found = figures_of(made)
+
+    assert {name: (one.ns, one.count) for name, one in found.operators.items()} == {
+        "outer": (50_000, 2), "inner": (40_000, 2), "leaf": (27_000, 2),
+    }  # fmt: skip
+    assert found.temporal is None
+
+
+def test_the_most_memory_is_told_for_each_device(tmp_path):
+    """Peaks of allocated and reserved memory are of the window, by device."""
+
+    def memory(at, allocated, reserved, kind=1, number=0):
+        args = {"Total Allocated": allocated, "Total Reserved": reserved, "Device Type": kind,
+                "Device Id": number}  # fmt: skip
+        return {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": at, "args": args}
+
+    made = trace(
+        tmp_path / "t", memory(0, 900, 900), memory(100, 500, 600), memory(200, 700, 650),
+        memory(300, 100, 800), memory(150, 5, 0, kind=0, number=-1),
+    )  # fmt: skip
+
+    found = figures_of(made, stretch=Stretch(EPOCH_NS + 50_000, EPOCH_NS + 500_000))
+
+    assert found.memory == (MemoryPeak("cpu", 5, 0, 100e-6), MemoryPeak("cuda:0", 700, 800, 150e-6))
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_times_of_the_epoch_keep_their_nanoseconds(tmp_path, quote):
+    """A double has every 250th nanosecond of today; the digits have them all."""
+    event = (
+        '{"ph": "X", "cat": "kernel", "name": "a", "ts": %s1712195495520871.%03d%s, "dur": 0.%03d}'
+    )
+    events = ",".join(event % (quote, at, quote, 1) for at in range(0, 20, 2))
+    (tmp_path / "t").write_text(f'{{"traceEvents": [{events}]}}')
+
+    found = figures_of(tmp_path / "t")
+
+    assert found.temporal == Temporal(19e-9, 10e-9, 0.0, 0.0, 9e-9, 0.0, 0.0)
+
+
+SPANS = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(0, 2)), min_size=1, max_size=25
+)
+
+
+@given(SPANS)
+def test_sums_over_intervals_are_those_of_single_ticks(spans):
+    """Unions and overlaps are what counting every tick of time gives."""
+    starts = np.array([at for at, _, _ in spans])
+    ends = starts + np.array([long for _, long, _ in spans])
+    kind = np.array([kind for _, _, kind in spans])
+    ticks = [sum({1 << k for s, n, k in spans if s <= t < s + n}) for t in range(81)]
+
+    parts = {int(k): union(starts[kind == k], ends[kind == k]) for k in np.unique(kind)}
+    found = by_company(parts)
+
+    assert length(union(starts, ends)) == sum(map(bool, ticks))
+    busy = {kinds: ns for kinds, ns in found.items() if kinds and ns}
+    assert busy == {kinds: ticks.count(kinds) for kinds in set(ticks) - {0}}
+
+
+def nested(calls, begin, end, chance, depth=0):
+    """Make calls that lie inside each other."""
+    while begin < end - 1 and len(calls) < 40:
+        start = begin + chance.draw(st.integers(0, 3))
+        stop = start + chance.draw(st.integers(1, 20))
+        if stop > end:
+            return
+        calls.append((start, stop))
+        if depth < 4 and chance.draw(st.booleans()):
+            nested(calls, start, stop, chance, depth + 1)
+        begin = stop
+
+
+@given(st.data())
+def test_self_times_of_nested_calls_are_those_of_single_ticks(chance):
+    """Each tick of time is that of the innermost call."""
+    calls: list[tuple[int, int]] = []
+    nested(calls, 0, 60, chance)
+    if not calls:
+        calls = [(0, 5)]
+    owner = {}
+    for number, (start, stop) in enumerate(calls):  # inner ones come later
+        owner |= dict.fromkeys(range(start, stop), number)
+    starts, ends = np.array(calls).T
+
+    found = self_times(starts, ends, np.zeros(len(calls), np.int32))
+
+    assert found.tolist() == [list(owner.values()).count(n) for n in range(len(calls))]

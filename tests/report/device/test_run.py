@@ -1,0 +1,219 @@
+"""The device figures of a run: windows, roles, ranks beside each other, requests, findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof_report.device import LateRank, device_findings, device_of, json_bytes
+from tests.report.device.made import Windows, kernel, operator, text_of
+
+
+def rank_of(wait, *, launch=None):
+    """Return a trace of a rank whose collectives take *wait* us."""
+    events = []
+    for turn in range(10):
+        at = turn * 1000
+        events += kernel("gemm", at, 300, launch=None if launch is None else at - launch)
+        events += kernel("ncclDevKernel_AllReduce_Sum", at + 900 - wait, wait, launch=at + 1)
+    return text_of(events)
+
+
+def test_a_run_without_traces_has_no_device_figures(tmp_path):
+    """There is nothing to show, and nothing is made up."""
+    assert device_of(Windows(tmp_path).read()) is None
+
+
+def test_each_trace_is_shown_and_added_to_its_role(tmp_path):
+    """Seconds of a role are those of its traces together; names keep all their calls."""
+    run = Windows(tmp_path)
+    for rank in range(2):
+        run.add(rank_of(100), rank=rank)
+    run.add(text_of([operator("op", 0, 50)]), role="rollout")
+
+    found = device_of(run.read())
+
+    assert [(one.window, one.target, one.device_events) for one in found.captures] == [
+        ("1/update", "actor 0/2", 20), ("1/update", "actor 1/2", 20),
+        ("1/update", "rollout 0/2", 0),
+    ]  # fmt: skip
+    actor, rollout = found.roles
+    assert (actor.role, actor.captures, rollout.captures) == ("actor", 2, 0)
+    assert actor.temporal.compute_s == pytest.approx(2 * 10 * 300e-6)
+    assert [(one.name, one.count) for one in actor.kernels] == [
+        ("gemm", 20), ("ncclDevKernel_AllReduce_Sum", 20),
+    ]  # fmt: skip
+    assert rollout.temporal is None
+    assert rollout.operators[0].total_s == pytest.approx(50e-6)
+    assert json_bytes(run.read()) == 3 * 12_000
+
+
+def test_the_rank_that_waits_least_came_last(tmp_path):
+    """The others wait for it: it is named, with how much longer their collectives take."""
+    run = Windows(tmp_path)
+    for step in (1, 2):
+        for rank in range(2):
+            run.add(rank_of(100 if rank else 500), rank=rank, step=step)
+
+    found = device_of(run.read())
+    findings = device_findings(found)
+
+    assert found.late[:2] == (
+        LateRank("actor", "1/update", 1, pytest.approx(4e-3), 10, 10, 0.0),
+        LateRank("actor", "2/update", 1, pytest.approx(4e-3), 10, 10, 0.0),
+    )
+    assert [one.late_s for one in found.late[2:]] == [0.0, 0.0]
+    (late,) = [one for one in findings if "comes last" in one.title]
+    assert late.title == "actor: rank 1 comes last to collectives; the others wait for it"
+    assert late.seconds == pytest.approx(4e-3)
+    assert late.evidence[0] == "it was last in 20 of 20 collectives of 2 windows"
+
+
+def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
+    """A rank is blamed only where it is the last one in all windows."""
+    run = Windows(tmp_path)
+    for step in (1, 2):
+        for rank in range(2):
+            run.add(rank_of(100 if rank == step % 2 else 500), rank=rank, step=step)
+
+    found = device_findings(device_of(run.read()))
+
+    assert [one for one in found if "comes last" in one.title] == []
+
+
+def test_collectives_of_gloo_are_compared_where_there_is_no_device(tmp_path):
+    """On CPUs the host's own notes say who came last."""
+    run = Windows(tmp_path)
+    for rank in range(2):
+        note = {"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "tid": 1}
+        run.add(text_of([{**note, "ts": 1000 - 90 * rank, "dur": 10 + 90 * rank}]), rank=rank)
+
+    found = device_of(run.read())
+
+    assert [(one.rank, one.votes) for one in found.late] == [(0, 1), (1, 0)]
+
+
+def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
+    """Both are told with their share of the windows, the larger first, and where to look."""
+    run = Windows(tmp_path)
+    events = []
+    for turn in range(10):
+        at = turn * 1000
+        events += kernel("gemm", at, 300, launch=at - 1)
+        events += kernel("ncclDevKernel_AllGather", at + 700, 200, launch=at + 690)
+    file = run.add(text_of(events))
+
+    first, second = device_findings(device_of(run.read()))
+
+    assert first.title == (
+        "actor: the device waits for the host to launch kernels for 48% of the recorded windows"
+    )
+    assert second.title == (
+        "actor: communication with no compute beside it takes 20% of the recorded windows"
+    )
+    assert second.seconds == pytest.approx(2e-3)
+    assert (second.steps, second.where) == ((1,), ("actor 0/2", "1/update", file))
+
+
+def test_a_device_that_is_busy_has_no_finding(tmp_path):
+    """Hidden communication and short gaps are as they should be."""
+    run = Windows(tmp_path)
+    events = []
+    for turn in range(10):
+        events += kernel("gemm", turn * 1000, 995, launch=0)
+        events += kernel("ncclDevKernel_AllReduce_Sum", turn * 1000 + 100, 500, launch=1, stream=9)
+    run.add(text_of(events))
+
+    assert device_findings(device_of(run.read())) == ()
+
+
+def test_requests_of_a_replica_are_summed_up(tmp_path):
+    """Queue and first token are those of requests that got so far; preemptions are added."""
+
+    def request(lane, at, queued, prefill, **args):
+        place = {"ph": "X", "cat": "request", "tid": lane}
+        made = [{**place, "name": f"request {lane}", "ts": at, "dur": 9e6, "args": args},
+                {**place, "name": "queued", "ts": at, "dur": queued}]  # fmt: skip
+        if prefill:
+            first = at + queued + prefill
+            made.append({**place, "name": "prefill", "ts": at + queued, "dur": prefill})
+            made.append({**place, "name": "decode", "ts": first, "dur": 1})
+        return made
+
+    run = Windows(tmp_path)
+    events = [
+        *request(1, 0, 1e6, 1e6, preemptions=2),
+        *request(2, 0, 3e6, 1e6, preemptions=0),
+        *request(3, 0, 5e6, 0, unfinished="it went on"),
+    ]
+    run.add(text_of(events), role="rollout", replica=1, name="x_requests.trace.json.gz")
+
+    (found,) = device_of(run.read()).requests
+
+    assert (found.role, found.replica, found.count, found.finished) == ("rollout", 1, 3, 2)
+    assert (found.queue_p50_s, found.first_token_p50_s) == (2.0, 3.0)
+    assert found.queue_p99_s == pytest.approx(2.98)
+    assert found.preemptions == 2
+
+
+GOOD = rank_of(100)
+ODD_EVENTS = [
+    *kernel("fine", 0, 10),
+    {"ph": "X", "cat": "kernel", "name": 7, "ts": 1, "dur": 1, "args": []},
+    {"ph": "X", "cat": "kernel", "name": "a", "ts": 1e300, "dur": 1},
+    {"ph": "X", "cat": "kernel", "name": "b", "ts": 1, "dur": -5},
+    {"ph": "X", "cat": "cpu_op", "name": "c", "ts": "soon", "dur": 1},
+    {"ph": "X", "cat": {}, "name": [], "ts": None},
+    {"ph": "X", "cat": "kernel", "name": "quoted", "ts": "20.5", "dur": "4.5",
+     "args": {"stream": "0", "correlation": 1 << 70}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "note"), [
+    (GOOD[: len(GOOD) // 2], "is cut short"),
+    (text_of(ODD_EVENTS), "events that cannot be read: 5 left out"),
+    (GOOD.replace(b'"ts": 1000,', b'"ts": 1000,,'), "events that cannot be read: 1 left out"),
+])  # fmt: skip
+def test_of_a_damaged_trace_the_rest_is_shown(tmp_path, content, note):
+    """What can be read counts, and the loss is said with the trace."""
+    run = Windows(tmp_path)
+    run.add(content)
+    run.add(GOOD, rank=1)
+
+    found = device_of(run.read())
+
+    assert len(found.captures) == 2
+    assert note in found.captures[0].notes
+    assert found.captures[0].device_events > 0
+    assert found.captures[1].notes == (
+        "launched before the recording began: 10 of 20 device events",
+    )
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (None, "is not there"),
+    (b"", "is empty"),
+    (b"<html>", "is no JSON"),
+    (b'{"traceEvents": []}', "has no clock in its `rlprof` object"),
+])  # fmt: skip
+def test_a_trace_that_is_none_loses_no_other(tmp_path, content, why):
+    """It is named with the reason, and the others are shown."""
+    run = Windows(tmp_path)
+    file = run.add(content)
+    run.add(GOOD, rank=1)
+
+    found = device_of(run.read())
+
+    assert [one.target for one in found.captures] == ["actor 1/2"]
+    assert found.notes == (f"{file}: {why}",)
+
+
+def test_a_trace_without_device_events_is_no_error(tmp_path):
+    """An empty window says that nothing ran; it has no findings."""
+    run = Windows(tmp_path)
+    run.add(text_of([]))
+
+    found = device_of(run.read())
+
+    (one,) = found.captures
+    assert (one.device_events, one.temporal, one.idle, one.kernels) == (0, None, None, ())
+    assert device_findings(found) == ()
