@@ -215,7 +215,7 @@ def met(**event) -> list[str]:
 def test_a_launch_is_no_collective() -> None:
     """NCCL's host thread ends long before the kernel; only what ends on the device counts."""
     assert met(name="nccl:all_reduce", cat="user_annotation") == []
-    assert met(name="nccl:all_reduce", cat="gpu_user_annotation") == ["nccl:all_reduce"]
+    assert met(name="ncclKernel_AllReduce_RING", cat="kernel") == ["ncclKernel_AllReduce_RING"]
 
 
 def test_collectives_of_two_groups_are_told_apart() -> None:
@@ -232,7 +232,7 @@ def test_of_many_collectives_the_first_of_each_name_are_kept() -> None:
     place = Place(0, Tracks(1 << 22), 100_000)
     for n in range(300):
         for name in ("gloo:all_reduce", "gloo:barrier")[n % 3 :]:
-            place.met(name, n, 5, "", b"")
+            place.met(name, n, 5, b"")
 
     names = [name for name, _, _ in place.meetings]
     assert names.count("gloo:all_reduce") == 100

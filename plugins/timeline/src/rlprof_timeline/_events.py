@@ -93,9 +93,8 @@ def moved(batch: bytes, to: Place) -> bytes:
         name = event.name
         if name is not _NONE and name.startswith(FIRST_WORDS) and event.dur is not _NONE:
             dur_ns = round(event.dur * 1000)
-            category = "" if event.cat is _NONE else event.cat
             args = b"" if event.args is _NONE else bytes(event.args)
-            to.met(name, round(at * 1000) + dur_ns, dur_ns, category, args)
+            to.met(name, round(at * 1000) + dur_ns, dur_ns, args)
     to.events += len(events)
     places: dict[tuple[Any, Any], tuple[int, int]] = {}
     for event, at in zip(events, times, strict=True):
@@ -193,7 +192,7 @@ def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
     to.saw(at)
     to.events += 1
     if dur is not None and isinstance(name := _value(event.get("name")), str):
-        to.met(name, at + dur, dur, str(_value(event.get("cat"))), bytes(event.get("args", b"")))
+        to.met(name, at + dur, dur, bytes(event.get("args", b"")))
     pid, tid = (called(_value(event.pop(key, None))) for key in ("pid", "tid"))
     ours = {"ph": phase, "pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
     ours |= {key: to.id(_value(event.pop(key))) for key in ("id", "bind_id") if key in event}

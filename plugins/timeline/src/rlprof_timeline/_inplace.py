@@ -30,10 +30,7 @@ _FEW = 64
 _LATEST_NS = 10**18
 """Of times that are written here; from then on they have more digits."""
 _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
-_SLICE = re.compile(
-    rb' +"name": "(?P<name>[^"]*)".*?\n    "dur": (?P<us>\d+(?:\.\d+)?)[,\n]', re.DOTALL
-)
-_CATEGORY = re.compile(rb'"cat": "([^"]*)"')
+_DURATION = re.compile(rb'\n    "dur": (\d+(?:\.\d+)?)[,\n]')
 
 
 def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
@@ -181,27 +178,20 @@ class _Batch:
 
     def _meet(self, ns: Any) -> None:
         """Tell the place of collectives and barriers; few events are any."""
-        np, found = self._np, self._found
-        if not self._to.wanted:
-            return
-        names, starts = found.lines["name"], found.starts
-        first = found.words[found.values("name") + 1] & 0xFFFFFFFF
-        is_one = np.isin(first, [word(name.encode()) for name in FIRST_WORDS])
-        at_one = names[is_one][: self._to.wanted]
-        events = np.searchsorted(starts, at_one) - 1
-        for at, nth in zip(at_one.tolist(), events.tolist(), strict=True):
-            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(self._batch)
-            one = _SLICE.match(self._batch, at + 1, end)
-            if one and ns[nth] >= 0:
-                dur_ns = round(float(one["us"]) * 1000)
-                category = _CATEGORY.search(self._batch, int(starts[nth]), at + 1)
-                self._to.met(
-                    one["name"].decode(),
-                    int(ns[nth]) + dur_ns,
-                    dur_ns,
-                    category[1].decode() if category else "",
-                    self._batch[one.end() : end],
-                )
+        np, found, batch, to = self._np, self._found, self._batch, self._to
+        values, starts = found.values("name") + 1, found.starts
+        first = found.words[values] & 0xFFFFFFFF
+        values = values[np.isin(first, [word(name.encode()) for name in FIRST_WORDS])]
+        events = np.searchsorted(starts, values) - 1
+        for at, nth in zip(values.tolist(), events.tolist(), strict=True):
+            name = batch[at : batch.find(b'"', at)].decode("utf-8", "replace")
+            if ns[nth] < 0 or not to.looks_for(name):
+                continue
+            end = int(starts[nth + 1]) if nth + 1 < len(starts) else len(batch)
+            one = _DURATION.search(batch, at, end)
+            if one:
+                dur_ns = round(float(one[1]) * 1000)
+                to.met(name, int(ns[nth]) + dur_ns, dur_ns, batch[one.end() : end])
 
     def _joined(self, odd: Any) -> bytes | memoryview:
         """Put the moved events together with the odd ones, which are moved by themselves."""

@@ -16,20 +16,22 @@ if TYPE_CHECKING:
     from rlprof_timeline._tracks import Tracks
 
 FIRST_WORDS = ("nccl", "gloo", "hccl", "barr")
-"""How the names begin that `met` is to be told."""
+"""How the names begin that `met` may be told."""
 _LARGEST_ID = 10**13
 """With a prefix it has less than 63 bits."""
 _MEETING = re.compile(
-    r"barrier$|(?:gloo|hccl|nccl):(?:all|barrier|reduce_scatter|_all|_reduce_scatter)|"
+    r"barrier$|(?:gloo|hccl):(?:all|barrier|reduce_scatter|_all|_reduce_scatter)|"
     r"nccl(?:Dev)?Kernel_(?:All|ReduceScatter)"
 )
-_LAUNCHES = "cpu_op", "user_annotation"
-"""Categories of what NCCL's host thread does: it ends when the collective is launched."""
+"""What ends on all ranks at once. `nccl:all_reduce` is a launch, which ends long before."""
 _GROUP = re.compile(rb'"Process Group (?:Name|Ranks)":\s*"?\[?([^"\]\n}]{1,200})')
 """Whose collective it is, as far as Kineto wrote it down."""
 _MEETINGS = 2000
 _OF_A_NAME = 128
 """Ranks are compared name by name, so each of them must keep as many of a name."""
+_OF_ALL_GROUPS = 1024
+"""Of a name, whatever the group: no more are looked at."""
+_NAMES = 4096
 _LONGEST_NS = 86_400 * 10**9
 
 
@@ -54,6 +56,7 @@ class Place:
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
     """What ends on all ranks at one time, when, and its duration; the first of them."""
     _met: Counter[str] = attrs.field(factory=Counter)
+    _passed_over: set[str] = attrs.field(factory=set)
     names: dict[str, int] = attrs.field(factory=dict)
     """Ids that are no numbers, by their text."""
 
@@ -62,22 +65,28 @@ class Place:
         if self.earliest_ns is None or at_ns < self.earliest_ns:
             self.earliest_ns = at_ns
 
-    def met(self, name: str, end_ns: int, dur_ns: int, category: str, args: bytes) -> None:
+    def looks_for(self, name: str) -> bool:
+        """Whether a slice of this name is to be told to `met`."""
+        if name in self._passed_over:
+            return False
+        if len(self.meetings) < _MEETINGS and _MEETING.match(name):
+            return True
+        if len(self._passed_over) < _NAMES:
+            self._passed_over.add(name)
+        return False
+
+    def met(self, name: str, end_ns: int, dur_ns: int, args: bytes) -> None:
         """Remember a collective or a barrier; *args* are its arguments as text."""
-        if not self.wanted or not 0 <= dur_ns <= _LONGEST_NS or not _MEETING.match(name):
-            return
-        if name.startswith("nccl:") and category in _LAUNCHES:
+        if not self.looks_for(name) or not 0 <= dur_ns <= _LONGEST_NS:
             return
         group = b" ".join(_GROUP.findall(args)).decode("utf-8", "replace")
-        name = f"{name} {group}".rstrip()
+        whole = f"{name} {group}".rstrip()
         self._met[name] += 1
-        if self._met[name] <= _OF_A_NAME:
-            self.meetings.append((name, end_ns, dur_ns))
-
-    @property
-    def wanted(self) -> int:
-        """Say how many more are to be remembered."""
-        return _MEETINGS - len(self.meetings)
+        self._met[whole] += whole != name
+        if self._met[name] == _OF_ALL_GROUPS:
+            self._passed_over.add(name)
+        if self._met[whole] <= _OF_A_NAME:
+            self.meetings.append((whole, end_ns, dur_ns))
 
     def is_inside(self, at_ns: int, dur_ns: int) -> bool:
         """Whether an event is to be shown."""
