@@ -36,10 +36,13 @@ def plugins(bin_dir):
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
-    [("torch", ["torch", "torch_memory"]), ("sglang", ["torch", "torch_memory", "sglang"])],
+    [
+        ("torch", ["torch", "torch_memory", "report"]),
+        ("sglang", ["torch", "torch_memory", "sglang", "report"]),
+    ],
 )
 def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path, asked, expected):
-    """Pip install ".[torch]" brings core and that plugin, with what it needs of ours; no torch."""
+    """Pip install ".[torch]" brings core, the report and that plugin with what it needs; no torch."""
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
     python = tmp_path / "env/bin/python"
 
@@ -66,7 +69,7 @@ def test_uv_syncs_the_workspace(checkout, tmp_path):
     )
 
     assert plugins(checkout / ".venv/bin") == [
-        "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "timeline",
+        "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "report", "timeline",
     ]  # fmt: skip
 
 
