@@ -20,6 +20,7 @@ import attrs
 import pytest
 
 import rlprof
+from rlprof_report import analyse
 from tests.perfetto_engine import query_all, summary
 
 pytestmark = pytest.mark.slow
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 VLLM = ROOT / ".envs/vllm/bin/python"
-STEPS, QUESTIONS = 6, 32
+STEPS, QUESTIONS = 12, 32
 LETTERS, WORDS = 8, 24
 """How many tokens the two turns of a trajectory have."""
 BOUND_S = 500
@@ -236,10 +237,26 @@ def test_it_says_what_it_does_and_where_to_look(demo):
 
     assert [" ".join(line.split()[:2]) for line in typed] == [
         "rlprof check", "rlprof plan", "python examples/ray_rl/train.py", "rlprof ls",
-        "rlprof export",
+        "rlprof export", "rlprof why",
     ]  # fmt: skip
     assert f"Open {name}/exports/timeline.json.gz in https://ui.perfetto.dev" in shown.out
+    assert f"Open {name}/exports/report.html in a browser" in shown.out
     assert shown.err == f"driver 0/1: writes to {run.path}\n"
+
+
+def test_it_says_why_a_step_takes_its_time_and_blames_nothing_for_recording(demo):
+    """What was recorded, and what a start or stop of ours ran into, is no evidence."""
+    run, shown, _ = demo
+
+    found = analyse(run)
+
+    left_out = {step for steps in found.clean.left_out.values() for step in steps}
+    assert {2, 4} <= left_out
+    assert len(found.clean.steps) >= STEPS // 2
+    assert not left_out & {step for finding in found.findings for step in finding.steps}
+    assert found.cost_s > 0
+    assert " ".join(found.verdict.split()) in " ".join(shown.out.split())
+    assert (run.path / "exports/report.html").stat().st_size > 10_000
 
 
 @pytest.fixture(scope="module", name="toy")

@@ -42,8 +42,8 @@ fi
 
 say rlprof check $config
 "$bin/rlprof" check $config
-say rlprof plan $config --steps 1-6 --no-estimate
-"$bin/rlprof" plan $config --steps 1-6 --no-estimate
+say rlprof plan $config --steps 1-12 --no-estimate
+"$bin/rlprof" plan $config --steps 1-12 --no-estimate
 say python examples/ray_rl/train.py --config $config "${engine[@]}"
 code=0
 { "$python" examples/ray_rl/train.py --config $config "${engine[@]}" \
@@ -61,8 +61,8 @@ run=$(ls -td outputs/profile/*/ | head -n 1)
 run=${run%/}
 say rlprof ls "$run"
 "$bin/rlprof" ls "$run"
-say rlprof export "$run" --to timeline
-"$bin/rlprof" export "$run" --to timeline
+say rlprof export "$run" --to timeline,report
+"$bin/rlprof" export "$run" --to timeline,report
 echo
 echo "Open $run/exports/timeline.json.gz in https://ui.perfetto.dev (it stays on your machine)."
 if [ -z "$without" ]; then
@@ -74,5 +74,8 @@ else
     echo "engines, and every trajectory of the agent with its turns, requests and tool calls."
     warn "demo: $without"
 fi
+say rlprof why "$run"
+"$bin/rlprof" why "$run"
 echo
+echo "Open $run/exports/report.html in a browser: where the time went, and what would help."
 echo "The command rlprof is $bin/rlprof."

@@ -97,7 +97,7 @@ def main() -> None:
     """Train for a few steps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", help="an rlprof config; without one rlprof is off")
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--engine", choices=["vllm", "mini"], default="vllm")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")

@@ -24,7 +24,11 @@ say rlprof ls "$run"
 "$bin/rlprof" ls "$run"
 say rlprof plan examples/rl_loop/profile.yaml --steps 1-6 --like "$run"
 "$bin/rlprof" plan examples/rl_loop/profile.yaml --steps 1-6 --like "$run"
-say rlprof export "$run" --to timeline
-"$bin/rlprof" export "$run" --to timeline
+say rlprof export "$run" --to timeline,report
+"$bin/rlprof" export "$run" --to timeline,report
 echo
 echo "Open $run/exports/timeline.json.gz in https://ui.perfetto.dev (it stays on your machine)."
+say rlprof why "$run"
+"$bin/rlprof" why "$run"
+echo
+echo "Open $run/exports/report.html in a browser: where the time went, and what would help."
