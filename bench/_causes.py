@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import rlprof
-
 from actors import Agent, Trainer, press
 from on_vllm import Replica
 

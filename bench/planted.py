@@ -3,8 +3,8 @@
 `.envs/vllm/bin/python bench/planted.py [RUNS] [CAUSE ...]`
 
 The actors of examples/ray_rl on Ray and vLLM, started once. A run is a fleet of its own over some
-steps, with one cause planted in every step or none. Each round has a run of each cause; what removing a cause brings
-is the median step of its run less that of the round's run without one.
+steps, with one cause planted in every step or none. Each round has a run of each cause. Removing a
+cause brings the median step of its run less that of the round's run without one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ sys.path[:0] = _HERE
 os.environ["PYTHONPATH"] = os.pathsep.join([*_HERE, os.environ.get("PYTHONPATH", "")])
 os.environ |= {"RAY_raylet_start_wait_time_s": "120"}
 
-import _causes
-import on_vllm
-import rlprof
-import rlprof_ray
-from _measure import machine
-from train import QUESTIONS, ask, start_ray
+import _causes  # noqa: E402 -- found by the path above
+from _measure import machine  # noqa: E402 -- found by the path above
+
+import on_vllm  # noqa: E402 -- found by the path above
+import rlprof  # noqa: E402 -- found by the path above
+import rlprof_ray  # noqa: E402 -- found by the path above
+from train import QUESTIONS, ask, start_ray  # noqa: E402 -- found by the path above
 
 CAUSES = ("none", "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data")
 STEPS = 10
@@ -48,9 +49,7 @@ class Bed:
         model, meet = str(folder / "model"), f"file://{folder}/trainers"
         ray.get(ray.remote(on_vllm.prepare).remote(model))
         self.trainers = [
-            ray.remote(_causes.PlantedTrainer).remote(
-                rank, 2, meet, partial(on_vllm.Policy, model)
-            )
+            ray.remote(_causes.PlantedTrainer).remote(rank, 2, meet, partial(on_vllm.Policy, model))
             for rank in range(2)
         ]
         replica = ray.remote(_causes.PlantedReplica).options(
@@ -84,9 +83,7 @@ class Bed:
             weights = self.trainers[0].weights.remote()
             ray.get([replica.load.remote(weights) for replica in replicas])
         with fleet.phase("rollout"):
-            keys, answers = zip(
-                *ray.get(self.agent.rollout.remote(step, questions)), strict=True
-            )
+            keys, answers = zip(*ray.get(self.agent.rollout.remote(step, questions)), strict=True)
         with fleet.phase("reward"):
             rewards = ray.get(self.agent.judge.remote(step, questions, answers))
             if cause == "gc":
@@ -128,9 +125,10 @@ def main() -> int:
                 gain, bound = took - plain, first.bound_s if first else 0.0
                 if first and first.cause == cause and gain > 0:
                     ratios[cause].append(bound / gain)
+                said = first.title if first else report.verdict
                 print(
-                    f"{number:3} {cause:10} {took:6.2f} s/step, gain {gain:5.2f} s, bound {bound:5.2f} s, "
-                    f"{time.monotonic() - began:4.1f} s: {first.title if first else report.verdict}",
+                    f"{number:3} {cause:10} {took:6.2f} s/step, gain {gain:5.2f} s, "
+                    f"bound {bound:5.2f} s, {time.monotonic() - began:4.1f} s: {said}",
                     flush=True,
                 )
         ray.get([one.close.remote() for one in bed.replicas])
@@ -138,9 +136,7 @@ def main() -> int:
     return _verdict(firsts, ratios, rounds)
 
 
-def _verdict(
-    firsts: dict[str, Counter[str]], ratios: dict[str, list[float]], rounds: int
-) -> int:
+def _verdict(firsts: dict[str, Counter[str]], ratios: dict[str, list[float]], rounds: int) -> int:
     failed = 0
     for cause, seen in firsts.items():
         right = seen[cause]
@@ -148,7 +144,9 @@ def _verdict(
         within = [1 <= ratio <= 2 for ratio in ratios[cause]]
         bound = (
             f"; bound/gain {min(ratios[cause]):.2f} to {max(ratios[cause]):.2f}, "
-            f"{sum(within)} of {len(within)} within 1 to 2" if within else ""
+            f"{sum(within)} of {len(within)} within 1 to 2"
+            if within
+            else ""
         )
         print(f"{cause:10} first in {right} of {rounds} ({told}){bound}")
         failed += right < NEEDED * rounds

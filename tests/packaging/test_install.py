@@ -42,7 +42,7 @@ def plugins(bin_dir):
     ],
 )
 def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path, asked, expected):
-    """Pip install ".[torch]" brings core, the report and that plugin with what it needs; no torch."""
+    """Pip install ".[torch]" brings core, the report, that plugin and its needs; never torch."""
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
     python = tmp_path / "env/bin/python"
 
