@@ -204,6 +204,23 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None
     assert written.about["check"]["clocks"][0]["moved"] is True
 
 
+def test_files_whose_clocks_are_seconds_apart_are_moved_on_demand(tmp_path) -> None:
+    """One file of each rank is one window then, however far apart they seem to be."""
+    from rlprof.cli import main
+
+    for rank in range(3):
+        texts = [LAYOUTS["one line"](event) for event in collectives(5_000 * MS * rank)]
+        content = document(texts, {"baseTimeNanoseconds": NOW})
+        (tmp_path / f"rank{rank}.json").write_bytes(content)
+
+    out = tmp_path / "out"
+    assert main(["export", str(tmp_path), "--out", str(out), "--align", "collectives"]) == 0
+
+    written = Written(out / "timeline.json.gz")
+    begins = sorted({written.epoch_ns(event) - NOW for event in written.events})
+    assert begins == [n * 10 * MS for n in range(MANY)]
+
+
 def met(**event) -> list[str]:
     """Return what is remembered of one event."""
     place = Place(0, Tracks(1 << 22), 100_000)

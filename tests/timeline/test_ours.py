@@ -62,7 +62,9 @@ def test_a_member_that_was_busy_shows_for_how_long(run, write) -> None:
 
 def test_recorded_steps_say_what_recorded_them(run, write) -> None:
     """Only the steps of the process that a capture overlaps have the argument."""
-    recorded(run)
+    process = recorded(run)
+    key = process.open(UPDATE, NOW, tool="nsys")
+    process.tell("failed", **key, hook="start", error="no nsys here")
 
     written = write()
 

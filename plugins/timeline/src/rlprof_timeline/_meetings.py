@@ -116,7 +116,7 @@ def checked(plan: Plan, read: Sequence[Moved], align: Align = "auto") -> Check:
     Unless told otherwise, a clock is moved where the collectives show that it is wrong: if it is
     known whose it is, and no driver of a fleet has measured it.
     """
-    ends = _ends(zip(plan.traces(), read, strict=True))
+    ends = _ends(zip(plan.traces(), read, strict=True), align)
     clocks = host_clocks(ends, list(plan.hosts))
     chosen = {
         "wall": (),
@@ -130,7 +130,7 @@ def checked(plan: Plan, read: Sequence[Moved], align: Align = "auto") -> Check:
     return Check(clocks, {one.host: one for one in chosen}, plan.hosts, plan.knows_hosts)
 
 
-def _ends(read: Iterable[tuple[Trace, Moved]]) -> list[Ends]:
+def _ends(read: Iterable[tuple[Trace, Moved]], align: Align) -> list[Ends]:
     together: defaultdict[Hashable, list[tuple[Trace, Moved]]] = defaultdict(list)
     for trace, moved in read:
         if moved.meetings:
@@ -138,14 +138,19 @@ def _ends(read: Iterable[tuple[Trace, Moved]]) -> list[Ends]:
     return [
         Ends(trace.host, (key, nth), moved.meetings, _error_ns(moved))
         for key, ones in together.items()
-        for nth, window in enumerate(_at_once(ones))
+        for nth, window in enumerate(_at_once(ones, align))
         for trace, moved in window
     ]
 
 
-def _at_once(ones: list[tuple[Trace, Moved]]) -> Iterator[list[tuple[Trace, Moved]]]:
-    """Part traces of which nobody has said the window: those of one overlap in time."""
-    if ones[0][0].is_of_known_window:
+def _at_once(ones: list[tuple[Trace, Moved]], align: Align) -> Iterator[list[tuple[Trace, Moved]]]:
+    """Part traces of which nobody has said the window: those of one overlap in time.
+
+    Whoever asks for collectives doubts the clocks: then one trace of each rank is a window.
+    """
+    ranks = {trace.about.get("rank", trace.shown) for trace, _ in ones}
+    is_one_each = align == "collectives" and len(ranks) == len(ones)
+    if is_one_each or ones[0][0].is_of_known_window:
         yield ones
         return
     found: list[tuple[Trace, Moved]] = []

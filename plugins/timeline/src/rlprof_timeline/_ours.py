@@ -65,11 +65,13 @@ class Recordings:
 
     @classmethod
     def of(cls, captures: Sequence[CaptureResult], process: Process) -> Recordings:
-        """Take each capture from before its start until after its stop."""
+        """Take each capture that began, from before its start until after its stop."""
         clocks, _ = unbroken(process.clocks)
         last = process.clocks[-1].monotonic_ns
         found = []
         for capture in captures:
+            if capture.started_ns is None:
+                continue
             begin, _ = clock_at(clocks, capture.opened_ns)
             end = begin + (capture.closed_ns or last) - capture.opened_ns
             found.append((begin, end, f"{capture.tool} {capture.window.id}"))

@@ -15,15 +15,16 @@ from rlprof_traces import encode
 if TYPE_CHECKING:
     from rlprof_timeline._tracks import Tracks
 
-FIRST_WORDS = ("nccl", "gloo", "hccl", "barr")
+FIRST_WORDS = ("nccl", "gloo", "barr")
 """How the names begin that `met` may be told."""
 _LARGEST_ID = 10**13
 """With a prefix it has less than 63 bits."""
 _MEETING = re.compile(
-    r"barrier$|(?:gloo|hccl):(?:all|barrier|reduce_scatter|_all|_reduce_scatter)|"
+    r"barrier$|gloo:(?:all|barrier|reduce_scatter|_all|_reduce_scatter)|"
     r"nccl(?:Dev)?Kernel_(?:All|ReduceScatter)"
 )
-"""What ends on all ranks at once. `nccl:all_reduce` is a launch, which ends long before."""
+"""What ends on all ranks at once. `nccl:all_reduce` is a launch, which ends long before; of
+HCCL nobody has looked yet."""
 _GROUP = re.compile(rb'"Process Group (?:Name|Ranks)":\s*"?\[?([^"\]\n}]{1,200})')
 """Whose collective it is, as far as Kineto wrote it down."""
 _MEETINGS = 2000

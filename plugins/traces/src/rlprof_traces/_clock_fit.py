@@ -83,7 +83,9 @@ def fit(own: Times, other: Times) -> Fit | None:
     )
     inside = np.concatenate([ahead[which] - np.median(ahead[which]) for which in places.values()])
     line = _line(knots, int(np.median(ahead)), _within(inside))
-    fitted = np.array([line.ahead(int(one)) for one in at], dtype=np.int64)
+    beyond = np.minimum(at - line.at_ns[0], 0) + np.maximum(at - line.at_ns[-1], 0)
+    fitted = np.interp(at, line.at_ns, line.ahead_ns) + line.drift * beyond
+    fitted = np.rint(fitted).astype(np.int64)
     spread = _within(ahead - fitted)
     # No collective ends anywhere before it has begun everywhere.
     begun = base + fitted

@@ -81,6 +81,7 @@ def host_clocks(traces: Iterable[Ends], hosts: Sequence[str]) -> tuple[HostClock
     errors: defaultdict[str, int] = defaultdict(int)
     for one in traces:
         errors[one.host] = max(errors[one.host], one.error_ns)
+    kinds = {host: {key[:2] for key in own} for host, own in times.items()}
     left = [host for host in dict.fromkeys(hosts) if host in times]
     found: list[HostClock] = []
     while left:
@@ -88,6 +89,8 @@ def host_clocks(traces: Iterable[Ends], hosts: Sequence[str]) -> tuple[HostClock
         reached: dict[str, HostClock | None] = {reference: None}
         for via in (queue := [reference]):  # which grows
             for host in list(left):
+                if kinds[host].isdisjoint(kinds[via]):
+                    continue
                 fitted = fit(times[host], times[via])
                 if fitted is None:
                     continue
