@@ -95,7 +95,7 @@ def test_many_steps_are_bars_of_several():
     told = sections(page(made(steps=1000, ranks=1)))["steps"]
 
     assert told.count('class="hit"') == 334
-    assert "All 1,000 steps; each bar is the mean of 3 steps" in told
+    assert "All 1,000 steps; each bar is the mean of 3 steps, with a line at the slowest" in told
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof_report._page._text import escaped
+from rlprof_report._page._text import escaped, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +45,9 @@ def chart(
         f'<span style="bottom:{tick.at * 100:.2f}%">{escaped(tick.text)}</span>' for tick in y
     )
     below = "".join(
-        f'<span style="left:{tick.at * 100:.2f}%">{escaped(tick.text)}</span>' for tick in x
+        f'<span {"class=end " if tick.at > 0.97 else ""}style="left:{tick.at * 100:.2f}%">'
+        f"{escaped(tick.text)}</span>"
+        for tick in x
     )
     return (
         f'<div class="chart"><div class="y" aria-hidden="true">{left}</div>'
@@ -80,9 +82,15 @@ def strip(parts: Iterable[tuple[str, float, str]], *, label: str) -> str:
     )
 
 
-def key(color: str) -> str:
-    """Return a dot of *color*, before a name in a table."""
-    return f'<i class="key" style="background:{color}"></i>'
+def keyed(color: str, name: str) -> str:
+    """Return *name* behind a dot of its *color*, for a table."""
+    dot = f'<i class="key" style="background:{color}"></i>'
+    return f'<span class="keyed">{dot}{escaped(name, 80)}</span>'
+
+
+def seconds_axis(high: float, most: int) -> list[tuple[float, str]]:
+    """Return round durations up to *high*, and how an axis says them: `20 s`."""
+    return [(at, seconds(at).replace(".0\u00a0", "\u00a0")) for at in steps_up_to(high, most)]
 
 
 def legend(pairs: Iterable[tuple[str, str]]) -> str:

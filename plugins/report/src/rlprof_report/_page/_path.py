@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._chart import key, strip
+from rlprof_report._page._chart import keyed, strip
 from rlprof_report._page._color import NOTHING, shade
 from rlprof_report._page._table import caption, figure, section, step_window, table
 from rlprof_report._page._text import escaped, percent, seconds
@@ -45,7 +45,7 @@ def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) ->
         if part.seconds >= least and len(rows) < _MOST:
             rows.append(
                 (
-                    key(color) + escaped(part.what, 100),
+                    keyed(color, part.what),
                     escaped(part.where, 100),
                     seconds(part.start_s - step.start_s),
                     seconds(part.seconds),

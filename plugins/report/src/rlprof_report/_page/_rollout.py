@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._chart import WIDTH, Tick, chart, legend, line, steps_up_to, strip
+from rlprof_report._page._chart import (
+    WIDTH,
+    Tick,
+    chart,
+    legend,
+    line,
+    seconds_axis,
+    steps_up_to,
+    strip,
+)
 from rlprof_report._page._table import caption, figure, section, step_window, table
 from rlprof_report._page._text import NONE, escaped, number, percent, seconds
 
@@ -187,7 +196,7 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
         + chart(
             "".join(drawn),
             label=f"Share of trajectories that had ended, over time; step {step.step}: {words}",
-            x=_seconds_axis(high),
+            x=_below(high),
             y=[Tick(share, percent(share)) for share in (0, 0.5, 0.95)],
             height=_HEIGHT,
         )
@@ -227,14 +236,14 @@ def _area(values: Sequence[float], color: str, took: float, title: str) -> str:
     return chart(
         f'<path fill="{color}" fill-opacity=".75" d="M0 140{path}V140z"/>',
         label=f"{title}, at most {number(high)}",
-        x=_seconds_axis(took, 4),
+        x=_below(took, 4),
         y=[Tick(value / top, number(value)) for value in steps_up_to(top, 3)],
         height=140,
     )
 
 
-def _seconds_axis(high: float, most: int = 8) -> list[Tick]:
-    return [Tick(value / high, seconds(value)) for value in steps_up_to(high, most)] if high else []
+def _below(high: float, most: int = 8) -> list[Tick]:
+    return [Tick(at / high, words) for at, words in seconds_axis(high, most)] if high else []
 
 
 def _late(analysis: Analysis, step: Step, one: Rollout) -> str:

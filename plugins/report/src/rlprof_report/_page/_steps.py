@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof_report._page._chart import WIDTH, Tick, chart, key, legend, steps_up_to
+from rlprof_report._page._chart import WIDTH, Tick, chart, keyed, legend, seconds_axis
 from rlprof_report._page._color import NOTHING
 from rlprof_report._page._table import caption, clean_window, figure, section, table
 from rlprof_report._page._text import NONE, escaped, median, numbers, percent, seconds
@@ -32,6 +32,7 @@ class _Bar:
     state: str
     parts: Mapping[str, float]
     """Phase → seconds; together the length of the step."""
+    slowest: Step
 
 
 def where_the_time_goes(analysis: Analysis, colors: Mapping[str, str]) -> str:
@@ -44,7 +45,7 @@ def where_the_time_goes(analysis: Analysis, colors: Mapping[str, str]) -> str:
     used = [name for name in shown if any(bar.parts.get(name, 0) > 0 for bar in bars)]
     window = f"All {len(analysis.steps):,} steps"
     if each > 1:
-        window += f"; each bar is the mean of {each} steps"
+        window += f"; each bar is the mean of {each} steps, with a line at the slowest"
     marks = "; ".join(f"{state}: {numbers(steps)}" for state, steps in _marked(analysis).items())
     picture = figure(
         _picture(bars, used, shown, analysis.steps[0].step)
@@ -69,7 +70,7 @@ def _bar(steps: Sequence[Step]) -> _Bar:
     state = next((name for name in _MARKED if name in states), "")
     first, last = steps[0].step, steps[-1].step
     title = f"step {first}" if len(steps) == 1 else f"steps {first} to {last}, mean"
-    return _Bar(title, state, parts)
+    return _Bar(title, state, parts, max(steps, key=lambda step: step.seconds))
 
 
 def _parts(step: Step) -> dict[str, float]:
@@ -88,15 +89,15 @@ def _picture(
     bars: Sequence[_Bar], names: Sequence[str], colors: Mapping[str, str], first: int
 ) -> str:
     """Return the stacked bars: one path a phase, and what is shown when a bar is pointed at."""
-    heights = sorted(sum(bar.parts.values()) for bar in bars)
+    heights = sorted(bar.slowest.seconds for bar in bars)
     high = heights[-1]
     usual = heights[int((len(heights) - 1) * 0.9)]
     top = (usual * 1.5 if high > usual * 3 else high) or 1.0
     pitch = WIDTH / len(bars)
-    gap = min(4.0, pitch * 0.2)
+    gap = 4.0 if pitch > 16 else pitch * 0.2 if pitch > 4 else 0.0
     paths: dict[str, list[str]] = {name: [] for name in names}
     over: dict[str, list[str]] = {}
-    pointed = []
+    pointed, most = [], []
     for at, bar in enumerate(bars):
         x, y = at * pitch + gap / 2, float(_HEIGHT)
         for name in names:
@@ -106,6 +107,9 @@ def _picture(
                 paths[name].append(
                     f"M{x:.1f} {y:.1f}h{pitch - gap:.1f}v{tall:.1f}h{gap - pitch:.1f}z"
                 )
+        if bar.title.startswith("steps"):
+            tall = min(bar.slowest.seconds / top * (_HEIGHT - 8), _HEIGHT - 1)
+            most.append(f"M{x:.1f} {_HEIGHT - tall:.1f}h{pitch - gap:.1f}")
         whole = f"M{x:.1f} {y:.1f}h{pitch - gap:.1f}V{_HEIGHT}h{gap - pitch:.1f}z"
         if bar.state:
             over.setdefault(bar.state, []).append(whole)
@@ -114,8 +118,10 @@ def _picture(
         f'<path fill="{colors[name]}" d="{"".join(d)}"/>' for name, d in paths.items() if d
     )
     hatched = "".join(f'<path class="over {state}" d="{"".join(d)}"/>' for state, d in over.items())
+    if most:
+        hatched += f'<path class="most" d="{"".join(most)}"/>'
     scale = (_HEIGHT - 8) / _HEIGHT / top
-    every = -(-len(bars) // 12)
+    every = next(each for each in (1, 2, 5, 10, 20, 40, 80) if len(bars) <= each * 12)
     x_ticks = [
         Tick((at + 0.5) / len(bars), bars[at].title.split()[1]) for at in range(0, len(bars), every)
     ]
@@ -123,7 +129,7 @@ def _picture(
         _patterns() + drawn + hatched + "".join(pointed),
         label=f"Time of each step from {first} on, by phase"
         + (f"; bars above {seconds(top)} are cut" if top < high else ""),
-        x=x_ticks, y=[Tick(value * scale, seconds(value)) for value in steps_up_to(top)],
+        x=x_ticks, y=[Tick(value * scale, words) for value, words in seconds_axis(top, 5)],
         height=_HEIGHT,
     )  # fmt: skip
 
@@ -133,6 +139,8 @@ def _told(bar: _Bar, names: Sequence[str]) -> str:
     lines = [
         f"{bar.title}: {seconds(sum(bar.parts.values()))}{' · ' if bar.state else ''}{bar.state}"
     ]
+    if bar.title.startswith("steps"):
+        lines.append(f"slowest: step {bar.slowest.step}, {seconds(bar.slowest.seconds)}")
     lines += [f"{name} {seconds(bar.parts[name])}" for name in names if bar.parts.get(name, 0) > 0]
     return "&#10;".join(escaped(words, 80) for words in lines[:12])
 
@@ -177,7 +185,7 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
     """Return the table of phases over the clean steps."""
     rows = [
         (
-            key(colors.get(phase.name, NOTHING)) + escaped(phase.name, 60),
+            keyed(colors.get(phase.name, NOTHING), phase.name),
             seconds(phase.median_s),
             seconds(phase.p95_s),
             percent(phase.share),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof_report._page._chart import steps_up_to
+from rlprof_report._page._chart import seconds_axis
 from rlprof_report._page._color import NOTHING, OURS, ink
 from rlprof_report._page._text import escaped, printable, seconds
 
@@ -76,12 +76,12 @@ def still(analysis: Analysis, step: Step, colors: Mapping[str, str]) -> tuple[st
 def _axis(step: Step, scale: float, high: int) -> str:
     """Return the time since the step began, with lines down."""
     parts = []
-    for value in steps_up_to(step.seconds, 8):
+    for value, words in seconds_axis(step.seconds, 8):
         x = _LABELS + value * scale
         parts.append(
             f'<path d="M{x:.1f} {_TOP - 4}V{high}" stroke="currentColor" stroke-opacity=".15"/>'
             f'<text x="{x:.1f}" y="11" text-anchor="middle" fill-opacity=".7">'
-            f"{seconds(value)}</text>"
+            f"{words}</text>"
         )
     return "".join(parts)
 

@@ -88,7 +88,9 @@
     const every = unit((to - from) / Math.max(2, (wide - labels) / 90));
     for (let t = Math.ceil(from / every) * every; t <= to; t += every) {
       pen.globalAlpha = 0.15; pen.fillStyle = ink; pen.fillRect(x(t), 18, 1, high);
-      pen.globalAlpha = 0.75; pen.fillText(every < 1 ? t.toFixed(Math.min(4, Math.ceil(-Math.log10(every)))) + " s" : Math.round(t) + " s", x(t) + 3, 25);
+      pen.globalAlpha = 0.75;
+      const word = every < 1 ? t.toFixed(Math.min(4, Math.ceil(-Math.log10(every)))) : Math.round(t).toLocaleString("en");
+      pen.fillText(word + " s", x(t) + 3, 25);
     }
     pen.globalAlpha = 1;
 
@@ -97,13 +99,24 @@
     const shown = [Math.floor(top / row), Math.min(lanes.length, Math.ceil((top + high - AXIS) / row))];
     for (let l = shown[0]; l < shown[1]; l++) {
       const lane = lanes[l], y = AXIS + l * row - top, gap = row > 3 ? 1.5 : 0;
-      let edge = -Infinity, deep = -1;
+      let column = -1, longest = 0, who = -1; // of bars below a pixel the longest is drawn
+      const dot = () => {
+        if (who < 0) return;
+        pen.fillStyle = who >= data.ours ? hatch : data.colors[who];
+        pen.fillRect(column, y, 1, Math.max(0.5, row - gap));
+        who = -1; longest = 0;
+      };
       for (let i = 0; i < lane.n && lane.from[i] < to; i++) {
         if (lane.to[i] < from) continue;
         const a = labels + (lane.from[i] - from) * scale, b = labels + (lane.to[i] - from) * scale;
         const d = lane.depth[i];
-        if (b - edge < 0.4 && d === deep) continue;
-        edge = b; deep = d;
+        if (b - a < 1) {
+          const at = Math.floor((a + b) / 2);
+          if (at !== column) { dot(); column = at; }
+          if (b - a >= longest) { longest = b - a; who = lane.name[i]; }
+          continue;
+        }
+        dot();
         const inset = row > 8 ? d * 4 : 0, tall = Math.max(0.5, row - gap - inset);
         const ours = lane.name[i] >= data.ours;
         pen.fillStyle = ours ? hatch : data.colors[lane.name[i]];
@@ -115,6 +128,7 @@
           if (most >= 3) pen.fillText(word.length <= most ? word : word.slice(0, most - 1) + "…", left + 4, y + tall / 2 + 0.5);
         }
       }
+      dot();
     }
     pen.restore();
 
