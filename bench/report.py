@@ -1,8 +1,8 @@
 """What a report of spans alone costs, and how often it names the cause that was planted.
 
 `.envs/test/bin/python bench/report.py [causes] [sizes] [--seeds 10]`: made-up runs of a fleet and
-of torchrun's ranks, with one cause or two planted in each; then CPU and memory of `analyse` on
-large runs, each in a fresh process.
+of torchrun's ranks, with one cause or two planted in each; then, of large runs, CPU and memory of
+`rlprof export --to report` in a fresh process, how large the page is and when Chromium shows it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import rlprof
 from rlprof_report import analyse
 from tests.report.made_runs import make_fleet, make_torchrun
+from tests.report.page.chromium import looked_at
 
 FLEET = ("none", "straggler", "tail", "tool", "sync", "replica", "gap")
 """Of the kinds the limit counts: 65 of 70."""
@@ -31,9 +32,12 @@ TWO = (
 _MEASURED = """
 import re, sys, time
 import rlprof
-from rlprof_report import analyse
+from pathlib import Path
+from rlprof_report import Report
 began = time.process_time()
-analysis = analyse(rlprof.read(sys.argv[1]))
+out = Path(sys.argv[1], "exports")
+out.mkdir()
+Report().export(rlprof.read(sys.argv[1]), out)
 peak = re.search(r"VmHWM:\\s*([0-9]+)", open("/proc/self/status").read())  # ours since exec
 print(time.process_time() - began, int(peak[1]) / 1024)
 """
@@ -105,6 +109,11 @@ def sizes(folder: Path) -> bool:
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         holds &= verdict(f"{name}: CPU", float(told[0]), 6, "s")
         holds &= verdict(f"{name}: memory", float(told[1]), 300, "MB")
+        page = path / "exports/report.html"
+        size = page.stat().st_size / 1e6
+        holds &= verdict(f"{name}: page", size, 1 if path is wide else 2, "MB")
+        (shown,) = looked_at([{"page": str(page)}])
+        holds &= verdict(f"{name}: shown after", shown["ready_s"], 2, "s")
     return holds
 
 

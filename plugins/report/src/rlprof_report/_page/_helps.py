@@ -43,24 +43,24 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
         value = here.get(what, 0.0)
         times = usual.get(what, [])
         common = median([*times, *[0.0] * (len(clean) - len(times))])
+        assumed = f"<br><small>{escaped(slow[what].assumption, 400)}</small>"
         bar = strip([("#44aa99", min(1.0, value / whole), "")], label=percent(value / whole))
         rows.append(
             (
-                escaped(WORDS.get(what, what), 120),
+                escaped(WORDS.get(what, what), 120) + assumed,
                 seconds(value),
                 percent(value / whole),
                 bar,
                 seconds(common),
-                escaped(slow[what].assumption, 400),
             )
         )
     name = f"step {chosen.slow.step}: at most"
-    heads = ("If …", name, "that is", "of the step", "median clean step", "taken to be true")
+    heads = ("If …", name, "that is", "of the step", "median clean step")
     return section(
         "helps",
         "What would help",
         figure(
-            table(heads, rows, words=(0, 3, 5)),
+            table(heads, rows, words=(0, 3)),
             caption(
                 analysis, (10,), f"Step {chosen.slow.step} and {clean_window(analysis)}",
                 "Each is an upper bound by itself; two of them never add up",
