@@ -27,8 +27,8 @@ _MOST_PHASES = 10_000
 _MOST_PARTS = 500_000
 """Of one step; of one that has more, nothing is told of phases or of trajectories."""
 _LATE = 0.95
-_MOST_STEPS = 2
-"""Steps whose spans are kept at once: one ends, and the next one has begun."""
+_MOST_STEPS = 8
+"""Whose spans are kept while a step goes on: its own, and of steps before it what ends late."""
 
 _WHOLE, _REQUEST, _OTHER = range(3)
 _COLUMNS = 7
@@ -61,13 +61,13 @@ class Figures:
         if found is None:
             found = self._steps[step] = _Step()
             if len(self._steps) > _MOST_STEPS:
-                del self._steps[next(iter(self._steps))]
+                del self._steps[min(self._steps)]
         if kind == "span":
             found.add_part(raw, noted or {})
         elif kind == "phase":
             found.add_phase(raw)
         else:
-            del self._steps[step]
+            self._steps.clear()
             made = found.figures(raw)
             with self._lock:
                 self.newest = made

@@ -84,7 +84,7 @@ class Sampler:
             try:
                 line["values"] = dict(read())
             except Exception as exc:  # a stranger's code
-                del self._sources[target]
+                self._sources.pop(target, None)
                 self._tell(f"counters of {target or 'the process'}: {type(exc).__name__}: {exc}")
                 continue
             if target is not None:
