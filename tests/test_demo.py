@@ -175,7 +175,7 @@ def test_every_trajectory_is_recorded(demo):
     run, _, _ = demo
     found = {}
     for span in run.spans():
-        if span.target.role == "agent" and span.kind == "span":
+        if "trajectory" in span.attributes:  # the garbage collector has spans, too
             found.setdefault(span.attributes["trajectory"], []).append(span.name)
 
     steps, numbers = range(1, STEPS + 1), range(QUESTIONS)
@@ -184,6 +184,36 @@ def test_every_trajectory_is_recorded(demo):
         assert sorted(set(names)) == ["request", "reward", "tool_call", "trajectory", "turn"]
         assert (names.count("turn"), names.count("request")) == (2, 2)
         assert (names.count("tool_call"), names.count("reward")) == (1, 1)
+
+
+def test_every_request_says_which_replica_wrote_how_many_tokens(demo):
+    """As vLLM itself counted them; and how long they waited there."""
+    run, _, _ = demo
+    found = {}
+    for span in run.spans():
+        if span.name == "request":
+            found.setdefault(span.attributes["trajectory"], []).append(span.attributes)
+
+    for trajectory, requests in found.items():
+        number = int(trajectory.split("-")[1])
+        assert [one["tokens"] for one in requests] == [LETTERS, WORDS]
+        assert {one["replica"] for one in requests} == {number % 2}
+        assert all(0 <= one["queued_s"] <= one["first_token_s"] for one in requests)
+
+
+def test_trainers_and_replicas_have_phases_in_every_step(demo):
+    """Recorded or not: those of other steps come from Ray's own record of their calls."""
+    run, _, _ = demo
+    found = {}
+    for span in run.spans():
+        if span.kind == "phase":
+            found.setdefault((span.target.role, span.target.rank, span.name), set()).add(span.step)
+
+    steps = set(range(1, STEPS + 1))
+    for rank in (0, 1):
+        assert found["actor", rank, "update_actor"] == steps
+        assert found["rollout", rank, "rollout"] == steps
+        assert found["rollout", rank, "weight_sync"] == steps
 
 
 def test_the_timeline_holds_it_all(demo):
