@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.told import Told, fetched, samples, totals
+from rlprof_engine.told import Told, fetched, own, samples, totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,23 +38,18 @@ class Counters:
         if isinstance(handle, str):
             self._server = self._server or Told(partial(_asked, handle.rstrip("/")))
             return self._server.news()
-        manager = _own(handle, "tokenizer_manager") or handle
-        states = _own(manager, "rid_to_state")
+        manager = own(handle, "tokenizer_manager") or handle
+        states = own(manager, "rid_to_state")
         if not isinstance(states, dict):
             return {}
         return {"requests_in_flight": len(states), **_published(manager)}
 
 
-def _own(thing: Any, name: str) -> Any:
-    """Return an attribute that *thing* really has: a stand-in for an actor answers to any name."""
-    return getattr(thing, "__dict__", {}).get(name)
-
-
 def _published(manager: Any) -> dict[str, float]:
     """Read what the schedulers of this engine have written last."""
-    reader = _own(manager, "load_snapshot_reader")
+    reader = own(manager, "load_snapshot_reader")
     decoder = getattr(sys.modules.get(_MODULE), "snapshot_decoder", None)
-    path = _own(reader, "path") or _own(reader, "_shm_path")
+    path = own(reader, "path") or own(reader, "_shm_path")
     if decoder is None or not isinstance(path, str):
         return {}
     with suppress(OSError, ValueError, struct.error):  # not there yet, or just being written

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.told import Told, fetched, samples, totals
+from rlprof_engine.told import Told, fetched, own, samples, totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,32 +35,27 @@ class Counters:
         if isinstance(handle, str):
             self._server = self._server or Told(partial(_asked, handle))
             return self._server.news()
-        inner = _own(handle, "llm_engine") or handle
-        states = _own(_own(inner, "output_processor"), "request_states")
+        inner = own(handle, "llm_engine") or handle
+        states = own(own(inner, "output_processor"), "request_states")
         if not isinstance(states, dict):
             return {}
         return {"requests_in_flight": len(states), **_told(inner, is_idle=not states)}
 
 
-def _own(thing: Any, name: str) -> Any:
-    """Return an attribute that *thing* really has: a stand-in for an actor answers to any name."""
-    return getattr(thing, "__dict__", {}).get(name)
-
-
 def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
     """Return what the schedulers have said last."""
-    scheduler = _own(_own(_own(inner, "engine_core"), "engine_core"), "scheduler")
+    scheduler = own(own(own(inner, "engine_core"), "engine_core"), "scheduler")
     if scheduler is not None:  # it works in this process
         usage = scheduler.kv_cache_manager.usage
         return totals([len(scheduler.running)], [len(scheduler.waiting)], [usage])
-    manager = _own(inner, "logger_manager")
-    loggers = _own(manager, "stat_loggers") or [_own(manager, "prometheus_logger")]  # 0.11.0
+    manager = own(inner, "logger_manager")
+    loggers = own(manager, "stat_loggers") or [own(manager, "prometheus_logger")]  # 0.11.0
     for logger in loggers:
-        gauges = [found for name in _GAUGES if isinstance(found := _own(logger, name), dict)]
-        if len(gauges) == len(_GAUGES):
+        gauges = [found for name in _GAUGES if isinstance(found := own(logger, name), dict)]
+        values = [[own(one, "_value") for one in gauge.values()] for gauge in gauges]
+        if len(gauges) == len(_GAUGES) and all(map(all, values)):  # Ray Serve has gauges of its own
             running, waiting, usage = (
-                [0.0 if is_idle else one._value.get() for one in gauge.values()]  # noqa: SLF001
-                for gauge in gauges
+                [0.0 if is_idle else value.get() for value in found] for found in values
             )
             return totals(running, waiting, usage)
     return {}
