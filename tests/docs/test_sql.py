@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import duckdb
 import pytest
 
+import rlprof
 from rlprof.cli import main
 from rlprof_report.tables import TABLES
 from rlprof_report.tables.steps import STEP
 from tests.docs.pages import PAGES, blocks, rows, section, words
-from tests.report.tables.folder import make
+from tests.report.tables.folder import EPOCH, S, make
 
 PAGE = PAGES["docs/sql.md"]
 VIEWS, *QUERIES = blocks(PAGE, "sql")
@@ -53,6 +55,26 @@ def _cell(value):
 def test_a_query_gives_the_answer_shown(database, number):
     """Run on the folder itself, or on its Parquet files, each prints what stands below it."""
     assert shown(*database(QUERIES[number].text)) == ANSWERS[number].text
+
+
+def test_the_views_have_what_the_reader_has(tmp_path):
+    """Each span once, of the same step, at the same time: what Ray recorded of actors, too."""
+    own = {"kind": "span", "name": "alone", "t0": 11 * S, "t1": 12 * S, "id": 99}
+    folder = make(tmp_path / "r1", odd_lines=[json.dumps(own), '{"kind": "sp'])
+    when = {"w0": EPOCH + 11 * S, "w1": EPOCH + 12 * S, "step": 1, "occurrence": 0}
+    told = {"of": "actor-1-node-a-4701", "kind": "phase", "thread": 0, "id": 1, **when}
+    lines = [told | {"name": "rollout"}, told | {"name": "reward"}]
+    file = folder / "spans/+ray-driver-0-node-a-4600.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    columns = ["process", "name", "step", "start_ns", "end_ns"]
+
+    with duckdb.connect() as connection:
+        connection.execute(VIEWS.text.replace("RUN/", f"{folder}/"))
+        seen = connection.execute(f"SELECT {', '.join(columns)} FROM spans").fetchall()
+
+    table = rlprof.read(folder).frame("spans").select(columns)
+    assert len(seen) == 4 * 16 + 4 * 20 + 2  # rank 1 wrote its rollout itself
+    assert sorted(seen) == sorted(tuple(row.values()) for row in table.to_pylist())
 
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):

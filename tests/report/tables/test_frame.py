@@ -50,6 +50,21 @@ def test_hosts_are_on_one_clock(run):
     assert {row["start_ns"] for row in first} == {EPOCH + 10 * S}
 
 
+def test_a_span_without_a_step_is_of_the_one_it_began_in(tmp_path):
+    """As in actors of a fleet: its time says of which step it is, or that it is of none."""
+    when = {"before": 9, "first": 10, "third": 19, "after": 80}
+    lines = [
+        json.dumps({"kind": "span", "name": name, "t0": at * S, "t1": at * S + 1, "id": 90 + at})
+        for name, at in when.items()
+    ]
+    folder = make(tmp_path / "r1", odd_lines=lines)
+
+    table = rlprof.read(folder).frame("spans")
+
+    steps = {row["name"]: row["step"] for row in table.to_pylist() if row["id"] > 98}
+    assert steps == {"before": None, "first": 1, "third": 3, "after": None}
+
+
 def test_attributes_by_convention_have_columns(run):
     """What has a column is taken out of the attributes; the rest stays there as JSON."""
     (row,) = rows(run.frame("spans"), name="request", trajectory="2-3")
@@ -197,8 +212,9 @@ def test_steps_have_the_figures_of_the_logger(tmp_path):
                 for number in range(3):
                     with prof.trajectory(number) as path, path.request({"tokens": 9, "replica": 0}):
                         pass
+        prof.scribe.flush()
+        figures = prof.figures()
 
-    figures = prof.figures()
     row = rlprof.read(prof.run_dir).frame("steps").to_pylist()[-1]
 
     assert {"rlprof/phase/rollout_s", "rlprof/tokens_per_s", "rlprof/slots_used"} <= set(figures)

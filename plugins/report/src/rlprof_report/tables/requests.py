@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlprof_report.tables.moments import Moments
 from rlprof_report.tables.schema import run_name
 from rlprof_report.tables.slices import Slice, Slices, nanoseconds
 from rlprof_report.tables.spans import taken
@@ -31,9 +32,10 @@ class _Event(Slice):
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
     """Go through the requests that spans tell of, then those of each engine's windows."""
+    moments = Moments(run)
     for span in run.spans(problems):
         if span.kind == "span" and span.name == "request":
-            yield _of_span(run_name(run), span)
+            yield _of_span(run_name(run), span, moments.step_of(span))
     for capture in run.captures:
         for artifact in capture.artifacts:
             if artifact.kind == "trace" and artifact.path.endswith(_FILE):
@@ -42,14 +44,14 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
                 problems += (f"{artifact.path}: {why}" for why in trace.problems)
 
 
-def _of_span(run: str, span: Span) -> tuple[Any, ...]:
+def _of_span(run: str, span: Span, step: int | None) -> tuple[Any, ...]:
     rest, target = dict(span.attributes), span.target
     replica = taken(rest, "replica", str)
     if replica is None and target.replica is not None:
         replica = str(target.replica)
     return (
         run, span.process, target.role, target.rank, replica, "span",
-        taken(rest, "request", str), span.step, taken(rest, "trajectory", str),
+        taken(rest, "request", str), step, taken(rest, "trajectory", str),
         taken(rest, "turn", int), span.start_ns, _after(span, rest.get("queued_s")),
         _after(span, rest.get("first_token_s")), span.end_ns, taken(rest, "prompt_tokens", int),
         taken(rest, "tokens", int), taken(rest, "finish", str), taken(rest, "preemptions", int),

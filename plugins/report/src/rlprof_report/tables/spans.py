@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlprof_report.tables.moments import Moments
 from rlprof_report.tables.schema import run_name
 
 if TYPE_CHECKING:
@@ -22,18 +23,18 @@ _NOTED = {
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
     """Go through all spans, process by process."""
-    name = run_name(run)
+    name, moments = run_name(run), Moments(run)
     for span in run.spans(problems):
         target, rest = span.target, dict(span.attributes)
-        own = {key: taken(rest, key, kind) for key, kind in _NOTED.items()} if rest else {}
+        own = {key: taken(rest, key, _NOTED[key]) for key in _NOTED.keys() & rest.keys()}
         replica = own.get("replica")
         if replica is None and target.replica is not None:
             replica = str(target.replica)
         yield (
-            name, span.process, target.role, target.rank, replica, span.kind, span.name, span.step,
-            span.occurrence, span.start_ns, span.end_ns, span.id, span.parent, span.thread,
-            own.get("trajectory"), own.get("turn"), own.get("tool"), own.get("prompt_tokens"),
-            own.get("tokens"), own.get("group"), own.get("version"),
+            name, span.process, target.role, target.rank, replica, span.kind, span.name,
+            moments.step_of(span), span.occurrence, span.start_ns, span.end_ns, span.id,
+            span.parent, span.thread, own.get("trajectory"), own.get("turn"), own.get("tool"),
+            own.get("prompt_tokens"), own.get("tokens"), own.get("group"), own.get("version"),
             _as_json(rest) if rest else None,
         )  # fmt: skip
 
