@@ -239,7 +239,7 @@ class Terminal:
 
     def __init__(self, path):
         self.fd, theirs = pty.openpty()
-        argv = [sys.executable, "-m", "rlprof.cli", "top", str(path), "--every", "0.1"]
+        argv = [sys.executable, "-m", "rlprof.cli", "top", str(path)]
         self.process = subprocess.Popen(
             argv, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )

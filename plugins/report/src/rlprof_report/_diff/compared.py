@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlprof_report._diff.part import Part
 
 _FAR = 1.5
-"""Lengths that differ by more than this are said to."""
+"""Lengths whose ratio is beyond this get a note."""
 
 
 def diff(a: Part, b: Part) -> Diff:
@@ -70,11 +70,11 @@ def _said(change: Change) -> str:
 
 def _notes(a: Side, b: Side) -> Iterator[str]:
     if a.tokens is None or b.tokens is None:
-        yield "No tokens noted in every step: seconds are compared, and lengths may differ."
+        yield "Not every step noted its tokens: seconds are compared, and lengths may differ."
     elif not 1 / _FAR <= b.tokens / a.tokens <= _FAR:
         yield (
             f"The lengths differ much: {a.tokens:,.0f} tokens a step in A, {b.tokens:,.0f} in B; "
-            "the interval is the wider for it."
+            "that widens the intervals."
         )
     if a.run != b.run:
         yield "These are two runs: another node or another hour is part of the difference."

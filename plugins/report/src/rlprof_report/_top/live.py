@@ -11,6 +11,7 @@ import attrs
 
 from rlprof.fleets import DRIVER
 from rlprof.rundir import SALVAGED, Here, is_alive, read_regular
+from rlprof.types import Window
 from rlprof_report._top.tail import Tail
 
 if TYPE_CHECKING:
@@ -174,10 +175,11 @@ class Live:
         elif event == "ended":
             member.has_ended = True
         elif event in ("opened", "closed"):
-            key = _window(line["window"]), str(line["tool"]), _engine(line.get("target"))
+            window = Window(**line["window"])
+            key = window.id, str(line["tool"]), _engine(line.get("target"))
             if event == "opened":
-                first, last = int(line["window"]["start_step"]), int(line["window"]["end_step"])
-                self.recorded.update(range(first, min(last, first + _LONGEST)))
+                first = window.start_step
+                self.recorded.update(range(first, min(window.end_step, first + _LONGEST)))
                 member.windows[key] = int(line["mono"]) + member.offset_ns
             else:
                 member.windows.pop(key, None)
@@ -256,12 +258,6 @@ def _adopt(parts: list[Part], id_: int, parent: int | None, *, is_phase: bool) -
     for part in parts:
         if part.parent == id_:
             part.parent = parent
-
-
-def _window(window: Mapping[str, Any]) -> str:
-    first, last, phase = window["start_step"], window["end_step"] - 1, window.get("phase")
-    steps = f"{first}" if last <= first else f"{first}-{last}"
-    return steps if phase is None else f"{steps}/{phase}"
 
 
 def _engine(target: Mapping[str, Any] | None) -> str:

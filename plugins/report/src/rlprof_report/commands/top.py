@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._top import Live
 
+_EVERY_S = 1.0
 _UP, _CLEAR = "\x1b[{}F", "\x1b[J"
 
 
@@ -40,9 +40,6 @@ def add(subparsers: Any) -> None:
         help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
     )
     parser.add_argument("--once", action="store_true", help="show one screen and end")
-    parser.add_argument(
-        "--every", type=float, default=1.0, metavar="S", help="seconds between looks (default: 1)"
-    )
     parser.set_defaults(run=run)
 
 
@@ -54,18 +51,18 @@ def run(args: argparse.Namespace) -> int:
         print(_drawn(live))
         return 0
     try:
-        _watch(live, max(args.every, 0.1))
+        _watch(live)
     except KeyboardInterrupt:  # the usual way to end it
         return 0
     print(f"\n{_verdict(live.path)}")
     return 0
 
 
-def _watch(live: Live, every_s: float) -> None:
+def _watch(live: Live) -> None:
     text = _drawn(live)
     print(text, flush=True)
     while live.is_running:
-        time.sleep(every_s)
+        time.sleep(_EVERY_S)
         live.look()
         above = _UP.format(text.count("\n") + 1)
         text = _drawn(live)
@@ -77,7 +74,7 @@ def _live(path: Path) -> Live:
 
     try:
         return Live(path)
-    except (OSError, json.JSONDecodeError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         read(path)  # it says what is wrong
         raise RlprofError(f"{path}: cannot be followed; look at it with rlprof ls") from None
 
