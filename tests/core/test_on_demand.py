@@ -60,7 +60,7 @@ def test_a_run_without_steps_loads_nothing_and_starts_one_thread(config, calls, 
     """What waits for a request is the helper thread alone: no tool is configured, no scratch."""
     before = set(threading.enumerate())
 
-    with rlprof.open(config(steps="none")) as prof:
+    with rlprof.open(config(steps="none", counters="none")) as prof:
         train(prof, range(3))
         started = set(threading.enumerate()) - before
         for thread in started:
