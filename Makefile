@@ -93,7 +93,7 @@ format: env-test ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: env-test env-peer env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
+bench: env-test env-peer env-hta env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
 	@bash bench/run.sh
 
 env-test:

@@ -10,6 +10,7 @@ failed=0
 ../.envs/test/bin/python recording.py || failed=1
 ../.envs/test/bin/python collect.py || failed=1
 ../.envs/test/bin/python timeline.py 4x50 ranks || failed=1
+../.envs/test/bin/python device.py 2x64 || failed=1
 ../.envs/test/bin/python diff.py || failed=1
 ../.envs/test/bin/python nsys.py || failed=1
 ../.envs/test/bin/python fleet.py 2> >(grep -v raylet >&2) || failed=1
