@@ -40,7 +40,6 @@ _LAST_S = 2.5
 """How long closing a fleet waits for the last look."""
 _MOST_CALLS = 100_000
 """Kept in memory; Ray keeps no more, either."""
-_MOST_BYTES = 256 << 20
 _MOST_STRETCHES = 64
 """Of one member in one phase; more become one."""
 _FIRST_ID = 1 << 40
@@ -71,7 +70,9 @@ class _Stretch:
 class History:
     """Writes `spans/+ray-<driver>.jsonl` while the run goes on."""
 
-    def __init__(self, session: Session, members: Callable[[], Sequence[Member]]) -> None:
+    def __init__(
+        self, session: Session, members: Callable[[], Sequence[Member]], most_bytes: int = 10**9
+    ) -> None:
         name, folder = session.scribe.name, session.means.run.path / "spans"
         self._session = session
         self._members = members
@@ -84,7 +85,7 @@ class History:
         """Ended, and not written yet."""
         self._calls: dict[str, list[Call]] = {}
         self._ids = _FIRST_ID
-        self._bytes = 0
+        self._bytes, self._most_bytes = 0, most_bytes
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._live, name="rlprof-ray-calls", daemon=True)
         self._thread.start()
@@ -113,7 +114,7 @@ class History:
         members = {worker: (member, stem) for member in self._members()
                    for worker, stem in member.workers.items()}  # fmt: skip
         self._phases += self._own.phases()
-        if not members or not self._phases or self._bytes > _MOST_BYTES:
+        if not members or not self._phases or self._bytes > self._most_bytes:
             self._phases.clear()
             return
         is_cut, told_s = tie() != self._tie, _told_s()
@@ -149,8 +150,8 @@ class History:
                             record["attributes"]["replica"] = member.hello.target.replica
                         lines.append(as_line(record))
         self._bytes += sum(map(len, lines))
-        if self._bytes > _MOST_BYTES:
-            reason = f"phases from Ray's record fill {_MOST_BYTES >> 20} MiB; no more are written"
+        if self._bytes > self._most_bytes:
+            reason = f"phases of members fill spans.bytes {self._most_bytes:,}; no more are written"
             self._session.scribe.tell("problem", reason=reason)
         self._journal.write(lines)
         for phase in due:

@@ -142,7 +142,8 @@ class Roll:
         crew.settle(within_s=self._config.limits.configure_timeout_s)
         crew.watch()
         if self._history is None:
-            self._history = History(self.session, lambda: list(self._members.values()))
+            known, most_bytes = self._members, self._config.spans.bytes
+            self._history = History(self.session, lambda: list(known.values()), most_bytes)
 
     def _member(self, crew: Crew, role: str, one: Given) -> Member:
         """Return who *one* is: perhaps known under another role, or a rank that it has no more."""
