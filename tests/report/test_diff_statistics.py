@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlprof_report._diff import Series, effect
+from rlprof_report._diff import Effect, Series, effect
 from rlprof_report._diff.effect import p_value, posterior
 from rlprof_report._diff.student import Mixture, student_cdf
+from rlprof_report._diff.times import _judged
+from rlprof_report.values.diff import Change
 
 TABLE = [  # degrees of freedom, and the quantiles .95, .975, .995 of printed tables
     (1, 6.314, 12.706, 63.657),
@@ -139,3 +141,22 @@ def test_lengths_that_do_not_vary_within_runs_widen_the_interval():
 
     assert found.low < 0 < found.high
     assert found.visible > 0.5
+
+
+@pytest.mark.parametrize(
+    ("chances", "seen"),
+    [
+        ((0.04,), 1),
+        ((0.04, 0.04, 0.5), 0),
+        ((0.03, 0.001, 0.02), 3),
+        ((0.03, 0.001, 0.2), 1),
+    ],
+)
+def test_the_more_phases_the_surer_each_must_be(chances, seen):
+    """Like runs with many phases raise no more alarms than those with one: Holm's method."""
+    one = Change("a", "no difference seen", 1.0, 1.1, 20, 20, change=0.1)
+    effects = [Effect(0.1, 0.0, 0.2, 0.2, p, 1.0, 20.0, 20.0) for p in chances]
+
+    judged = _judged([(one, found) for found in effects])
+
+    assert [change.state for change in judged].count("slower") == seen
