@@ -51,8 +51,7 @@ class Trajectories:
 
     def named(self, *names: str) -> np.ndarray:
         """Say which parts are called one of *names*."""
-        numbers = [n for n, word in enumerate(self.words.words) if word in names]
-        return np.isin(self.parts["name"], numbers)
+        return np.isin(self.parts["name"], [self.words.number(name) for name in names])
 
 
 def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
