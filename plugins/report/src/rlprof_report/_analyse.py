@@ -20,7 +20,7 @@ from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.scores import tables_of
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
-from rlprof_report._figures.trajectories import by_step, trajectories_of
+from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
 from rlprof_report._findings import Facts, conclude
 from rlprof_report._spans import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rlprof_report._figures.touches import Touched
     from rlprof_report._spans import Recorded
 
+_ROLLOUTS, _SLOWEST = 1000, 100
+"""In a longer run rollouts are accounted for in so many steps, the slowest among them."""
 _DRAWN = 200
 """In a longer run the curves of rollouts are kept for this many steps: the slowest and the last."""
 
@@ -55,12 +57,15 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
     touched = touched_of(recordings, recorded, timeline)
     groups = groups_of(recorded, timeline)
     others = others_of(recorded, timeline)
-    steps = _steps(recorded, timeline, touched, groups, others)
+    counted = _counted(timeline, step)
+    steps = _steps(recorded, timeline, touched, groups, others, counted=counted)
     clean, steps = clean_of(steps, touched, unfinished=timeline.unfinished)
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
     notes = [*run.problems, *recorded.problems]
+    if len(counted) < len(steps):
+        notes.append(f"Rollouts and causes are those of {len(counted)} of the {len(steps)} steps.")
     if left_out:
         notes.append(f"The tables of ranks leave out their first {left_out} steps.")
     if hidden:
@@ -87,7 +92,7 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
         notes=tuple(notes),
         definitions=DEFINITIONS,
     )
-    facts = [Facts(one, tuple(groups[place]), others[place]) for place, one in enumerate(steps)]
+    facts = [Facts(steps[place], tuple(groups[place]), others[place]) for place in sorted(counted)]
     return _with_devices(conclude(analysis, run, facts, step=step), run, most_json_bytes)
 
 
@@ -97,6 +102,8 @@ def _steps(
     touched: Touched,
     groups: list[list[Group]],
     others: list[Others],
+    *,
+    counted: set[int],
 ) -> list[Step]:
     epoch = int(timeline.starts[0])
     pieces, parts = pieces_of(recorded, timeline), by_step(recorded, timeline)
@@ -104,11 +111,14 @@ def _steps(
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
     stems = [process.name for process in recorded.processes]
+    tokens = tokens_of(recorded, timeline)
     made = []
     for place in range(len(timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
         own = pieces[place]
-        found = trajectories_of(parts[place], own, bounds, recorded.words)
+        found = (
+            trajectories_of(parts[place], own, bounds, recorded.words) if place in counted else None
+        )
         rollout = (
             None
             if found is None
@@ -143,7 +153,7 @@ def _steps(
                 touches=touched.touches.get(place, ()),
                 cost_s=cost_s,
                 pauses=pauses_of(others[place]),
-                tokens=rollout.tokens if rollout else sum(piece.tokens for piece in own),
+                tokens=rollout.tokens if rollout else tokens[place] or sum(p.tokens for p in own),
                 version=max((piece.version for piece in own), default="", key=len),
             )
         )
@@ -160,6 +170,16 @@ def _with_devices(analysis: Analysis, run: Run, most_json_bytes: int | None) -> 
     device = device_of(run)
     found = () if device is None else device_findings(device)
     return attrs.evolve(analysis, device=device, findings=(*analysis.findings, *found))
+
+
+def _counted(timeline: Timeline, step: int | None) -> set[int]:
+    """Choose the steps whose rollouts are looked into: all, or the slowest and some of the rest."""
+    count, lengths = len(timeline), timeline.ends - timeline.starts
+    if count <= _ROLLOUTS:
+        return set(range(count))
+    spread = np.linspace(0, count - 1, _ROLLOUTS - _SLOWEST).astype(np.int64)
+    asked = np.flatnonzero(timeline.numbers == step) if step is not None else spread[:0]
+    return set(np.concatenate([spread, np.argsort(lengths)[-_SLOWEST:], asked]).tolist())
 
 
 def _state(run: Run) -> str:

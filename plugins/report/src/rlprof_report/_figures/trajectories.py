@@ -62,6 +62,19 @@ def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
     return [recorded.parts[order[start:end]] for start, end in pairwise(edges)]
 
 
+def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:
+    """Add up the tokens that requests noted in each step; where none did, those of trajectories."""
+    rows, words = recorded.parts, recorded.words
+    steps = timeline.of(rows)
+    for name in ("request", "trajectory"):
+        own = (steps >= 0) & (rows["name"] == words.number(name))
+        if rows["tokens"][own].any():
+            weights = rows["tokens"][own].astype(float)
+            sums = np.bincount(steps[own], weights=weights, minlength=len(timeline))
+            return [int(one) for one in sums.tolist()]
+    return [0] * len(timeline)
+
+
 def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> str:
     """Name the phase that most trajectories begin in; without any, one that is called like it.
 
