@@ -12,7 +12,7 @@ from rlprof_report import analyse, notebook
 from rlprof_report._page import page
 from rlprof_report._page._png import heat
 from rlprof_report._page._text import number, numbers, percent, printable, seconds
-from rlprof_report.values import Overlap
+from rlprof_report.values import Lane, Overlap, PathPart
 from tests.report.page.made import made
 from tests.report.written_runs import WrittenRun
 
@@ -64,8 +64,8 @@ def test_each_figure_has_inputs_window_and_filter():
         text for text in captions if not re.search("[Ff]rom (the )?(spans|manifest)", text)
     ] == []
     assert (
-        'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 7, 109\u00a0s; the parts tile '
-        "it exactly. Filter: clean steps."
+        'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 8, 83.4\u00a0s; the parts '
+        "tile it exactly. Filter: clean steps."
     ) in captions
 
 
@@ -173,3 +173,31 @@ def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
     assert "rollout" in shown
     assert re.findall(r"<script|<style| id=| class=|url\(", shown) == []
     assert analyse(rlprof.read(run.path)).verdict in shown
+
+
+def test_the_key_names_what_takes_longest():
+    """Of many names the key of the Gantt holds those that take most time, and counts the rest."""
+    analysis = made(steps=2, ranks=1)
+    names = tuple((f"execute {at}", 0.0, at / 1000) for at in range(40))
+    lanes = (*analysis.lanes, Lane("engine-h", "engine", names))
+    told = sections(page(attrs.evolve(analysis, lanes=lanes)))["gantt-of-all"]
+
+    assert "execute 39</span>" in told
+    assert "execute 2</span>" not in told
+    assert "28 shorter ones have colours, too." in told
+
+
+def test_short_parts_of_the_path_are_counted_together():
+    """Parts below a thousandth of the step have no row; the caption says how many and how long."""
+    analysis = made(steps=1)
+    step = analysis.steps[0]
+    start, end = step.path[0].start_s, step.path[0].start_s + 0.001
+    path = (
+        PathPart("a blink", start, end),
+        attrs.evolve(step.path[0], start_s=end),
+        *step.path[1:],
+    )
+    told = sections(page(attrs.evolve(analysis, steps=(attrs.evolve(step, path=path),))))["path"]
+
+    assert ">a blink</span>" not in told
+    assert "2 shorter parts, 101\u00a0ms together, are in report.json" in told

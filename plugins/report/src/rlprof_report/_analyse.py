@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.touches import Touched
     from rlprof_report._spans import Recorded
+    from rlprof_report.device import Rules
 
 _ROLLOUTS, _SLOWEST = 1000, 100
 """In a longer run rollouts are accounted for in so many steps, the slowest among them."""
@@ -41,11 +42,18 @@ _DRAWN = 200
 """In a longer run the curves of rollouts are kept for this many steps: the slowest and the last."""
 
 
-def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = None) -> Analysis:
+def analyse(
+    run: Run,
+    *,
+    step: int | None = None,
+    most_json_bytes: int | None = None,
+    rules: Rules = "rlprof",
+) -> Analysis:
     """Account for every step of *run*, from its spans and manifest; add what its traces say.
 
     With *step*, findings and verdict are about that one against its neighbours. Traces of more
     than *most_json_bytes* in all are not read, which a note says; None: all are read, 120 MB/s.
+    *rules* are those of `device_of`.
     """
     recorded = read_recorded(run)
     selection = run.selection
@@ -93,7 +101,7 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
         definitions=DEFINITIONS,
     )
     facts = [Facts(steps[place], tuple(groups[place]), others[place]) for place in sorted(counted)]
-    return _with_devices(conclude(analysis, run, facts, step=step), run, most_json_bytes)
+    return _with_devices(conclude(analysis, run, facts, step=step), run, most_json_bytes, rules)
 
 
 def _steps(
@@ -160,14 +168,16 @@ def _steps(
     return made
 
 
-def _with_devices(analysis: Analysis, run: Run, most_json_bytes: int | None) -> Analysis:
+def _with_devices(
+    analysis: Analysis, run: Run, most_json_bytes: int | None, rules: Rules
+) -> Analysis:
     """Add what traces say; their findings follow those of the steps, and change no verdict."""
     size = json_bytes(run)
     if most_json_bytes is not None and size > most_json_bytes:
         note = f"{size / 1e6:,.0f} MB of traces are not read here; the report reads them: "
         note += f"rlprof export {run.path} --to report"
         return attrs.evolve(analysis, notes=(*analysis.notes, note))
-    device = device_of(run)
+    device = device_of(run, rules)
     found = () if device is None else device_findings(device)
     return attrs.evolve(analysis, device=device, findings=(*analysis.findings, *found))
 

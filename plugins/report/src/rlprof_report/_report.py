@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlprof import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rlprof.rundir import Run
+    from rlprof_report.device import Rules
 
 
 class Report:
     """Say where the time of every step went, and why one was slow."""
 
+    @staticmethod
+    def arguments(group: Any) -> None:
+        """Add `--rules`."""
+        group.add_argument(
+            "--rules",
+            choices=("rlprof", "hta"),
+            default="rlprof",
+            help="how to make the figures of devices: of the window alone (rlprof, the default), "
+            "or as HTA does, to compare with it (hta)",
+        )
+
     @hookimpl
-    def export(self, run: Run, out: Path) -> list[Path]:
+    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
         """Write `report.html`, `.json` and `.txt` into *out*; each is whole or not there."""
         import attrs
 
@@ -27,11 +40,11 @@ class Report:
         from rlprof_report._json import report_json
         from rlprof_report._terminal import text_of
 
-        analysis, problems = analyse(run), list[str]()
+        rules: Rules = options.get("rules", "rlprof")
+        analysis, problems = analyse(run, rules=rules), list[str]()
         counters = counters_of(run, analysis.epoch_ns, problems)
-        analysis = attrs.evolve(
-            analysis, counters=counters, notes=(*analysis.notes, *problems)
-        )  # fmt: skip
+        notes = (*analysis.notes, *problems)
+        analysis = attrs.evolve(analysis, counters=counters, notes=notes)
         texts = {
             "report.html": _page.page(analysis),
             "report.json": report_json(analysis),

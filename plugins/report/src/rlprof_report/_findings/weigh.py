@@ -24,9 +24,9 @@ process is to blame for: a tenth."""
 USUAL = 0.1
 _JITTER_S = 0.05
 """What takes less than this in a step is not told: schedulers and interpreters do as much."""
-_RARE, _ONCE, _RARE_S, _OFTEN = 0.25, 0.5, 0.5, 0.01
+_RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
 """What only a few steps have is told from this share of a step on, of a single step from twice that
-on, from half a second, and from one step in a hundred: any one step may be slow by chance."""
+on, and from half a second: any one step may be slow by chance."""
 _OF_SOMEBODY = ("straggler", "data", "gc", "gap")
 """Causes that are told of one process, if it is the same in most steps."""
 _ENOUGH = 5
@@ -138,8 +138,7 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> W
     slow = np.array([one.seconds for one in steps]) - usual_s
     is_large = (excess >= max(_RARE * usual_s, _RARE_S)) & (slow >= excess / 2)
     shown = np.flatnonzero(is_large).tolist()
-    is_odd = len(shown) == 1 and excess[shown[0]] < _ONCE * usual_s
-    if is_odd or len(shown) < max(1, _OFTEN * len(steps)):
+    if not shown or (len(shown) == 1 and excess[shown[0]] < _ONCE * usual_s):
         return None
     median = float(np.median(excess[shown]))
     nearest = min(shown, key=lambda place: abs(excess[place] - median))

@@ -90,7 +90,9 @@ def keyed(color: str, name: str) -> str:
 
 def seconds_axis(high: float, most: int) -> list[tuple[float, str]]:
     """Return round durations up to *high*, and how an axis says them: `20 s`."""
-    return [(at, seconds(at).replace(".0\u00a0", "\u00a0")) for at in steps_up_to(high, most)]
+    if high < 1:
+        return [(at, seconds(at)) for at in steps_up_to(high, most)]
+    return [(at, f"{at:,.10g}\u00a0s") for at in steps_up_to(high, most)]
 
 
 def legend(pairs: Iterable[tuple[str, str]]) -> str:

@@ -137,10 +137,12 @@ def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what:
     ]
     if not rows:
         return ""
+    wide = 6 if any(one.median_s is not None for one in names[:10]) else 5
+    heads = ("name", "kind", "total", "share", "calls", "median")[:wide]
     return figure(
         f"<h3>{escaped(role.role, 60)}: {what}</h3>"
-        + table(("name", "kind", "total", "share", "calls", "median"), rows, words=(0, 1)),
-        caption(analysis, (19,), f"{role.captures:,} traces of {role.role}, all their windows"),
+        + table(heads, [row[:wide] for row in rows], words=(0, 1)),
+        caption(analysis, (19,), f"All traces of {role.role}, clipped to their windows"),
     )
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis
 
+_MOST = 16
+"""Names in the key."""
 _BUTTONS = (
     ("before", "\u2039 step", "The step before"),
     ("after", "step \u203a", "The step after"),
@@ -37,7 +39,7 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
         f'<button type="button" data-do="{name}" aria-label="{words}">{text}</button>'
         for name, text, words in _BUTTONS
     )
-    shown = dict(colors)
+    shown = _longest(analysis, colors)
     if analysis.touches:
         shown["rlprof's own starts, stops and exports"] = OURS
     body = (
@@ -50,4 +52,17 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
         "move; Ctrl and the wheel, two fingers, or + and &minus; to zoom; a double click shows "
         "the step; the arrow keys move.</figcaption></figure>"
     )
-    return section("gantt-of-all", "All processes", body + legend(shown.items()))
+    key = legend(shown.items())
+    if len(colors) > _MOST:
+        key += f'<p class="note">{len(colors) - _MOST:,} shorter ones have colours, too.</p>'
+    return section("gantt-of-all", "All processes", body + key)
+
+
+def _longest(analysis: Analysis, colors: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that take most time, with their colours."""
+    times = dict.fromkeys(colors, 0.0)
+    for lane in analysis.lanes:
+        for name, start, end in lane.bars:
+            times[name] += end - start
+    kept = set(sorted(times, key=lambda name: -times[name])[:_MOST])
+    return {name: color for name, color in colors.items() if name in kept}

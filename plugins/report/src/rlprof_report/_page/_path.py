@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rlprof_report.values import Analysis, PathPart, Step
 
 _MOST = 40
+_LEAST = 0.001
+"""Of the step: what is shorter has no row."""
 
 
 def critical_path(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
@@ -36,7 +38,8 @@ def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) ->
     whole = step.seconds or 1.0
     drawn: list[tuple[str, float, str]] = []
     rows: list[tuple[str, ...]] = []
-    least = sorted((part.seconds for part in step.path), reverse=True)[:_MOST][-1]
+    longest = sorted((part.seconds for part in step.path), reverse=True)
+    least = max(longest[:_MOST][-1], min(longest[0], whole * _LEAST))
     hidden = [part for part in step.path if part.seconds < least]
     for part in step.path:
         color = _color(part, colors)
@@ -55,7 +58,8 @@ def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) ->
     more = ""
     if hidden:
         rest = sum(part.seconds for part in hidden)
-        more = f"{len(hidden)} shorter parts, {seconds(rest)} together, are in report.json"
+        are = "part, {} together, is" if len(hidden) == 1 else "parts, {} together, are"
+        more = f"{len(hidden)} shorter {are.format(seconds(rest))} in report.json"
     heads = ("waited for", "where", "begins after", "takes", "of the step")
     title = f"<h3>Step {step.step}, the {name} one</h3>"
     bar = title + strip(drawn, label=f"Critical path of step {step.step}")

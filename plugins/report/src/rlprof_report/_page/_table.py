@@ -68,7 +68,8 @@ def clean_window(analysis: Analysis) -> str:
     left = "; ".join(
         f"{state}: {numbers(steps)}" for state, steps in analysis.clean.left_out.items() if steps
     )
-    words = f"{len(analysis.clean.steps):,} clean steps ({numbers(analysis.clean.steps)})"
+    count = len(analysis.clean.steps)
+    words = f"{count:,} clean step{'' if count == 1 else 's'} ({numbers(analysis.clean.steps)})"
     return f"{words}, left out: {left}" if left else words
 
 

@@ -61,7 +61,7 @@
   function stripes(color) {
     const one = document.createElement("canvas"), p = one.getContext("2d");
     one.width = one.height = 6; p.fillStyle = color; p.fillRect(0, 0, 6, 6);
-    p.strokeStyle = "#fff"; p.lineWidth = 1.4; p.beginPath(); p.moveTo(-1, 7); p.lineTo(7, -1); p.stroke();
+    p.strokeStyle = "rgba(255,255,255,.4)"; p.lineWidth = 1.4; p.beginPath(); p.moveTo(-1, 7); p.lineTo(7, -1); p.stroke();
     return pen.createPattern(one, "repeat");
   }
 

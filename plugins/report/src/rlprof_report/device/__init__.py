@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rlprof_report.device._device import device_of, json_bytes
 from rlprof_report.device._findings import device_findings
+from rlprof_report.device._kinds import Rules
 from rlprof_report.device.values import (
     CaptureDevice,
     Device,
@@ -27,6 +28,7 @@ __all__ = [
     "MemoryPeak",
     "RequestTimes",
     "RoleDevice",
+    "Rules",
     "Temporal",
     "TopName",
     "device_findings",
