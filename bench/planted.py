@@ -44,7 +44,8 @@ class Bed:
 
     def __init__(self, ray: Any, folder: Path) -> None:
         self.ray = ray
-        config = {"tool": "none", "roles": {"actor": {}, "rollout": {}, "agent": {}}}
+        roles = {role: {"ranks": "all"} for role in ("actor", "rollout", "agent")}
+        config = {"tool": "none", "roles": roles}
         self.config = config
         model, meet = str(folder / "model"), f"file://{folder}/trainers"
         ray.get(ray.remote(on_vllm.prepare).remote(model))

@@ -6,6 +6,7 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
+from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
 FLEET = ("straggler", "tail", "tool", "sync", "replica", "gap", "gc", "data")
@@ -98,3 +99,19 @@ def test_a_finding_names_the_rank_and_its_file(tmp_path):
     assert where.startswith(f"trainer {rank}: spans/trainer-{rank}-node-")
     assert (path / where.split(": ")[1]).exists()
     assert f"trainer {rank}" in finding.title
+
+
+def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):
+    """What a rank does outside of its phases makes the others wait in their next one."""
+    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
+    stems = [folder.process("trainer", rank, world=2) for rank in range(2)]
+    for step in range(1, 7):
+        for rank, stem in enumerate(stems):
+            folder.span(stem, "phase", "forward", (step, step + 0.3), step)
+            begun = step + 0.3 + 0.4 * rank
+            folder.span(stem, "phase", "backward", (begun, step + 1), step)
+            folder.span(stem, "step", f"step {step}", (step, step + 1), step)
+
+    finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
+
+    assert finding.title == "All wait 0.40 s for trainer 1, the slowest between phases."

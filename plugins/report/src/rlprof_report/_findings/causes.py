@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof_report._figures.helps import SYNC
+from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data
 
@@ -119,17 +120,18 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         who, target = context.name(process), context.processes[process].target
         wait = sum(one[1] for one in phases)
         phase, own, took = max(phases, key=lambda one: one[1])
+        place = phase if phase == BETWEEN else f"in {phase}"
         yield Measure(
             "straggler",
             wait,
             wait,
             who,
-            f"All wait {wait:.2f} s for {who}, the slowest in {phase}.",
-            (f"In {phase} {who} takes {took:.2f} s, the median of the others {took - own:.2f} s.",),
+            f"All wait {wait:.2f} s for {who}, the slowest {place}.",
+            (f"It spends {took:.2f} s {place}, the median of the others {took - own:.2f} s.",),
             (f"{who}: {context.file(process)}",),
             target.role,
             target.rank,
-            phase,
+            "" if phase == BETWEEN else phase,
         )
 
 
@@ -137,7 +139,7 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
     seconds, step = facts.step.unaccounted_s, facts.step
     if not step.phases or seconds <= 0:
         return
-    gaps = [part for part in step.path if part.what == "between phases"]
+    gaps = [part for part in step.path if part.what == BETWEEN]
     longest = max(gaps, key=lambda part: part.seconds, default=None)
     told: tuple[str, ...] = ()
     if longest is not None:
