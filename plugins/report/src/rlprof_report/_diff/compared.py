@@ -65,7 +65,7 @@ def _said(change: Change) -> str:
     if change.state not in ("slower", "faster"):
         return f"no difference seen ({interval(change)})"
     at = "at equal tokens" if change.basis == "equal tokens" else "in seconds; lengths may differ"
-    return f"{signed(change.change)} ({interval(change)}) {at}"
+    return f"{signed(change)} ({interval(change)}) {at}"
 
 
 def _notes(a: Side, b: Side) -> Iterator[str]:
@@ -80,18 +80,27 @@ def _notes(a: Side, b: Side) -> Iterator[str]:
         yield "These are two runs: another node or another hour is part of the difference."
 
 
-def signed(value: float | None) -> str:
+def signed(change: Change) -> str:
     """Show a change: `+4.8 %`."""
-    return "-" if value is None else f"{100 * value:+.1f} %"
+    if change.change is None:
+        return "-"
+    return f"{100 * change.change:+.{_digits(change)}f} %"
 
 
 def interval(change: Change) -> str:
     """Show the interval of a change: `2.1 to 7.6 %`."""
     if change.low is None or change.high is None:
         return "-"
-    return f"{100 * change.low:.1f} to {100 * change.high:.1f} %"
+    digits = _digits(change)
+    return f"{100 * change.low:.{digits}f} to {100 * change.high:.{digits}f} %"
+
+
+def _digits(change: Change) -> int:
+    """Show a second digit where thousands of steps make the interval narrow."""
+    return 2 if (change.high or 0) - (change.low or 0) < 0.002 else 1
 
 
 def percent(value: float) -> str:
-    """Show a share with two digits that mean something: `6 %`, `0.8 %`."""
-    return f"{100 * value:.0f} %" if value >= 0.02 else f"{100 * value:.1f} %"
+    """Show a share with the digits that mean something: `6 %`, `0.8 %`, `0.05 %`."""
+    digits = 0 if value >= 0.02 else 1 if value >= 0.002 else 2
+    return f"{100 * value:.{digits}f} %"

@@ -46,7 +46,7 @@ def _changes(changes: Sequence[Change]) -> str:
     head = ("", "A", "B", "CHANGE", "95 % INTERVAL", "SEEN FROM", "")
     rows = [
         (
-            change.name, _seconds(change.a_s), _seconds(change.b_s), signed(change.change),
+            change.name, _seconds(change.a_s), _seconds(change.b_s), signed(change),
             interval(change), "-" if change.visible is None else percent(change.visible),
             change.state,
         )
