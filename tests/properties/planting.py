@@ -30,6 +30,7 @@ _NOT_SECONDS = (
     {},
 )
 _NOT_NAMES = (None, True, 7, 1.5, "", {}, {"x": 1}, [""], ["a", "a"], ["a", 7], [["a"]], [None])
+_NOT_SIZE = (None, True, 0, -1, 4e9, 2**63, "", "4 parsec", "0GB", [], ["4GB"], {})
 _NOT_MAPPING = (None, True, 7, 1.5, "x", "", ["x"], [])
 
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -56,7 +57,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "tools.fake": _NOT_MAPPING,
     "engines": _NOT_MAPPING,
     "limits": _NOT_MAPPING,
-    "limits.bytes": (None, True, 0, -1, 4e9, 2**63, "", "4 parsec", "0GB", [], ["4GB"], {}),
+    "limits.bytes": _NOT_SIZE,
     "limits.window_s": _NOT_SECONDS,
     "limits.start_timeout_s": _NOT_SECONDS,
     "limits.stop_timeout_s": _NOT_SECONDS,
@@ -65,6 +66,12 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "fleet": _NOT_MAPPING,
     "fleet.node_dir": (True, 7, [], {}, "", " ", "here", "~/x", "$HOME"),
     "fleet.collect": _NOT_BOOL,
+    "spans": _NOT_MAPPING,
+    "spans.bytes": _NOT_SIZE,
+    "counters": _NOT_MAPPING[1:],
+    "counters.every_s": _NOT_SECONDS,
+    "counters.in_window_s": _NOT_SECONDS,
+    "counters.bytes": _NOT_SIZE,
     "slow_step": (True, 2, "2", [], [2.0]),
     "slow_step.times": (None, True, "2", [], {}, 0, 1, -1, 1e7),
     "slow_step.most": (None, True, "2", [], {}, 1.5, 0, -1, 1001),

@@ -156,8 +156,8 @@ def _check(config: Config, faults: Faults, *, has_tools: bool) -> None:
 
     *has_tools*: the config says `tool`, and it may say `none`.
     """
-    keeps_spans = has_tools and not config.tool
-    is_empty = not config.roles and not faults.below("roles") and not faults.below("tool")
+    keeps_spans = has_tools and not config.tool and not faults.below("tool")
+    is_empty = not config.roles and not faults.below("roles")
     if config.enabled and is_empty and not keeps_spans:
         faults.add("roles", "names no role, so nothing would be recorded; add one, e.g. actor: {}")
     if config.join_steps and config.mode == "discrete":
