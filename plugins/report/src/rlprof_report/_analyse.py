@@ -59,7 +59,7 @@ def analyse(
     selection = run.selection
     timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
     if timeline is None or not len(timeline):
-        return _nothing(run, recorded)
+        return _with_devices(_nothing(run, recorded), run, most_json_bytes, rules)
     epoch = int(timeline.starts[0])
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
