@@ -56,14 +56,14 @@ class Record:
         return self._new(_publicly(actors))
 
     def _new(self, found: Iterator[tuple[str, Any]]) -> list[Call]:
-        known, self._known = self._known, set()
-        calls = []
+        calls, known = [], set()
         for task, read in found:
-            call = None if task in known else read()
+            call = None if task in self._known else read()
             if call is not None and not call.name.endswith(_OWN):
                 calls.append(call)
-            if call is not None or task in known:
-                self._known.add(task)
+            if call is not None or task in self._known:
+                known.add(task)
+        self._known = known  # last: a look that fails begins anew
         return calls
 
 

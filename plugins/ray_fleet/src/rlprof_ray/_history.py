@@ -114,6 +114,7 @@ class History:
         members = {worker: (member, stem) for member in self._members()
                    for worker, stem in member.workers.items()}  # fmt: skip
         self._phases += self._own.phases()
+        self._calls = {worker: calls for worker, calls in self._calls.items() if worker in members}
         if not members or not self._phases or self._bytes > self._most_bytes:
             self._phases.clear()
             return
