@@ -205,3 +205,23 @@ def test_a_part_of_a_run_has_its_steps_alone(tmp_path):
     analysis = analyse(run.only(rlprof.Selection(steps=range(3, 6))))
 
     assert [one.step for one in analysis.steps] == [3, 4, 5]
+
+
+def test_devices_without_work_are_counted_by_what_goes_on(tmp_path):
+    """A trainer's devices idle in the rollout; a device that two processes share, in neither."""
+    folder = Folder()
+    driver = folder.process("driver", 0)
+    actor, replica = folder.process("actor", 0), folder.process("rollout", 0, replica=0)
+    for step in range(3):
+        folder.span(driver, "phase", "rollout", (step, step + 0.6), step)
+        folder.span(replica, "phase", "rollout", (step, step + 0.5), step)
+        folder.span(driver, "phase", "update_actor", (step + 0.6, step + 0.9), step)
+        folder.span(actor, "phase", "update_actor", (step + 0.6, step + 0.9), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+    folder.manifest[actor][0]["devices"] = ["node/cuda:0", "node/cuda:1", "node/cuda:2"]
+    folder.manifest[replica][0]["devices"] = ["node/cuda:2"]
+
+    bubbles = analyse(rlprof.read(folder.write(tmp_path / "run", until=5))).steps[1].bubbles
+
+    found = {one.cause: one.device_s for one in bubbles if one.role == "actor"}
+    assert found == pytest.approx({"rollout": 2 * 0.6 + 0.1, "between phases": 3 * 0.1})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from rlprof_report._figures.bubbles import bubbles_of, busy_of, holders_of
 from rlprof_report._figures.clean import clean_of, summaries_of
 from rlprof_report._figures.definitions import DEFINITIONS
 from rlprof_report._figures.helps import flow_of, helps_of
@@ -120,6 +121,8 @@ def _steps(
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
     stems = [process.name for process in recorded.processes]
     tokens = tokens_of(recorded, timeline)
+    holders = holders_of(recorded)
+    busy = busy_of(recorded, timeline) if holders else []
     made = []
     for place in range(len(timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
@@ -158,6 +161,9 @@ def _steps(
                     cost_s=cost_s,
                 ),
                 flow=flow_of(own, bounds, found, rollout),
+                bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
+                if holders and place in counted
+                else (),
                 touches=touched.touches.get(place, ()),
                 cost_s=cost_s,
                 pauses=pauses_of(others[place]),

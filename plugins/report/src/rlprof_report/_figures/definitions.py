@@ -73,8 +73,9 @@ DEFINITIONS = (
     ),
     Definition(
         12, "bubbles", "spans, manifest (devices)",
-        "Devices of a role x (T - busy), by cause; what one role does on shared devices is no "
-        "bubble of another.", "roles whose processes name their devices",
+        "Devices of a role x (T - busy), by the phase of the leading process at that time. Busy: a "
+        "process that holds the device is in a phase, or its replica serves a request.",
+        "roles whose processes name their devices",
     ),
     Definition(
         13, "cost of profiling", "manifest",

@@ -1,0 +1,78 @@
+"""Figure 12: device seconds in which nobody who holds a device did anything, by what went on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
+from rlprof_report._figures.path import BETWEEN
+from rlprof_report.values import Bubble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlprof_report._figures.phases import Piece
+    from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._spans import Recorded
+
+Busy = dict[int, list[Interval]]
+"""When each process was at work in a step, by its place."""
+
+
+def holders_of(recorded: Recorded) -> Counter[tuple[int, ...]]:
+    """Count devices by the processes that hold them together; empty: no process names any."""
+    held: dict[str, list[int]] = {}
+    for place, process in enumerate(recorded.processes):
+        for device in process.devices:
+            held.setdefault(device, []).append(place)
+    return Counter(tuple(places) for places in held.values())
+
+
+def busy_of(recorded: Recorded, timeline: Timeline) -> list[Busy]:
+    """Say when each process was in a phase, and each replica served a request."""
+    busy: list[Busy] = [{} for _ in range(len(timeline))]
+    rows = recorded.phases[~recorded.phases["nested"]]
+    requests = recorded.parts[recorded.parts["name"] == recorded.words.number("request")]
+    by_word = np.full(len(recorded.words.words) + 1, -1, dtype=np.int64)
+    for place, process in enumerate(recorded.processes):
+        if process.target.replica is not None:
+            number = recorded.words.number(process.target.replica)
+            if number < len(by_word) - 1:
+                by_word[number] = place
+    for table, places in ((rows, rows["process"]), (requests, by_word[requests["replica"]])):
+        steps = timeline.of(table)
+        columns = (one.tolist() for one in (steps, places, table["start"], table["end"]))
+        for step, place, start, end in zip(*columns, strict=True):
+            if step >= 0 and place >= 0:
+                busy[step].setdefault(place, []).append((start, end))
+    return busy
+
+
+def bubbles_of(
+    recorded: Recorded,
+    holders: Counter[tuple[int, ...]],
+    busy: Busy,
+    pieces: Sequence[Piece],
+    bounds: Interval,
+) -> Iterator[Bubble]:
+    """Add up idle device seconds by role and by the phase of the leading process at that time."""
+    by_phase: dict[str, list[Interval]] = {}
+    for piece in pieces:
+        by_phase.setdefault(piece.name, []).append((piece.start, piece.end))
+    going_on = {name: merged(own) for name, own in by_phase.items()}
+    found: Counter[tuple[str, str]] = Counter()
+    for places, count in holders.items():
+        works = merged(clipped([one for p in places for one in busy.get(p, ())], *bounds))
+        role = recorded.processes[places[0]].target.role
+        idle_ns, told_ns = bounds[1] - bounds[0] - covered(works), 0
+        for name, own in going_on.items():
+            own_ns = covered(own) - shared(own, works)
+            found[role, name] += own_ns * count
+            told_ns += own_ns
+        found[role, BETWEEN] += max(0, idle_ns - told_ns) * count
+    for (role, cause), ns in found.most_common():
+        if ns > 0:
+            yield Bubble(role, cause, ns / 1e9)
