@@ -31,7 +31,12 @@
 
   const canvas = figure.querySelector("canvas"), tip = figure.querySelector(".tip");
   const says = figure.querySelector("output"), pen = canvas.getContext("2d");
-  const AXIS = 34, ROW = 20;
+  const AXIS = 34, ROW = 20, TALL = 16;
+  // Of roles with many processes all rows fit at first; the few others stay readable.
+  const role = lane => lane.title.split(" ")[0], members = new Map();
+  for (const lane of lanes) members.set(role(lane), (members.get(role(lane)) || 0) + 1);
+  const few = lanes.map(lane => members.get(role(lane)) <= 8);
+  const offsets = new Float64Array(lanes.length + 1);
   let from = 0, to = span, row = 0, top = 0, labels = 150, wide = 0, high = 0, current = -1;
   let queued = false, dark = false, hatch = null;
 
@@ -46,12 +51,17 @@
   };
   const x = t => labels + (t - from) / (to - from) * (wide - labels);
   const later = () => { if (!queued) { queued = true; requestAnimationFrame(draw); } };
-  const fits = () => Math.max(0, lanes.length * row - (high - AXIS));
+  const fits = () => Math.max(0, offsets[lanes.length] - (high - AXIS));
+  const laid = () => few.forEach((own, l) => { offsets[l + 1] = offsets[l] + (own ? Math.max(row, TALL) : row); });
 
   function size() {
     wide = canvas.clientWidth; high = canvas.clientHeight;
     labels = Math.min(150, wide * 0.24);
-    if (!row) row = Math.min(ROW, Math.max(0.5, (high - AXIS) / lanes.length));
+    if (!row) {
+      const own = few.filter(Boolean).length, room = high - AXIS - own * ROW;
+      row = own < lanes.length ? Math.min(ROW, Math.max(0.2, room / (lanes.length - own))) : ROW;
+      laid();
+    }
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(wide * ratio); canvas.height = Math.round(high * ratio);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -96,9 +106,10 @@
 
     pen.save(); pen.beginPath(); pen.rect(labels, AXIS, wide - labels, high - AXIS); pen.clip();
     const scale = (wide - labels) / (to - from);
-    const shown = [Math.floor(top / row), Math.min(lanes.length, Math.ceil((top + high - AXIS) / row))];
-    for (let l = shown[0]; l < shown[1]; l++) {
-      const lane = lanes[l], y = AXIS + l * row - top, gap = row > 3 ? 1.5 : 0;
+    for (let l = 0; l < lanes.length; l++) {
+      const lane = lanes[l], y = AXIS + offsets[l] - top, row = offsets[l + 1] - offsets[l];
+      if (y + row < AXIS || y > high) continue;
+      const gap = row > 3 ? 1.5 : 0;
       let column = -1, longest = 0, who = -1; // of bars below a pixel the longest is drawn
       const dot = () => {
         if (who < 0) return;
@@ -133,10 +144,12 @@
     pen.restore();
 
     pen.fillStyle = ink;
-    const skip = Math.max(1, Math.ceil(13 / row)), chars = Math.floor((labels - 8) / 6);
-    for (let l = Math.ceil(shown[0] / skip) * skip; l < shown[1]; l += skip) {
-      const y = AXIS + l * row - top + Math.min(row, 13 * skip) / 2, word = lanes[l].title;
-      if (y > AXIS + 2) pen.fillText(word.length <= chars ? word : word.slice(0, chars - 1) + "…", 2, y);
+    const chars = Math.floor((labels - 8) / 6);
+    for (let l = 0, above = -Infinity; l < lanes.length; l++) {
+      const y = AXIS + (offsets[l] + offsets[l + 1]) / 2 - top, word = lanes[l].title;
+      if (y < AXIS + 2 || y > high - 4 || y - above < 13) continue;
+      above = y;
+      pen.fillText(word.length <= chars ? word : word.slice(0, chars - 1) + "…", 2, y);
     }
     says.textContent = (current >= 0 ? "step " + data.steps[current][0] + " · " : "") + time(to - from);
   }
@@ -161,7 +174,7 @@
     return best < 0 ? 0 : best;
   };
   const move = by => show((current >= 0 ? current : nearest((from + to) / 2)) + by);
-  const rows = k => { row = Math.min(40, Math.max(0.5, row * k)); later(); };
+  const rows = k => { row = Math.min(40, Math.max(0.2, row * k)); laid(); later(); };
   const acts = {
     before: () => move(-1), after: () => move(1), in: () => zoom(0.6), out: () => zoom(1 / 0.6),
     all: () => { current = -1; view(-span * 0.01, span * 1.01); },
@@ -208,7 +221,7 @@
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
 
   function point(px, py) {
-    const l = Math.floor((py - AXIS + top) / row), lane = py > AXIS ? lanes[l] : undefined;
+    const l = offsets.findIndex(y => y > py - AXIS + top) - 1, lane = py > AXIS ? lanes[l] : undefined;
     const t = from + (px - labels) / (wide - labels) * (to - from), slack = (to - from) / wide * 2;
     let found = -1;
     if (lane && px > labels) for (let i = 0; i < lane.n && lane.from[i] <= t + slack; i++) {
