@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import rlprof
-from actors import Agent, Trainer, press
-from on_vllm import Replica
+from actors import Agent, Trainer, note, press
+from on_vllm import Replica, facts_of
 
 if TYPE_CHECKING:
     import torch
@@ -64,9 +64,10 @@ class PlantedReplica(Replica):
             await asyncio.sleep(SYNC_S)
         await super().load(weights)
 
-    async def end(self, thought: str, name: str, tokens: int) -> str:
+    async def end(self, thought: str, name: str, tokens: int) -> tuple[str, dict[str, float]]:
         """Write *tokens* tokens."""
-        return str((await self._write(thought, f"{name}-end", tokens)).text)
+        answer = await self._write(thought, f"{name}-end", tokens)
+        return answer.outputs[0].text, facts_of(answer)
 
 
 class PlantedAgent(Agent):
@@ -83,15 +84,17 @@ class PlantedAgent(Agent):
         replica, unlucky = self.replicas[which], number == (7 * step) % 32
         async with rlprof.trajectory(f"{step}-{number}") as path:
             async with path.turn(0):
-                async with path.request({"replica": which, "tokens": 8}):
+                async with path.request({"replica": which}) as request:
                     name, seed = f"{step}-{number}", 1000 * step + number
-                    thought, key = await replica.think.remote(question, name, seed)
+                    thought, key, facts = await replica.think.remote(question, name, seed)
+                    note(request, facts)
                 async with path.tool_call("calculator"):
                     await asyncio.sleep(STALL_S if self.cause == "tool" and unlucky else 0.01)
                     result = press(key, question)
             tokens = TAIL_TOKENS if self.cause == "tail" and unlucky else 24
-            async with path.turn(1), path.request({"replica": which, "tokens": tokens}):
-                words = await replica.end.remote(f"{thought} {result}", name, tokens)
+            async with path.turn(1), path.request({"replica": which}) as request:
+                words, facts = await replica.end.remote(f"{thought} {result}", name, tokens)
+                note(request, facts)
                 return key, f"{words} {result}"
 
 
