@@ -98,6 +98,7 @@ def test_many_steps_are_bars_of_several():
     assert "All 1,000 steps; each bar is the mean of 3 steps, with a line at the slowest" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "most"),
     [({"steps": 10, "ranks": 1000, "replicas": 16}, 1e6), ({"steps": 10_000, "ranks": 1}, 2e6)],
