@@ -25,6 +25,7 @@ LONG = "not hundreds_of_windows and not bit_equal and not exit_codes"
 """Minutes of windows and programs, which the suite runs anyway; packaging changes nothing there."""
 ENOUGH = {
     "ray_fleet": ("test_fleet.py", "test_replicas.py"),
+    "report": ("page/test_files.py", "page/test_page.py", "test_diff_statistics.py", "test_top.py"),
     "sglang_adapter": ("test_guard.py", "test_inside.py", "test_launch.py", "test_options.py",
                        "test_requests.py", "test_seed.py"),
     "timeline": ("test_loose.py", "test_timeline.py", "test_view.py"),
