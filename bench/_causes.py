@@ -98,8 +98,10 @@ class PlantedAgent(Agent):
                 return key, f"{words} {result}"
 
 
-def collect_garbage() -> None:
-    """Have the collector go through millions of objects, as a driver full of samples does."""
-    kept: list[Any] = [[] for _ in range(GARBAGE)]
+_SAMPLES: list[Any] = []
+
+
+def fill(cause: str) -> None:
+    """Keep the objects that make a collection long, or keep none of them."""
+    _SAMPLES[:] = [[] for _ in range(GARBAGE if cause == "gc" else 0)]
     gc.collect()
-    kept.clear()

@@ -9,6 +9,7 @@ cause brings the median step of its run less that of the round's run without one
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -72,6 +73,7 @@ class Bed:
             *(one.plant.remote(cause) for one in self.replicas),
             self.agent.plant.remote(cause, replicas),
         ])  # fmt: skip
+        _causes.fill(cause)
         with rlprof_ray.Fleet({**self.config, "run_dir": str(run_dir)}) as fleet:
             fleet.attach(actor=self.trainers, agent=[self.agent], rollout=replicas)
             for step in fleet.steps(range(1, STEPS + 1)):
@@ -88,7 +90,7 @@ class Bed:
         with fleet.phase("reward"):
             rewards = ray.get(self.agent.judge.remote(step, questions, answers))
             if cause == "gc":
-                _causes.collect_garbage()
+                gc.collect()
         if cause == "gap":
             time.sleep(_causes.GAP_S)
         with fleet.phase("log_prob"):
