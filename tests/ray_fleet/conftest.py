@@ -92,9 +92,9 @@ def _spawn(ray):
 
 
 def own_spans(fleet):
-    """Return the spans that processes wrote themselves, without those from Ray's record."""
+    """Return the spans that programs wrote: none of Ray's record, none of the garbage collector."""
     spans = rlprof.read(fleet.run_dir).spans()
-    return [span for span in spans if span.attributes.get("source") != "ray"]
+    return [span for span in spans if span.attributes.get("source") != "ray" and span.name != "gc"]
 
 
 def rows(fleet):

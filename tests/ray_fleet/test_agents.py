@@ -70,7 +70,9 @@ def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
     assert rows(fleet) == ["2/update actor 0/1 whole"]
     run = rlprof.read(fleet.run_dir)
     assert run.problems == run.skipped == run.missing == ()
-    spans = [span for span in run.spans() if span.target.role == "agent" and span.kind == "span"]
+    spans = [
+        span for span in own_spans(fleet) if span.target.role == "agent" and span.kind == "span"
+    ]
     known = {(span.process, span.id): span for span in spans}
     seen = Counter()
     for span in spans:
