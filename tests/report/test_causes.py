@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import pytest
 
 import rlprof
@@ -62,6 +64,8 @@ def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
     assert len(analysis.findings[0].steps) < len(analysis.clean.steps) / 2
     slow = [one for one in analysis.steps if one.step in analysis.findings[0].steps]
     assert min(one.seconds for one in slow) > analysis.clean.median_s
+    usual_s = median(one.seconds for one in slow)
+    assert f" of a step (median {usual_s:.2f} s), in " in analysis.findings[0].evidence[0]
 
 
 def test_a_step_is_compared_with_its_neighbours(tmp_path):

@@ -46,8 +46,8 @@ def test_steps_that_recording_touches_are_left_out(tmp_path):
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
 
     found = {one.step: one.state for one in analysis.steps}
-    assert [found[step] for step in (2, 3, 4, 5)] == ["clean", "recorded", "recorded", "clean"]
-    assert analysis.clean.left_out == {"warm-up": (1,), "recorded": (3, 4)}
+    assert [found[step] for step in (2, 3, 4, 5)] == ["clean", "recorded", "touched", "clean"]
+    assert analysis.clean.left_out == {"warm-up": (1,), "recorded": (3,), "touched": (4,)}
     assert analysis.steps[3].cost_s == pytest.approx(0.4)
     assert analysis.cost_s == pytest.approx(1.0)
     assert [one.what for one in analysis.touches] == ["start", "stop"]
@@ -205,6 +205,39 @@ def test_a_part_of_a_run_has_its_steps_alone(tmp_path):
     analysis = analyse(run.only(rlprof.Selection(steps=range(3, 6))))
 
     assert [one.step for one in analysis.steps] == [3, 4, 5]
+    assert {one.state for one in analysis.steps} == {"clean"}
+
+
+def test_tokens_of_phases_count_where_no_request_noted_any(tmp_path):
+    """Who notes tokens with the phase alone has the tokens of each step, and its version."""
+    folder = Folder()
+    driver = folder.process("driver", 0)
+    for step in range(3):
+        times, noted = (step, step + 0.6), {"tokens": 500, "version": 8 + step}
+        folder.span(driver, "phase", "rollout", times, step, **noted)
+        folder.span(driver, "phase", "update", (step + 0.6, step + 0.9), step, version=9 + step)
+        folder.span(driver, "span", "request", times, step, trajectory=f"{step}-0")
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+
+    steps = analyse(rlprof.read(folder.write(tmp_path / "run", until=5))).steps
+
+    assert [(one.tokens, one.version) for one in steps] == [(500, "9"), (500, "10"), (500, "11")]
+
+
+def test_work_that_runs_on_into_the_next_step_is_no_idle_device(tmp_path):
+    """In an asynchronous run a replica generates for one step while the next one goes on."""
+    folder = Folder()
+    driver, replica = folder.process("driver", 0), folder.process("rollout", 0, replica=0)
+    for step in range(3):
+        folder.span(driver, "phase", "update_actor", (step, step + 1), step)
+        folder.span(replica, "phase", "generate", (step + 0.5, step + 1.3), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+    folder.manifest[replica][0]["devices"] = ["node/cuda:0"]
+
+    steps = analyse(rlprof.read(folder.write(tmp_path / "run", until=5))).steps
+
+    idle = [sum(one.device_s for one in step.bubbles) for step in steps]
+    assert idle == pytest.approx([0.5, 0.2, 0.2])
 
 
 def test_devices_without_work_are_counted_by_what_goes_on(tmp_path):

@@ -63,9 +63,9 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
     )
     assert [one.late_s for one in found.late[2:]] == [0.0, 0.0]
     (late,) = [one for one in findings if "comes last" in one.title]
-    assert late.title == "actor: rank 1 comes last to collectives; the others wait for it"
+    assert late.title == "actor: rank 1 comes last to collectives; the others wait for it."
     assert late.seconds == pytest.approx(4e-3)
-    assert late.evidence[0] == "it was last in 20 of 20 collectives of 2 windows"
+    assert late.evidence[0] == "It was last in 20 of 20 collectives of 2 windows."
 
 
 def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
@@ -78,6 +78,16 @@ def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
     found = device_findings(device_of(run.read()))
 
     assert [one for one in found if "comes last" in one.title] == []
+
+
+def test_replicas_are_not_ranks_of_one_another(tmp_path):
+    """Each replica has collectives of its own, also where two do as many at the same time."""
+    run = Windows(tmp_path)
+    for replica in range(2):
+        wait = 100 if replica else 500
+        run.add(rank_of(wait), role="rollout", rank=replica * 2, replica=replica)
+
+    assert device_of(run.read()).late == ()
 
 
 def test_collectives_of_gloo_are_compared_where_there_is_no_device(tmp_path):
@@ -105,10 +115,10 @@ def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
     first, second = device_findings(device_of(run.read()))
 
     assert first.title == (
-        "actor: the device waits for the host to launch kernels for 48% of the recorded windows"
+        "actor: the device waits for the host to launch kernels for 48% of the recorded windows."
     )
     assert second.title == (
-        "actor: communication with no compute beside it takes 20% of the recorded windows"
+        "actor: communication with no compute beside it takes 20% of the recorded windows."
     )
     assert second.seconds == pytest.approx(2e-3)
     assert (second.steps, second.where) == ((1,), ("actor 0/2", "1/update", file))

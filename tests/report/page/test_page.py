@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 import attrs
 import pytest
@@ -87,6 +88,19 @@ def test_phases_at_once_are_never_summed():
     told = sections(page(attrs.evolve(made(steps=1), steps=(both,))))["steps"]
 
     assert f"<title>step 1: {seconds(one.seconds - 10)} ·" in told
+    assert "two phases at once 10.0\u00a0s" in told
+
+
+def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():
+    """What more than two share is in every pair of them, and still drawn once."""
+    one = made(steps=1).steps[0]
+    three = one.phases[:3]
+    phases = tuple(attrs.evolve(phase, seconds=10.0) for phase in three)
+    pairs = tuple(Overlap(a.name, b.name, 10.0) for a, b in combinations(three, 2))
+    step = attrs.evolve(one, seconds=10.0, phases=phases, unaccounted_s=0.0, overlaps=pairs)
+    told = sections(page(attrs.evolve(made(steps=1), steps=(step,))))["steps"]
+
+    assert "<title>step 1: 10.0\u00a0s ·" in told
     assert "two phases at once 10.0\u00a0s" in told
 
 

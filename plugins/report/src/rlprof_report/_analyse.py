@@ -68,7 +68,9 @@ def analyse(
     others = others_of(recorded, timeline)
     counted = _counted(timeline, step)
     steps = _steps(recorded, timeline, touched, groups, others, counted=counted)
-    clean, steps = clean_of(steps, touched, unfinished=timeline.unfinished)
+    clean, steps = clean_of(
+        steps, touched, unfinished=timeline.unfinished, skipped=timeline.skipped
+    )
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
@@ -167,8 +169,8 @@ def _steps(
                 touches=touched.touches.get(place, ()),
                 cost_s=cost_s,
                 pauses=pauses_of(others[place]),
-                tokens=rollout.tokens if rollout else tokens[place] or sum(p.tokens for p in own),
-                version=max((piece.version for piece in own), default="", key=len),
+                tokens=(rollout.tokens if rollout else tokens[place]) or sum(p.tokens for p in own),
+                version=max((p.version for p in own), default="", key=lambda one: (len(one), one)),
             )
         )
     return made

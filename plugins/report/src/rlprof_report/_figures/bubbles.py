@@ -32,7 +32,10 @@ def holders_of(recorded: Recorded) -> Counter[tuple[int, ...]]:
 
 
 def busy_of(recorded: Recorded, timeline: Timeline) -> list[Busy]:
-    """Say when each process was in a phase, and each replica served a request."""
+    """Say when each process was in a phase, and each replica served a request.
+
+    What runs on into the next step keeps its devices busy there, too.
+    """
     busy: list[Busy] = [{} for _ in range(len(timeline))]
     rows = recorded.phases[~recorded.phases["nested"]]
     requests = recorded.parts[recorded.parts["name"] == recorded.words.number("request")]
@@ -43,10 +46,11 @@ def busy_of(recorded: Recorded, timeline: Timeline) -> list[Busy]:
             if number < len(by_word) - 1:
                 by_word[number] = place
     for table, places in ((rows, rows["process"]), (requests, by_word[requests["replica"]])):
-        steps = timeline.of(table)
-        columns = (one.tolist() for one in (steps, places, table["start"], table["end"]))
-        for step, place, start, end in zip(*columns, strict=True):
-            if step >= 0 and place >= 0:
+        first = np.searchsorted(timeline.ends, table["start"], side="right")
+        after = np.searchsorted(timeline.starts, table["end"], side="left")
+        columns = (one.tolist() for one in (first, after, places, table["start"], table["end"]))
+        for begin, until, place, start, end in zip(*columns, strict=True):
+            for step in range(begin, until) if place >= 0 else ():
                 busy[step].setdefault(place, []).append((start, end))
     return busy
 

@@ -22,11 +22,12 @@ _SLOWER = 1.3
 
 
 def clean_of(
-    steps: Sequence[Step], touched: Touched, *, unfinished: bool
+    steps: Sequence[Step], touched: Touched, *, unfinished: bool, skipped: int = 0
 ) -> tuple[Clean, list[Step]]:
     """Give each step its state, and list those that are clean.
 
-    The first step warms up, and so do the second and third as far as they are slower by 30 %.
+    The first step of a run warms up, and so do the second and third as far as they are slower by
+    30 %; *skipped* steps of the run are not among these.
     """
     states: list[StepState] = ["clean"] * len(steps)
     for place in touched.touches:
@@ -37,10 +38,10 @@ def clean_of(
         states[-1] = "unfinished"
     later = [one.seconds for one, state in zip(steps, states, strict=True) if state == "clean"][3:]
     usual = float(np.median(later)) if len(later) >= 3 else None
-    for place in range(min(_WARM_UP, len(steps) - 1)):
+    for place in range(min(_WARM_UP - skipped, len(steps) - 1)):
         if states[place] != "clean":
             continue
-        if place and (usual is None or steps[place].seconds < _SLOWER * usual):
+        if place + skipped and (usual is None or steps[place].seconds < _SLOWER * usual):
             break
         states[place] = "warm-up"
     told = [attrs.evolve(step, state=state) for step, state in zip(steps, states, strict=True)]
@@ -60,14 +61,14 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
     found = []
     for name in names:
         seconds = [sum(p.seconds for p in one.phases if p.name == name) for one in chosen]
-        slowest: Counter[int] = Counter()
+        slowest: Counter[tuple[str, int]] = Counter()
         waits = []
         for one in chosen:
             own = [r for r in one.ranks if r.phase == name and not r.meets]
             worst = max(own, key=lambda r: r.wait_s, default=None)
             waits.append(0.0 if worst is None else worst.wait_s)
             if worst is not None:
-                slowest[worst.slowest] += 1
+                slowest[worst.role, worst.slowest] += 1
         median_s, p95_s = (float(value) for value in np.percentile(seconds, [50, 95]))
         found.append(
             PhaseSummary(
@@ -75,7 +76,7 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
                 median_s=median_s,
                 p95_s=p95_s,
                 share=median_s / clean.median_s if clean.median_s else 0.0,
-                worst_rank=slowest.most_common(1)[0][0] if slowest else None,
+                worst_rank=slowest.most_common(1)[0][0][1] if slowest else None,
                 wait_s=float(np.median(waits)),
             )
         )

@@ -89,13 +89,14 @@ DEFINITIONS = (
         "Tokens of each request spread evenly over its time, in 200 bins.", "requests with tokens",
     ),
     Definition(
-        15, "queue, first token, preemptions", "spans of requests",
+        15, "queue, first token, preemptions", "spans of requests, traces",
         "p50 and p99 over requests; sum of preemptions.", "requests that noted them",
     ),
     Definition(
         16, "device time", "traces",
         "Compute: union of compute kernels. Exposed communication: communication less compute. "
-        "Exposed copies: copies less both. Idle: the window less the union of all.", _WINDOW,
+        "Exposed copies: copies less both. Idle: from the first device event to the last, less the "
+        "union of all.", _WINDOW,
     ),
     Definition(
         17, "why devices idle", "traces",
@@ -104,8 +105,8 @@ DEFINITIONS = (
     ),
     Definition(
         18, "late ranks in collectives", "traces",
-        "Of the same collective on all ranks: own start less the earliest start. Votes: how often "
-        "a rank was last.", _WINDOW,
+        "Of the same collective on all ranks: the longest call less the rank's own, for who comes "
+        "last waits least. Votes: how often a rank came last, by 10 us at least.", _WINDOW,
     ),
     Definition(
         19, "top kernels and host operators", "traces",
@@ -113,7 +114,7 @@ DEFINITIONS = (
         _WINDOW,
     ),
     Definition(
-        20, "memory", "traces, counters",
+        20, "memory", "traces",
         "Peak of allocated and reserved bytes.", _WINDOW,
     ),
 )  # fmt: skip

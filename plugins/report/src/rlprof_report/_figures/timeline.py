@@ -27,6 +27,8 @@ class Timeline:
     ends: np.ndarray
     unfinished: bool
     """Whether the last of them never ended: its end is that of its last phase."""
+    skipped: int = 0
+    """Steps of the run before the first of these."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -69,13 +71,14 @@ def timeline_of(recorded: Recorded, selected: Any = None) -> Timeline | None:
         numbers, starts, ends = (
             np.append(numbers, number), np.append(starts, start), np.append(ends, end)
         )  # fmt: skip
-    unfinished = last is not None
+    unfinished, skipped = last is not None, 0
     if selected is not None:
         chosen = np.array([bool(selected(int(number))) for number in numbers], dtype=bool)
         unfinished = unfinished and bool(chosen[-1])
+        skipped = int(np.argmax(chosen))
         numbers, starts, ends = numbers[chosen], starts[chosen], ends[chosen]
     is_driver = recorded.processes[leader].target.role == DRIVER
-    return Timeline(leader, is_driver, numbers, starts, ends, unfinished)
+    return Timeline(leader, is_driver, numbers, starts, ends, unfinished, skipped)
 
 
 def _leader(recorded: Recorded, rows: np.ndarray) -> int | None:

@@ -27,6 +27,7 @@ class Recording:
     process: str
     start: int
     end: int
+    """When the stop began, if there was one."""
     touches: tuple[tuple[Touch, int, int], ...]
     """Each with its start and end in ns."""
 
@@ -46,16 +47,16 @@ def _recording(capture: CaptureResult, pairs: list[Clock], epoch: int) -> Record
     def at(monotonic_ns: int) -> int:
         return start + monotonic_ns - capture.opened_ns
 
-    closed = capture.closed_ns
-    is_open = closed is None
-    end = at(pairs[-1].monotonic_ns if closed is None else closed)
+    closed = pairs[-1].monotonic_ns if capture.closed_ns is None else capture.closed_ns
+    end = at(closed)
     spans = []
     if capture.started_ns is not None:
         spans.append(("start", start, at(capture.started_ns)))
     elif capture.start_s is not None:
         spans.append(("start", start, start + int(capture.start_s * 1e9)))
-    if closed is not None and capture.stop_s is not None:
-        spans.append(("stop", at(closed) - int(capture.stop_s * 1e9), at(closed)))
+    if capture.closed_ns is not None and capture.stop_s is not None:
+        end = at(closed) - int(capture.stop_s * 1e9)
+        spans.append(("stop", end, at(closed)))
     if capture.exported_ns is not None and capture.export_s is not None:
         after = at(capture.exported_ns)
         spans.append(("export", after - int(capture.export_s * 1e9), after))
@@ -76,7 +77,7 @@ def _recording(capture: CaptureResult, pairs: list[Clock], epoch: int) -> Record
         for what, one, other in spans
         if other > one
     )
-    return Recording(capture.process, start, max(start, end) if is_open else end, touches)
+    return Recording(capture.process, start, max(start, end), touches)
 
 
 @attrs.frozen(eq=False)

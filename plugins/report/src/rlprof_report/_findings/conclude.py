@@ -53,7 +53,7 @@ def _of_run(
     steps = [one.step for one in clean]
     weighed = weigh(steps, rows_of([measures_of(one, context) for one in clean]))
     weighed += _unexplained(steps, weighed, usual_s)
-    return [finding_of(one, run, usual_s=usual_s, clean=len(steps)) for one in weighed]
+    return [finding_of(one, run, clean=len(steps)) for one in weighed]
 
 
 def _unexplained(
@@ -129,9 +129,7 @@ def _of_step(
         if not any(one.seconds >= more / 2 for one in weighed) and more >= 0.1 * usual_s:
             measure = _slow(own.step, steps, usual_s)
             weighed.append(Weighed(measure, more, more, more / own.step.seconds, (number,), more))
-        findings = [
-            finding_of(one, run, usual_s=own.step.seconds, clean=len(steps)) for one in weighed
-        ]
+        findings = [finding_of(one, run, clean=len(steps)) for one in weighed]
         if not findings:  # what it shares with the others
             every = _of_run(analysis, run, facts, context)
             findings = [one for one in every if number in one.steps]

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rlprof_report._findings.weigh import Weighed
 
 
-def finding_of(weighed: Weighed, run: Run, *, usual_s: float, clean: int) -> Finding:
+def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
     """Write a finding down."""
     measure, count = weighed.measure, len(weighed.steps)
-    title = measure.sentence
+    title, whole_s = measure.sentence, weighed.seconds / weighed.share
     if weighed.changes and measure.who:
         title = title.removesuffix(".") + "; it is another one in other steps."
     if weighed.is_rare:
@@ -26,7 +26,7 @@ def finding_of(weighed: Weighed, run: Run, *, usual_s: float, clean: int) -> Fin
         title = head + title
     spread = (
         f"That is {weighed.seconds:.2f} s, {weighed.share:.0%} of a step"
-        f" ({'median ' if count > 1 else ''}{usual_s:.2f} s), in {numbered(weighed.steps)}."
+        f" ({'median ' if count > 1 else ''}{whole_s:.2f} s), in {numbered(weighed.steps)}."
     )
     return Finding(
         cause=measure.cause,  # type: ignore[arg-type]

@@ -75,14 +75,13 @@ def _bar(steps: Sequence[Step]) -> _Bar:
 
 def _parts(step: Step) -> dict[str, float]:
     """Return the times that add up to the step: where phases overlap, each without the other."""
-    shared = 0.0
     parts = {phase.name: phase.seconds for phase in step.phases}
     for overlap in step.overlaps:
-        shared += overlap.seconds
         for name in (overlap.left, overlap.right):
             if name in parts:
                 parts[name] = max(0.0, parts[name] - overlap.seconds)
-    return {**parts, _AT_ONCE: shared, _NO_PHASE: step.unaccounted_s}
+    rest = step.seconds - step.unaccounted_s - sum(parts.values()) if step.overlaps else 0.0
+    return {**parts, _AT_ONCE: max(0.0, rest), _NO_PHASE: step.unaccounted_s}
 
 
 def _picture(

@@ -130,7 +130,8 @@ def _late(looked: Sequence[Looked]) -> tuple[LateRank, ...]:
     for one in looked:
         shown = one.shown
         # A rank of several traces (workers, parts) is compared with the same ones of the others.
-        key = shown.role, shown.window, shown.tool, shown.part
+        # Replicas serve by themselves: what they do at the same time is no collective.
+        key = shown.role, shown.window, shown.tool, shown.part, str(shown.replica)
         together[key].setdefault(shown.rank, one.meetings)
     found = [
         late

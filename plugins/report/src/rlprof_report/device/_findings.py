@@ -41,10 +41,10 @@ def _of_roles(device: Device) -> Iterator[Finding]:
             longest = next((one.name for one in role.kernels if one.kind == "communication"), "")
             yield _finding(
                 f"{role.role}: communication with no compute beside it takes "
-                f"{exposed / window_s:.0%} of the recorded windows",
+                f"{exposed / window_s:.0%} of the recorded windows.",
                 (
-                    f"{exposed:.3f} s of {window_s:.3f} s in {len(ones)} traces, most in {longest}",
-                    f"{worst.target} in {worst.window} has the most: {_exposed(worst):.3f} s",
+                    f"{exposed:.3f} of {window_s:.3f} s in {len(ones)} traces, most in {longest}.",
+                    f"{worst.target} in {worst.window} has the most: {_exposed(worst):.3f} s.",
                 ),
                 exposed / len(ones),
                 exposed / window_s,
@@ -56,11 +56,11 @@ def _of_roles(device: Device) -> Iterator[Finding]:
             operator = role.operators[0].name if role.operators else ""
             yield _finding(
                 f"{role.role}: the device waits for the host to launch kernels for "
-                f"{bound / window_s:.0%} of the recorded windows",
+                f"{bound / window_s:.0%} of the recorded windows.",
                 (
-                    f"{bound:.3f} s of {window_s:.3f} s in {len(ones)} traces"
-                    + (f"; the host spends the most time in {operator}" if operator else ""),
-                    f"{worst.target} in {worst.window} has the most: {_launch_bound(worst):.3f} s",
+                    f"{bound:.3f} of {window_s:.3f} s in {len(ones)} traces"
+                    + (f"; the host spends the most time in {operator}." if operator else "."),
+                    f"{worst.target} in {worst.window} has the most: {_launch_bound(worst):.3f} s.",
                 ),
                 bound / len(ones),
                 bound / window_s,
@@ -88,10 +88,10 @@ def _of_ranks(device: Device) -> Iterator[Finding]:
             continue
         votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
         yield _finding(
-            f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it",
+            f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
             (
-                f"it was last in {votes} of {count} collectives of {len(last)} windows",
-                f"a collective of the others takes {sum(waits):.3f} s longer in all",
+                f"It was last in {votes} of {count} collectives of {len(last)} windows.",
+                f"The collectives of the others take {sum(waits):.3f} s longer in all.",
             ),
             sum(waits) / len(last),
             sum(waits) / span_s,
