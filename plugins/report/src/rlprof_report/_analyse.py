@@ -15,7 +15,7 @@ from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
 from rlprof_report._figures.others import others_of, pauses_of
 from rlprof_report._figures.path import path_of
-from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of, unaccounted_ns
+from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of
 from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.scores import tables_of
@@ -50,12 +50,7 @@ def analyse(
     most_json_bytes: int | None = None,
     rules: Rules = "rlprof",
 ) -> Analysis:
-    """Account for every step of *run*, from its spans and manifest; add what its traces say.
-
-    With *step*, findings and verdict are about that one against its neighbours. Traces of more
-    than *most_json_bytes* in all are not read, which a note says; None: all are read, 120 MB/s.
-    *rules* are those of `device_of`.
-    """
+    """Do what `rlprof_report.analyse` says, by the *rules* of `device_of`."""
     recorded = read_recorded(run)
     selection = run.selection
     timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
@@ -139,7 +134,7 @@ def _steps(
         )
         seconds = (bounds[1] - bounds[0]) / 1e9
         phases, ranks = times_of(own, epoch), tuple(ranks_of(one, stems) for one in groups[place])
-        unaccounted_s = unaccounted_ns(own, *bounds) / 1e9
+        unaccounted_s = (bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)) / 1e9
         cost_s = covered(touched.cost_ns.get(place, ())) / 1e9
         made.append(
             Step(

@@ -6,13 +6,15 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
+from rlprof_report._plain import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report.values import Analysis, Finding, Step
 
 WIDTH, HEIGHT = 100, 24
-_FINDINGS = 3
+_FINDINGS, _NAME = 3, 28
 _PARTS = 6
 
 
@@ -38,11 +40,6 @@ def text_of(analysis: Analysis, *, step: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def plain(text: str) -> str:
-    """Keep *text* on its line, whatever somebody put into a name."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def _head(analysis: Analysis) -> str:
     clean = len(analysis.clean.steps)
     left_out = [f"{len(steps)} {state}" for state, steps in analysis.clean.left_out.items()]
@@ -54,15 +51,14 @@ def _head(analysis: Analysis) -> str:
 def _phases(analysis: Analysis) -> Iterator[str]:
     """Show where a clean step goes, the largest phases first."""
     ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
-    width = max(len(_name(one.name)) for one in ordered)
-    for one in ordered:
+    names = [plain(one.name, _NAME) for one in ordered]
+    width = max(map(len, names))
+    for name, one in zip(names, ordered, strict=True):
         waits = ""
         if one.wait_s >= 0.01 * (analysis.clean.median_s or 1) and one.worst_rank is not None:
             waits = f"   waits {one.wait_s:.2f} s, mostly for rank {one.worst_rank}"
         bar = "#" * round(30 * min(1.0, one.share))
-        yield _cut(
-            f"  {_name(one.name):{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}"
-        )
+        yield _cut(f"  {name:{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}")
     yield ""
 
 
@@ -73,7 +69,7 @@ def _step(step: Step) -> Iterator[str]:
     yield "critical path (what was waited for, in order):"
     for part in kept:
         where = f"   {part.where}" if part.where else ""
-        yield _cut(f"  {part.seconds:8.2f} s  {_name(part.what, 50)}{where}")
+        yield _cut(f"  {part.seconds:8.2f} s  {plain(part.what, 50)}{where}")
     rest = step.seconds - sum(part.seconds for part in kept)
     if len(step.path) > len(kept):
         yield f"  {rest:8.2f} s  in {len(step.path) - len(kept)} shorter parts"
@@ -117,11 +113,5 @@ def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
     )
 
 
-def _name(text: str, longest: int = 28) -> str:
-    shown = plain(text)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
-
-
 def _cut(line: str) -> str:
-    shown = plain(line)
-    return shown if len(shown) <= WIDTH else shown[: WIDTH - 1] + "…"
+    return plain(line, WIDTH)

@@ -22,7 +22,7 @@ _SHARE = 0.01
 _SLOWER = 1.1
 _CALLS = 5
 """Calls of a kernel that a median needs."""
-_SLOTS = ("running", "start", "queued", "tools", "tail", "finished", "outside")
+_SLOTS = ("start", "queued", "tools", "tail", "finished", "outside")
 
 
 def findings(part: Part, other: Part) -> tuple[Finding, ...]:
@@ -46,13 +46,13 @@ def _shares(part: Part) -> Iterator[tuple[str, str]]:
     rollouts = [step.rollout for _, step in part.clean() if step.rollout is not None]
     used = [one.utilisation for one in rollouts if one.utilisation is not None]
     if used:
-        yield "utilisation of slots", f"{median(used):.0%}".replace("%", " %")
+        yield "utilisation of slots", f"{100 * median(used):.0f} %"
     replicas = [replica for one in rollouts for replica in one.replicas]
     slots = sum(replica.slots for replica in replicas)
-    for name in _SLOTS[1:] if slots else ():
+    for name in _SLOTS if slots else ():
         empty = sum(getattr(replica, name) * replica.slots for replica in replicas) / slots
         if empty >= _SHARE:
-            yield f"slots empty: {name}", f"{empty:.0%}".replace("%", " %")
+            yield f"slots empty: {name}", f"{100 * empty:.0f} %"
     tails = [one.tail_s["0.95"] for one in rollouts if "0.95" in one.tail_s]
     if tails:
         yield "last 5 % of trajectories", f"{median(tails):.2f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlprof_report._diff.compared import interval, percent, signed
+from rlprof_report._plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ def text(diff: Diff) -> str:
     """Say all of *diff*."""
     blocks = [
         "\n".join([_side("A", diff.a), _side("B", diff.b)]),
-        "\n".join(plain(sentence, 1000) for sentence in diff.sentences),
+        "\n".join(plain(sentence) for sentence in diff.sentences),
         _changes((diff.step, *diff.phases)),
         _listed("findings that came", (finding.title for finding in diff.came)),
         _listed("findings that went", (finding.title for finding in diff.went)),
@@ -39,7 +40,7 @@ def _side(letter: str, side: Side) -> str:
     left = ", ".join(f"{len(steps)} {why}" for why, steps in side.left_out.items())
     steps = f"{len(side.steps)} clean steps" + (f" (left out: {left})" if left else "")
     tokens = "" if side.tokens is None else f", {side.tokens:,.0f} tokens a step"
-    return f"{letter}  {plain(side.run, 1000)}{chosen}: {steps}{tokens}"
+    return f"{letter}  {plain(side.run)}{chosen}: {steps}{tokens}"
 
 
 def _changes(changes: Sequence[Change]) -> str:
@@ -69,7 +70,7 @@ def _pairs(title: str, pairs: Sequence[Pair]) -> str:
 
 
 def _listed(title: str, items: Iterable[str]) -> str:
-    lines = [f"  {plain(item, 1000)}" for item in items]
+    lines = [f"  {plain(item)}" for item in items]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"  ... and {len(lines) - _MOST} more"]
     return "\n".join([f"{title}:", *lines]) if lines else ""
@@ -77,7 +78,7 @@ def _listed(title: str, items: Iterable[str]) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Lay out *rows* under *head*; the columns *right* hold numbers."""
-    lines = [list(head), *([plain(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([plain(cell, _WIDEST) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numbers = set(right)
     return "\n".join(
@@ -87,12 +88,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[in
         ).rstrip()
         for line in lines
     )
-
-
-def plain(words: str, longest: int = _WIDEST) -> str:
-    """Keep *words* on one printable line."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def _seconds(value: float | None) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._figures.intervals import covered
 from rlprof_report.values import Overlap, PhaseTime
 
 if TYPE_CHECKING:
@@ -63,11 +62,6 @@ def times_of(pieces: Sequence[Piece], epoch: int) -> tuple[PhaseTime, ...]:
         )
         for name, own in by_name.items()
     )
-
-
-def unaccounted_ns(pieces: Sequence[Piece], start: int, end: int) -> int:
-    """Return how much of a step lies in no phase."""
-    return end - start - covered((piece.start, piece.end) for piece in pieces)
 
 
 def overlaps_of(pieces: Sequence[Piece]) -> tuple[Overlap, ...]:

@@ -33,8 +33,8 @@ def rollout_of(
     order = np.argsort(found.ended, kind="stable")
     ended = (found.ended[order] - found.start) / 1e9
     last = int(order[-1])
-    fallback = _replicas_of_processes(found, processes)
-    accounted = list(replicas_of(found, fallback))
+    served_by = _served_by(found, processes)
+    accounted = list(replicas_of(found, served_by))
     replicas = tuple(replica for replica, _ in accounted)
     slots = sum(weight for _, weight in accounted)
     ends = [replica.end_s for replica in replicas]
@@ -51,7 +51,7 @@ def rollout_of(
         tokens_per_s=tokens / length_s if length_s > 0 else 0.0,
         trajectory_s=_quantiles(seconds, {"p50": 50, "p90": 90, "p99": 99, "max": 100}),
         tail_s={f"{share:g}": float(ended[-1] - ended[_at(share, len(ended))]) for share in SHARES},
-        late=_late(found, order, replicas, fallback),
+        late=_late(found, order, replicas, served_by),
         replicas=replicas,
         even_gain_s=max(ends) - sum(ends) / len(ends) if ends else 0.0,
         utilisation=sum(one.running * weight for one, weight in accounted) / slots
@@ -105,19 +105,19 @@ def _tokens(found: Trajectories) -> np.ndarray:
     return _sums(found, rows, rows["tokens"].astype(float))
 
 
-def _replicas_of_processes(found: Trajectories, processes: Sequence[Process]) -> np.ndarray:
-    """Name the replica of each part by the process that wrote it, if that is one."""
+def _served_by(found: Trajectories, processes: Sequence[Process]) -> np.ndarray:
+    """Return the replica that each part notes, else that of the process that wrote it."""
     numbers = [
         -1 if process.target.replica is None else found.words.number(process.target.replica)
         for process in processes
     ]
     by_process = np.array(numbers, dtype=np.int64)
-    named: np.ndarray = by_process[found.parts["process"]]
-    return named
+    noted = found.parts["replica"]
+    return np.where(noted >= 0, noted, by_process[found.parts["process"]])
 
 
 def _late(
-    found: Trajectories, order: np.ndarray, replicas: Sequence[Replica], fallback: np.ndarray
+    found: Trajectories, order: np.ndarray, replicas: Sequence[Replica], served_by: np.ndarray
 ) -> Late | None:
     """Compare the last 5 % with the others; None: there are no others."""
     count = len(order)
@@ -142,19 +142,18 @@ def _late(
         tools_s=more(tooling),
         other_s=more(other),
         tokens_ratio=float(tokens[late].mean()) / usual if usual > 0 else 1.0,
-        replica=_common(found, late, replicas, fallback),
+        replica=_common(found, late, replicas, served_by),
     )
 
 
 def _common(
-    found: Trajectories, late: np.ndarray, replicas: Sequence[Replica], fallback: np.ndarray
+    found: Trajectories, late: np.ndarray, replicas: Sequence[Replica], served_by: np.ndarray
 ) -> str:
     """Name the replica that served at least three in four of the late ones, if there are others."""
     if len(replicas) < 2 or len(late) < 3:
         return ""
-    parts = found.parts
-    served_by = np.where(parts["replica"] >= 0, parts["replica"], fallback)
-    own = served_by[found.named("request") & np.isin(parts["trajectory"], found.ids[late])]
+    is_late = np.isin(found.parts["trajectory"], found.ids[late])
+    own = served_by[found.named("request") & is_late]
     if not len(own):
         return ""
     numbers, counts = np.unique(own, return_counts=True)

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 _RUN, _QUEUE, _TOOLS, _THERE = range(4)
 
 
-def replicas_of(found: Trajectories, fallback: np.ndarray) -> Iterator[tuple[Replica, float]]:
+def replicas_of(found: Trajectories, served_by: np.ndarray) -> Iterator[tuple[Replica, float]]:
     """Account for the slots of each replica; with it comes slots x time, to weigh it by.
 
-    *fallback* names the replica of each part whose request notes none.
+    *served_by* is the number of the replica of each part.
     """
     parts = found.parts
     is_request, is_tool = found.named("request"), found.named("tool_call")
-    served_by = np.where(parts["replica"] >= 0, parts["replica"], fallback)
     homes = _homes(found, is_request, served_by)
     home = homes[np.searchsorted(found.ids, parts["trajectory"])]
     names = found.words

@@ -49,9 +49,9 @@ class Trajectories:
         own, sought = self.parts["trajectory"], self.ids[place]
         return self.parts[np.searchsorted(own, sought) : np.searchsorted(own, sought, "right")]
 
-    def named(self, *names: str) -> np.ndarray:
-        """Say which parts are called one of *names*."""
-        return np.isin(self.parts["name"], [self.words.number(name) for name in names])
+    def named(self, name: str) -> np.ndarray:
+        """Say which parts are called *name*."""
+        return np.asarray(self.parts["name"] == self.words.number(name))
 
 
 def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
@@ -85,7 +85,8 @@ def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> s
     named = [name for name in names if ROLLOUT.search(name)]
     if not len(parts):
         return named[0] if named else ""
-    begin = _whole(parts, words)["start"]
+    whole = parts[parts["name"] == words.number("trajectory")]
+    begin = (whole if len(whole) else parts)["start"]
     inside: dict[str, int] = {}
     for piece in pieces:
         within = int(((begin >= piece.start) & (begin < piece.end)).sum())
@@ -140,8 +141,3 @@ def trajectories_of(
         wholes=parts[is_whole],
         are_requests=are_requests,
     )
-
-
-def _whole(parts: np.ndarray, words: Words) -> np.ndarray:
-    whole = parts[parts["name"] == words.number("trajectory")]
-    return whole if len(whole) else parts

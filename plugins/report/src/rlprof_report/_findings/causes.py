@@ -41,7 +41,6 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
         yield Measure(
             "gc",
             seconds,
-            seconds,
             who,
             f"Python's garbage collector stops {who} for {seconds:.2f} s.",
             ("gc.freeze() after start-up, or gc.collect() where nobody waits, helps.",),
@@ -84,7 +83,6 @@ def _data_of(
         yield Measure(
             "data",
             most - usual,
-            most - usual,
             who,
             f"{who} loads data for {most:.2f} s in `{name}`; its peers for {usual:.2f} s.",
             (f"The median of the other {target.role} processes is {usual:.2f} s.",),
@@ -96,7 +94,6 @@ def _data_of(
         who = context.name(context.leader) if slowest == context.leader else ""
         yield Measure(
             "data",
-            most,
             most,
             who,
             f"Loading data takes {most:.2f} s in `{name}`, while training waits.",
@@ -124,7 +121,6 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         yield Measure(
             "straggler",
             wait,
-            wait,
             who,
             f"All wait {wait:.2f} s for {who}, the slowest {place}.",
             (f"It spends {took:.2f} s {place}, the median of the others {took - own:.2f} s.",),
@@ -151,7 +147,6 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
     yield Measure(
         "gap",
         seconds,
-        seconds,
         who,
         f"{seconds:.2f} s lie in no phase of {who}.",
         told,
@@ -169,7 +164,6 @@ def _sync(facts: Facts) -> Iterator[Measure]:
     name = max(phases, key=lambda phase: phase.seconds).name
     yield Measure(
         "sync",
-        seconds,
         seconds,
         "",
         f"Sending weights takes {seconds:.2f} s in {name}.",
@@ -191,7 +185,6 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
     if tools > 0:
         yield Measure(
             "tool",
-            tools,
             tools,
             by_tool,
             f"Trajectories that stall in the tool {by_tool} hold the rollout up by {tools:.2f} s.",
@@ -215,7 +208,6 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
         why = next((reason for reason, is_one in reasons.items() if is_one), "the cause is unclear")
         yield Measure(
             "tail",
-            tail,
             tail,
             "",
             f"The last 5 % of trajectories hold the rollout up by {tail:.2f} s; {why}.",
@@ -253,7 +245,6 @@ def _uneven(facts: Facts) -> Measure | None:
         why = "it is slower at as many requests"
     return Measure(
         "replica",
-        behind,
         behind,
         f"replica {last.name}",
         f"Replica {last.name} ends {behind:.2f} s after the others; {why}.",

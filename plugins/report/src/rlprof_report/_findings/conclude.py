@@ -17,7 +17,7 @@ from rlprof_report._findings.weigh import Weighed, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlprof import Run
     from rlprof_report._findings.facts import Facts
@@ -96,7 +96,6 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
     return Measure(
         cause="slow step",
         seconds=more,
-        bound_s=more,
         sentence=f"It takes {more:.2f} s more; {grown[name]:.2f} s of them in {name}. "
         "The cause is unclear.",
         where=(f"step {step.step}, {name}",),
@@ -141,20 +140,15 @@ def _of_step(
     )
 
 
-def _ours(step: Step) -> list[Measure]:
-    """Measure what recording took, and the start of the run."""
-    found = []
+def _ours(step: Step) -> Iterator[Measure]:
+    """Measure what recording took."""
     if step.cost_s > 0:
         longest = max(step.touches, key=lambda one: one.end_s - one.start_s)
-        found.append(
-            Measure(
-                "recording",
-                step.cost_s,
-                step.cost_s,
-                longest.target,
-                f"rlprof itself starts or stops recordings for {step.cost_s:.2f} s of it.",
-                (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
-                (f"window {longest.window}",),
-            )
+        yield Measure(
+            "recording",
+            step.cost_s,
+            longest.target,
+            f"rlprof itself starts or stops recordings for {step.cost_s:.2f} s of it.",
+            (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
+            (f"window {longest.window}",),
         )
-    return found

@@ -14,16 +14,8 @@ if TYPE_CHECKING:
     from rlprof_report.values import Step
 
 _DATA = {
-    "data",
-    "dataloader",
-    "dataset",
-    "fetch",
-    "prefetch",
-    "load",
-    "loader",
-    "loading",
-    "collate",
-}
+    "data", "dataloader", "dataset", "fetch", "prefetch", "load", "loader", "loading", "collate",
+}  # fmt: skip
 _NO_DATA = {"weight", "weights", "model", "param", "params", "checkpoint", "ckpt", "state", "lora"}
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
 
@@ -49,7 +41,6 @@ class Measure:
 
     cause: str
     seconds: float
-    bound_s: float
     who: str = ""
     """Whom it is about: a rank, a replica, a tool. What stays the same over steps persists."""
     sentence: str = ""

@@ -118,7 +118,7 @@ def _chronic(
     nearest = min(
         shown, key=lambda place: (rows[place][key].who != who, abs(costs[place] - median))
     )
-    bound = float(np.median([rows[place][key].bound_s for place in shown]))
+    bound = float(np.median([rows[place][key].seconds for place in shown]))
     return Weighed(
         measure=rows[nearest][key],
         seconds=median,
@@ -146,7 +146,7 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> W
     return Weighed(
         measure=rows[nearest][key],
         seconds=median,
-        bound_s=max(median, float(np.median([rows[place][key].bound_s for place in shown]))),
+        bound_s=max(median, float(np.median([rows[place][key].seconds for place in shown]))),
         share=median / float(np.median([steps[place].seconds for place in shown])),
         steps=tuple(steps[place].step for place in shown),
         per_step_s=float(excess[shown].sum()) / len(steps),

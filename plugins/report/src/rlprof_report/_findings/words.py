@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from rlprof.fleets import DRIVER
+from rlprof_report._plain import ranges_of
 from rlprof_report.values import Finding
 
 if TYPE_CHECKING:
@@ -43,15 +44,9 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
 
 def numbered(steps: Sequence[int]) -> str:
     """Write steps short: `step 3`, `steps 2-9 and 12`, `24 steps from 2 to 40`."""
-    ranges: list[tuple[int, int]] = []
-    for step in sorted(steps):
-        if ranges and step == ranges[-1][1] + 1:
-            ranges[-1] = ranges[-1][0], step
-        else:
-            ranges.append((step, step))
-    if len(ranges) > 4:
+    words = ranges_of(steps)
+    if len(words) > 4:
         return f"{len(steps)} steps from {min(steps)} to {max(steps)}"
-    words = [str(one) if one == last else f"{one}-{last}" for one, last in ranges]
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     return f"step{'s' if len(steps) > 1 else ''} {joined}"
 

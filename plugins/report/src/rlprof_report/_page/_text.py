@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import html
+import statistics
 from math import isfinite
 from typing import TYPE_CHECKING
+
+from rlprof_report._plain import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,21 +61,12 @@ def number(value: float | None) -> str:
 
 def numbers(values: Iterable[int], most: int = 12) -> str:
     """Return step numbers as ranges: `1-5, 7`, at most *most* of them."""
-    ranges: list[list[int]] = []
-    for value in sorted(set(values)):
-        if ranges and value == ranges[-1][1] + 1:
-            ranges[-1][1] = value
-        else:
-            ranges.append([value, value])
-    words = [f"{a}" if a == b else f"{a}-{b}" for a, b in ranges]
+    words = ranges_of(values)
     more = len(words) - most
     return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def median(values: Iterable[float]) -> float | None:
     """Return the middle of *values*; None where there is none."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    known = list(values)
+    return statistics.median(known) if known else None

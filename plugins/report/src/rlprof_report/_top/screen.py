@@ -7,6 +7,8 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
 
+from rlprof_report._plain import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -25,7 +27,7 @@ def screen(live: Live, *, width: int, height: int) -> str:
     """Show what the run does now, then its last steps."""
     lines = [_head(live), *_now(live), *_recording(live), *_counters(live), ""]
     lines += _table(live, width, height - len(lines))
-    return "\n".join(_cut(line, width) for line in lines[: max(height, 1)])
+    return "\n".join(plain(line, max(width, 1)) for line in lines[: max(height, 1)])
 
 
 def _head(live: Live) -> str:
@@ -128,7 +130,7 @@ def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
         for name, seconds in step.phases.items():
             totals[name] = totals.get(name, 0.0) + seconds
     columns = {
-        name: _column(_cut(name, _PHASE), (_seconds(step.phases.get(name)) for step in steps))
+        name: _column(plain(name, _PHASE), (_seconds(step.phases.get(name)) for step in steps))
         for name in totals
     }
     chosen = set()
@@ -159,11 +161,6 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
     if name and longest >= _WAIT * (step.seconds or 0):
         notes.append(f"waits {_seconds(longest)} for {live.members[name]} in {phase}")
     return ", ".join(notes)
-
-
-def _cut(text: str, longest: int) -> str:
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-    return shown if len(shown) <= longest else shown[: max(longest - 1, 0)] + "…"
 
 
 def _seconds(value: float | None) -> str:

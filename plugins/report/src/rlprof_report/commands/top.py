@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError
 from rlprof.rundir import read
-from rlprof_report.commands.why import youngest
+from rlprof_report.commands.why import add_run, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -32,13 +32,7 @@ def add(subparsers: Any) -> None:
         "since the last look, and ends with the run. Ctrl-C ends it before. Where the output is "
         "no terminal it shows one screen.",
     )
-    parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        default="outputs/profile",
-        help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
-    )
+    add_run(parser)
     parser.add_argument("--once", action="store_true", help="show one screen and end")
     parser.set_defaults(run=run)
 

@@ -25,13 +25,7 @@ def add(subparsers: Any) -> None:
         epilog="examples:\n  rlprof why\n  rlprof why RUN --step 7\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        default="outputs/profile",
-        help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
-    )
+    add_run(parser)
     parser.add_argument("--step", type=int, metavar="N", help="compare step N with its neighbours")
     parser.set_defaults(run=run)
 
@@ -45,6 +39,17 @@ def run(args: argparse.Namespace) -> int:
     analysis = analyse(recorded, step=args.step, most_json_bytes=_MOST_JSON)
     print(text_of(analysis, step=args.step))
     return 0
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names a run; without it the youngest of outputs/profile is meant."""
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default="outputs/profile",
+        help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
+    )
 
 
 def youngest(path: Path) -> Path:

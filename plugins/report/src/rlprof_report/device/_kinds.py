@@ -41,11 +41,6 @@ def kinds_of(names: Iterable[str], name: Any, category: Any, rules: Rules) -> An
     return kinds
 
 
-def is_communication(name: str) -> bool:
-    """Whether a kernel of this name moves data between ranks."""
-    return bool(_COMMUNICATION.search(name))
-
-
 def _ours(name: str) -> int:
     if _COMMUNICATION.search(name):
         return COMMUNICATION

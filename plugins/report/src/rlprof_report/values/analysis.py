@@ -80,8 +80,8 @@ class Finding:
     """Something that takes longer than it would have to."""
 
     cause: Literal[
-        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "start", "recording",
-        "device", "memory", "slow step",
+        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "recording", "device",
+        "slow step",
     ]  # fmt: skip
     title: str
     """One sentence: what takes how long, and why."""

@@ -124,7 +124,7 @@ class Bubble:
 class Touch:
     """Something of ours that took time: a start, a stop, an export that ran on (figure 13)."""
 
-    what: Literal["start", "stop", "late", "export"]
+    what: Literal["start", "stop", "export"]
     target: str
     tool: str
     window: str
