@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.rundir import clock_at, unbroken
+from rlprof_report._engine_requests import ENDING, engine_requests
 from rlprof_report.device._late import late_ranks
-from rlprof_report.device._requests import ENDING, Requests
+from rlprof_report.device._requests import times_of
 from rlprof_report.device._roles import by_role
 from rlprof_report.device._tops import tops
 from rlprof_report.device._trace import Stretch, figures_of
-from rlprof_report.device.values import CaptureDevice, Device, LateRank, RequestTimes
+from rlprof_report.device.values import CaptureDevice, Device, LateRank
 from rlprof_traces import UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rlprof import Target
     from rlprof.rundir import CaptureResult, Run
@@ -48,7 +49,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
     whole trace, as HolisticTraceAnalysis computes them.
     """
     looked: list[Looked] = []
-    requests: dict[Target, Requests] = {}
+    requests: dict[Target, list[dict[str, Any]]] = {}
     notes: list[str] = []
     for capture in run.captures:
         for artifact in capture.artifacts:
@@ -56,8 +57,8 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
                 continue
             try:
                 if artifact.path.endswith(ENDING):
-                    ones = requests.setdefault(capture.target, Requests())
-                    told = ones.read(run.path / artifact.path)
+                    file, told = run.path / artifact.path, list[str]()
+                    requests.setdefault(capture.target, []).extend(engine_requests(file, 0, told))
                     notes += [f"{artifact.path}: {words}" for words in told]
                 else:
                     looked.append(_look(run, capture, artifact, rules))
@@ -70,7 +71,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
         captures=tuple(one.shown for one in looked),
         roles=tuple(by_role(looked)),
         late=_late(looked),
-        requests=_requests(requests),
+        requests=tuple(times_of(one, requests[one]) for one in sorted(requests, key=str)),
         notes=tuple(notes),
     )
 
@@ -140,10 +141,3 @@ def _late(looked: Sequence[Looked]) -> tuple[LateRank, ...]:
         for late in late_ranks(role, window, ranks)
     ]
     return tuple(sorted(found, key=lambda one: (-one.late_s, one.role, one.window, one.rank)))
-
-
-def _requests(found: Mapping[Target, Requests]) -> tuple[RequestTimes, ...]:
-    replicas: dict[str, RequestTimes] = {}
-    for target, requests in found.items():
-        replicas[str(target)] = requests.times(target)
-    return tuple(replicas[name] for name in sorted(replicas))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlprof_report._slices import Slice, Slices, nanoseconds, number
 from rlprof_report.tables.schema import arrow, run_name
-from rlprof_report.tables.slices import Slice, Slices, nanoseconds, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

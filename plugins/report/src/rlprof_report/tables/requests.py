@@ -8,26 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from rlprof_report._engine_requests import ENDING, engine_requests, preemptions_of
 from rlprof_report.tables.moments import Moments
 from rlprof_report.tables.schema import run_name
-from rlprof_report.tables.slices import Slice, Slices, nanoseconds
 from rlprof_report.tables.spans import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof.rundir import CaptureResult, Run, Span
-
-_FILE = "_requests.trace.json.gz"
-"""How the names end of what rlprof-engine writes of requests."""
-_PARTS = {"prefill": "prefill_ns", "decode": "decode_ns"}
-"""Slice of the engine's trace → the column that says when it began."""
-
-
-class _Event(Slice):
-    args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
@@ -38,10 +27,11 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
             yield _of_span(run_name(run), span, moments.step_of(span))
     for capture in run.captures:
         for artifact in capture.artifacts:
-            if artifact.kind == "trace" and artifact.path.endswith(_FILE):
-                trace = Slices(run.path / artifact.path, capture.clock_shift_ns, _Event)
-                yield from _of_engine(run_name(run), capture, trace)
-                problems += (f"{artifact.path}: {why}" for why in trace.problems)
+            if artifact.kind == "trace" and artifact.path.endswith(ENDING):
+                file, told = run.path / artifact.path, list[str]()
+                for request in engine_requests(file, capture.clock_shift_ns, told):
+                    yield _of_engine(run_name(run), capture, request)
+                problems += (f"{artifact.path}: {why}" for why in told)
 
 
 def _of_span(run: str, span: Span, step: int | None) -> tuple[Any, ...]:
@@ -65,33 +55,13 @@ def _after(span: Span, seconds: object) -> int | None:
     return None
 
 
-def _of_engine(
-    run: str, capture: CaptureResult, trace: Slices[_Event]
-) -> Iterator[tuple[Any, ...]]:
-    """Put the slices of each request together: its parts follow it in its lane."""
-    begun: dict[Any, dict[str, Any]] = {}
-    for events in trace.batches():
-        starts = nanoseconds([one.ts for one in events]) + trace.zero_ns
-        ends = starts + nanoseconds([one.dur for one in events])
-        for event, start, end in zip(events, starts.tolist(), ends.tolist(), strict=True):
-            if event.name in _PARTS and event.tid in begun:
-                begun[event.tid][_PARTS[event.name]] = start
-            elif event.cat == "request" and "id" in event.args:
-                if event.tid in begun:
-                    yield _row(run, capture, begun[event.tid])
-                begun[event.tid] = {**event.args, "start_ns": start, "end_ns": end}
-    for told in begun.values():
-        yield _row(run, capture, told)
-
-
-def _row(run: str, capture: CaptureResult, told: dict[str, Any]) -> tuple[Any, ...]:
+def _of_engine(run: str, capture: CaptureResult, told: dict[str, Any]) -> tuple[Any, ...]:
     target = capture.target
     replica = None if target.replica is None else str(target.replica)
-    again = "preemptions" if "preemptions" in told else "retractions"
     return (
         run, capture.process, target.role, target.rank, replica, "engine",
         taken(told, "id", str), capture.window.start_step, None, None, told["start_ns"],
         told.get("prefill_ns"), told.get("decode_ns"), told["end_ns"],
         taken(told, "prompt_tokens", int), taken(told, "tokens", int), taken(told, "finish", str),
-        taken(told, again, int),
+        preemptions_of(told),
     )  # fmt: skip
