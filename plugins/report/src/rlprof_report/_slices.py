@@ -12,7 +12,7 @@ import msgspec
 from rlprof_traces import TraceText, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _FURTHEST_US = 4e15
@@ -53,7 +53,7 @@ class Slices(Generic[S]):
         try:
             for batch in self._text.batches():
                 if not is_begun:
-                    self.zero_ns += _epoch(self._text.head)
+                    self.zero_ns += epoch_ns_of(self._text.head)
                     is_begun = True
                 found = [one for one in self._read(b"[" + batch + b"]") if one.ph == "X"]
                 timed = [one for one in found if _is_timed(one)]
@@ -94,12 +94,13 @@ def number(value: object) -> int | None:
     return value if isinstance(value, int) and abs(value) < 2**63 else None
 
 
-def _epoch(head: dict[str, Any]) -> int:
-    about = head.get("rlprof")
-    epoch = about.get("epoch_ns") if isinstance(about, dict) else None
-    if not isinstance(epoch, int) or abs(epoch) > _FURTHEST_US * 1000:
-        raise UnreadableError("does not say when it was recorded")
-    return epoch
+def epoch_ns_of(head: Mapping[str, Any]) -> int:
+    """Return when `ts` 0 of a trace of rlprof's was; raise UnreadableError where none is said."""
+    said = head.get("rlprof")
+    epoch_ns = said.get("epoch_ns") if isinstance(said, dict) else None
+    if type(epoch_ns) is not int or abs(epoch_ns) > _FURTHEST_US * 1000:
+        raise UnreadableError("has no clock in its `rlprof` object")
+    return epoch_ns
 
 
 def _is_timed(event: Slice) -> bool:

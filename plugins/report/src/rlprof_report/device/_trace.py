@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_report._slices import epoch_ns_of
 from rlprof_report.device._chosen import chosen
 from rlprof_report.device._events import read_events
 from rlprof_report.device._kinds import COMMUNICATION
 from rlprof_report.device._temporal import idle_of, temporal_of
 from rlprof_report.device._tops import kernels_of, operators_of
 from rlprof_report.device.values import Idle, MemoryPeak, Temporal
-from rlprof_traces import UnreadableError
+from rlprof_traces import TraceText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,19 +99,11 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
 
 
 def _epoch_ns(path: Path) -> int:
-    """Read the epoch of a trace of rlprof; raise UnreadableError where it has none."""
-    from contextlib import closing
-
-    from rlprof_traces import TraceText
-
+    """Read the epoch of a trace from its beginning."""
     text = TraceText(path)
     with closing(text.batches(1 << 16)) as batches:
         next(batches, b"")
-    said = text.head.get("rlprof")
-    epoch_ns = said.get("epoch_ns") if isinstance(said, dict) else None
-    if type(epoch_ns) is not int or abs(epoch_ns) >= 1 << 62:
-        raise UnreadableError("has no clock in its `rlprof` object")
-    return epoch_ns
+    return epoch_ns_of(text.head)
 
 
 def _notes(events: Events, found: Chosen, read: int) -> Iterator[str]:
