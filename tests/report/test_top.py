@@ -132,6 +132,19 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
     assert shown(run)[-1].endswith("waits 6.0 s for actor 2/2 in update_actor")
 
 
+def test_of_two_ranks_one_waits_for_the_other(run):
+    """The wait is the slowest rank's time less that of the others, as in the report."""
+    run.process("critic", 0)
+    run.process("critic", 1)
+    start = run.now
+    run.step(3, {"update_critic": 5})
+    for rank, seconds in enumerate((1, 4)):
+        end = start + seconds * 10**9
+        run.span("phase", "update_critic", start, end, 3, role="critic", rank=rank)
+
+    assert shown(run)[-1].endswith("waits 3.0 s for critic 1/2 in update_critic")
+
+
 def test_a_look_reads_what_is_new(run):
     """What was read is not read again; what has come since is."""
     live = Live(run.path)

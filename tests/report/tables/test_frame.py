@@ -12,6 +12,7 @@ import rlprof
 from rlprof.rundir import Selection
 from rlprof_engine import requests
 from rlprof_report import analyse
+from tests.report.folder import Folder
 from tests.report.tables.folder import BEHIND, EPOCH, STEPS, TRACE, S, make
 
 RANK0 = "actor-0-node-a-4700"
@@ -201,6 +202,22 @@ def test_steps_are_those_of_the_report(run):
     assert [row["tail95_s"] for row in table.to_pylist()] == [
         step.rollout.tail_s["0.95"] for step in analysis.steps
     ]
+
+
+def test_the_longest_wait_is_of_a_phase_in_which_ranks_do_not_meet(tmp_path):
+    """Ranks that end together waited inside: as in the report, nobody is to blame for that."""
+    folder = Folder()
+    driver = folder.process("driver", 0)
+    actors = [folder.process("actor", rank, world=2) for rank in range(2)]
+    folder.span(driver, "step", "step 1", (0, 2), 1)
+    for rank, actor in enumerate(actors):
+        folder.span(actor, "phase", "update", (0.6 * rank, 1), 1)
+        folder.span(actor, "phase", "log_prob", (1.2, 1.3 + 0.2 * rank), 1)
+
+    (row,) = rlprof.read(folder.write(tmp_path / "run", until=3)).frame("steps").to_pylist()
+
+    assert row["wait_slowest_s"] == pytest.approx(0.2)
+    assert [row["slowest_phase"], row["slowest_rank"]] == ["log_prob", 1]
 
 
 def test_steps_have_the_figures_of_the_logger(tmp_path):

@@ -63,10 +63,7 @@ def bubbles_of(
     bounds: Interval,
 ) -> Iterator[Bubble]:
     """Add up idle device seconds by role and by the phase of the leading process at that time."""
-    by_phase: dict[str, list[Interval]] = {}
-    for piece in pieces:
-        by_phase.setdefault(piece.name, []).append((piece.start, piece.end))
-    going_on = {name: merged(own) for name, own in by_phase.items()}
+    going_on = _going_on(pieces)
     found: Counter[tuple[str, str]] = Counter()
     for places, count in holders.items():
         works = merged(clipped([one for p in places for one in busy.get(p, ())], *bounds))
@@ -76,7 +73,24 @@ def bubbles_of(
             own_ns = covered(own) - shared(own, works)
             found[role, name] += own_ns * count
             told_ns += own_ns
-        found[role, BETWEEN] += max(0, idle_ns - told_ns) * count
+        found[role, BETWEEN] += (idle_ns - told_ns) * count
     for (role, cause), ns in found.most_common():
         if ns > 0:
             yield Bubble(role, cause, ns / 1e9)
+
+
+def _going_on(pieces: Sequence[Piece]) -> dict[str, list[Interval]]:
+    """Say when each phase went on; when several did, under all of their names, not under each."""
+    edges = [(piece.start, 1, piece.name) for piece in pieces]
+    edges += [(piece.end, -1, piece.name) for piece in pieces]
+    found: dict[str, list[Interval]] = {}
+    active: Counter[str] = Counter()
+    before = 0
+    for at, change, name in sorted(edges):
+        if active and at > before:
+            found.setdefault(" and ".join(sorted(active)), []).append((before, at))
+        before = at
+        active[name] += change
+        if not active[name]:
+            del active[name]
+    return found

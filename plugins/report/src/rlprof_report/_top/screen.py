@@ -156,7 +156,8 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
     for (_, phase), ranks in step.ranks.items():
         if len(ranks) > 1:
             slowest = max(ranks, key=lambda name: ranks[name])
-            waits.append((ranks[slowest] - median(ranks.values()), slowest, phase))
+            others = median(took for name, took in ranks.items() if name != slowest)
+            waits.append((ranks[slowest] - others, slowest, phase))
     longest, name, phase = max(waits, default=(0.0, "", ""))
     if name and longest >= _WAIT * (step.seconds or 0):
         notes.append(f"waits {_seconds(longest)} for {live.members[name]} in {phase}")

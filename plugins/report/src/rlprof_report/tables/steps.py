@@ -48,7 +48,8 @@ def _row(
     run: Run, analysis: Analysis, step: Step, phases: list[str], helps: list[str]
 ) -> tuple[Any, ...]:
     rollout, flow = step.rollout, step.flow
-    worst = max(step.ranks, key=lambda ranks: ranks.wait_s, default=None)
+    waits = (ranks for ranks in step.ranks if not ranks.meets)
+    worst = max(waits, key=lambda ranks: ranks.wait_s, default=None)
     seconds = {phase.name: phase.seconds for phase in step.phases}
     bounds = {one.what: one.seconds for one in step.helps}
     own = {
