@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
+from statistics import median
 
 import attrs
 import pytest
@@ -102,6 +103,21 @@ def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():
 
     assert "<title>step 1: 10.0\u00a0s ·" in told
     assert "two phases at once 10.0\u00a0s" in told
+
+
+def test_steps_that_were_not_looked_into_are_in_no_mean():
+    """Of a long run some rollouts are accounted for; the others do not count as 0."""
+    whole = made()
+    looked = {7, 8, 12}
+    steps = tuple(
+        step if step.step in looked else attrs.evolve(step, rollout=None, bubbles=(), helps=())
+        for step in whole.steps
+    )
+    told = sections(page(attrs.evolve(whole, steps=steps)))
+
+    usual = median(step.helps[0].seconds for step in steps if step.step in looked)
+    assert f">{seconds(900.0)}</td></tr>" in told["steps"]
+    assert f">{seconds(usual)}</td></tr>" in told["helps"]
 
 
 def test_many_steps_are_bars_of_several():

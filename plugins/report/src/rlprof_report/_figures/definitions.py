@@ -105,8 +105,8 @@ DEFINITIONS = (
     ),
     Definition(
         18, "late ranks in collectives", "traces",
-        "Of the same collective on all ranks: the longest call less the rank's own, for who comes "
-        "last waits least. Votes: how often a rank came last, by 10 us at least.", _WINDOW,
+        "Of the same collective on all ranks: own start less the earliest start. Votes: how often "
+        "a rank was last.", _WINDOW,
     ),
     Definition(
         19, "top kernels and host operators", "traces",

@@ -30,6 +30,8 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
         return ""
     slow = {one.what: one for one in chosen.slow.helps}
     clean = [step for step in analysis.steps if step.state == "clean"]
+    # Of a long run not every rollout is accounted for; a step without has no bound that is 0.
+    clean = [step for step in clean if step.rollout is not None] or clean
     usual: dict[str, list[float]] = {}
     for step in clean:
         for one in step.helps:

@@ -80,8 +80,8 @@ def _parts(step: Step) -> dict[str, float]:
         for name in (overlap.left, overlap.right):
             if name in parts:
                 parts[name] = max(0.0, parts[name] - overlap.seconds)
-    rest = step.seconds - step.unaccounted_s - sum(parts.values()) if step.overlaps else 0.0
-    return {**parts, _AT_ONCE: max(0.0, rest), _NO_PHASE: step.unaccounted_s}
+    rest = step.seconds - step.unaccounted_s - sum(parts.values())
+    return {**parts, _AT_ONCE: rest if rest > 1e-6 else 0.0, _NO_PHASE: step.unaccounted_s}
 
 
 def _picture(
@@ -223,7 +223,7 @@ def _overlaps(analysis: Analysis) -> str:
 def _bubbles(analysis: Analysis) -> str:
     """Return the device seconds in which devices did nothing, by role and cause."""
     sums: dict[tuple[str, str], list[float]] = {}
-    clean = [step for step in analysis.steps if step.state == "clean"]
+    clean = [step for step in analysis.steps if step.state == "clean" and step.bubbles]
     for step in clean:
         for one in step.bubbles:
             sums.setdefault((one.role, one.cause), []).append(one.device_s)
