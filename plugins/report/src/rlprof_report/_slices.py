@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+_RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _FURTHEST_US = 4e15
 """From any epoch this still is a time in 64 bits of nanoseconds."""
 
@@ -43,9 +44,8 @@ class Slices(Generic[S]):
         """When `ts` 0 was, in epoch ns; known with the first slices."""
         self._text = TraceText(path)
         self._odd = 0
-        self._many = msgspec.json.Decoder(list[shape]).decode  # type: ignore[valid-type]
-        self._one = msgspec.json.Decoder(shape).decode
-        self._raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+        self._many = msgspec.json.Decoder(list[shape])  # type: ignore[valid-type]
+        self._one = msgspec.json.Decoder(shape)
 
     def batches(self) -> Iterator[list[S]]:
         """Yield the slices; those whose times are no times are counted as odd."""
@@ -55,9 +55,10 @@ class Slices(Generic[S]):
                 if not is_begun:
                     self.zero_ns += epoch_ns_of(self._text.head)
                     is_begun = True
-                found = [one for one in self._read(b"[" + batch + b"]") if one.ph == "X"]
+                every, odd = decoded(batch, self._many, self._one)
+                found = [one for one in every if one.ph == "X"]
                 timed = [one for one in found if _is_timed(one)]
-                self._odd += len(found) - len(timed)
+                self._odd += odd + len(found) - len(timed)
                 if timed:
                     yield timed
         except UnreadableError as exc:
@@ -66,18 +67,20 @@ class Slices(Generic[S]):
         if lost := self._text.dropped + self._odd:
             self.problems.append(f"{lost} of its events could not be read")
 
-    def _read(self, text: bytes) -> list[S]:
-        """Decode a batch; where that fails, event by event."""
-        try:
-            return self._many(text)
-        except (msgspec.DecodeError, RecursionError):
-            found = []
-            for raw in self._raw(text):
-                try:
-                    found.append(self._one(raw))
-                except (msgspec.DecodeError, RecursionError):
-                    self._odd += 1
-            return found
+
+def decoded(batch: bytes, many: Any, one: Any) -> tuple[list[Any], int]:
+    """Decode a batch of events, where that fails one by one; count those that cannot be."""
+    text = b"[" + batch + b"]"
+    try:
+        return many.decode(text), 0
+    except (msgspec.DecodeError, RecursionError):
+        found, odd = [], 0
+        for raw in _RAW.decode(text):
+            try:
+                found.append(one.decode(raw))
+            except (msgspec.DecodeError, RecursionError):
+                odd += 1
+        return found, odd
 
 
 def nanoseconds(us: list[Any]) -> Any:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from rlprof.rundir import CaptureResult, Run
     from rlprof.types import Artifact
     from rlprof_report.device._kinds import Rules
-    from rlprof_report.device._tops import Total
-    from rlprof_report.device._trace import Meeting
+    from rlprof_report.device._trace import Meeting, TraceFigures
 
 
 _PACKED = 12
@@ -37,9 +36,7 @@ class Looked:
     """One trace of a run, looked at."""
 
     shown: CaptureDevice
-    kernels: dict[str, Total]
-    operators: dict[str, Total]
-    meetings: tuple[Meeting, ...]
+    found: TraceFigures
 
 
 def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
@@ -111,7 +108,7 @@ def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) ->
         memory=found.memory,
         notes=(*told, *found.notes),
     )
-    return Looked(shown, found.kernels, found.operators, found.meetings)
+    return Looked(shown, found)
 
 
 def _stretch(run: Run, capture: CaptureResult) -> Stretch:
@@ -133,7 +130,7 @@ def _late(looked: Sequence[Looked]) -> tuple[LateRank, ...]:
         # A rank of several traces (workers, parts) is compared with the same ones of the others.
         # Replicas serve by themselves: what they do at the same time is no collective.
         key = shown.role, shown.window, shown.tool, shown.part, str(shown.replica)
-        together[key].setdefault(shown.rank, one.meetings)
+        together[key].setdefault(shown.rank, one.found.meetings)
     found = [
         late
         for (role, window, *_), ranks in together.items()

@@ -15,6 +15,7 @@ import attrs
 import msgspec
 import numpy as np
 
+from rlprof_report._slices import decoded
 from rlprof_traces import TraceText
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ class _ExactEvent(msgspec.Struct, gc=False):
 
 _ALL = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(list[_ExactEvent])
 _ONE = msgspec.json.Decoder(_Event, strict=False), msgspec.json.Decoder(_ExactEvent)
-_RAW = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Names:
@@ -167,11 +167,9 @@ class _Reader:
         self._threads: dict[Any, int] = {}
 
     def take(self, batch: bytes, *, is_exact: bool) -> None:
-        text = b"[" + batch + b"]"
-        try:
-            found = iter(_ALL[is_exact].decode(text))
-        except (msgspec.DecodeError, RecursionError):
-            found = self._one_by_one(text, is_exact=is_exact)
+        every, odd = decoded(batch, _ALL[is_exact], _ONE[is_exact])
+        self._events.dropped += odd
+        found = iter(every)
         nanoseconds = _from_digits if is_exact else _from_number
         while True:
             try:
@@ -180,13 +178,6 @@ class _Reader:
                 self._events.dropped += 1
             else:
                 return
-
-    def _one_by_one(self, text: bytes, *, is_exact: bool) -> Iterator[Any]:
-        for raw in _RAW.decode(text):
-            try:
-                yield _ONE[is_exact].decode(raw)
-            except (msgspec.DecodeError, RecursionError):
-                self._events.dropped += 1
 
     def _sort(self, found: Iterator[Any], nanoseconds: Any) -> None:  # noqa: PLR0915 -- calls cost
         """Put each event where it belongs; raise where one makes no sense, which is then gone."""

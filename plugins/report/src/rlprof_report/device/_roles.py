@@ -32,8 +32,8 @@ def by_role(looked: Sequence[Looked]) -> Iterator[RoleDevice]:
             len(temporals),
             _sum(temporals),
             _sum(idles),
-            tops(together(one.kernels for one in ones), _TOP),
-            tops(together(one.operators for one in ones), _TOP),
+            tops(together(one.found.kernels for one in ones), _TOP),
+            tops(together(one.found.operators for one in ones), _TOP),
             tuple(_largest([peak for one in ones for peak in one.shown.memory])),
         )
 
