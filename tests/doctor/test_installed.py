@@ -172,6 +172,8 @@ def test_an_environment_without_tools_is_bad(monkeypatch):
     found = [f"{one.level} {one}" for one in look_at_plugins(None, 30)]
 
     assert found == [
+        "ok exporter parquet: fits",
+        "ok exporter report: fits",
         "ok exporter timeline: fits",
         (
             "BAD plugins: no tool is installed, so nothing can be recorded; "

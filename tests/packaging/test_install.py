@@ -37,8 +37,8 @@ def plugins(bin_dir):
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ("torch", ["torch", "torch_memory", "report"]),
-        ("sglang", ["torch", "torch_memory", "sglang", "report"]),
+        ("torch", ["torch", "torch_memory", "parquet", "report"]),
+        ("sglang", ["torch", "torch_memory", "sglang", "parquet", "report"]),
     ],
 )
 def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path, asked, expected):
@@ -69,7 +69,8 @@ def test_uv_syncs_the_workspace(checkout, tmp_path):
     )
 
     assert plugins(checkout / ".venv/bin") == [
-        "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "report", "timeline",
+        "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "parquet", "report",
+        "timeline",
     ]  # fmt: skip
 
 
