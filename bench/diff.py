@@ -1,4 +1,4 @@
-"""How often `rlprof diff` cries wolf, and what it finds; beside three common ways to compare.
+"""False alarms and findings of `rlprof diff`, compared with three common methods.
 
 `.envs/test/bin/python bench/diff.py [PAIRS]`: pairs of made-up runs, 1,000 by default. Lengths
 drift by 15 to 45 % within a run and differ between runs, times are a part that is fixed and one

@@ -100,7 +100,7 @@ def test_a_run_without_a_step_says_so(tmp_path):
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=2)))
 
     assert analysis.steps == ()
-    assert analysis.verdict.startswith("No process told of any step; ")
+    assert analysis.verdict.startswith("No process wrote a step; ")
 
 
 def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):

@@ -113,8 +113,8 @@ def test_counters_are_a_line_each(run):
 
     lines = shown(run)
 
-    assert "memory: 2.5 GB, the most in driver 0/2: 2.5 GB" in lines
-    assert "devices: 60 % busy, the least device1 of driver 0/2: 30 %" in lines
+    assert "memory: 2.5 GB; most: driver 0/2, 2.5 GB" in lines
+    assert "devices: 60 % busy; least: device1 of driver 0/2, 30 %" in lines
     assert "rollout replica 2: 12 running, 3 waiting, KV cache 71 %" in lines
 
 

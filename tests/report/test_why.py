@@ -57,7 +57,7 @@ def test_a_step_that_is_not_there_is_one_error(tmp_path, capsys):
     assert main(["why", str(path), "--step", "9"]) == 1
 
     told = capsys.readouterr().err
-    assert told == f"rlprof: {path}: step 9: is not in this run; there: steps 1-4\n"
+    assert told == f"rlprof: {path}: step 9: is not in this run; it has steps 1-4\n"
 
 
 def test_a_folder_without_a_run_is_one_error(tmp_path, capsys):

@@ -118,7 +118,8 @@ def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
         "actor: the device waits for the host to launch kernels for 48% of the recorded windows."
     )
     assert second.title == (
-        "actor: communication with no compute beside it takes 20% of the recorded windows."
+        "actor: exposed communication, with no compute meanwhile, takes 20% of the recorded "
+        "windows."
     )
     assert second.seconds == pytest.approx(2e-3)
     assert (second.steps, second.where) == ((1,), ("actor 0/2", "1/update", file))

@@ -215,7 +215,7 @@ def test_the_key_names_what_takes_longest():
 
     assert "execute 39</span>" in told
     assert "execute 2</span>" not in told
-    assert "28 shorter ones have colours, too." in told
+    assert "28 shorter ones are not in this key." in told
 
 
 def test_short_parts_of_the_path_are_counted_together():

@@ -16,9 +16,9 @@ __all__ = ["Report", "analyse", "notebook"]
 def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = None) -> Analysis:
     """Account for every step of *run*, from its spans and manifest; add what its traces say.
 
-    With *step*, findings and verdict are about that one against its neighbours. Traces of more
-    than *most_json_bytes* in all are not read, which a note says; None: all are read, 120 MB/s.
+    With *step*, findings and verdict compare that step with its neighbours. If the traces hold more
+    than *most_json_bytes*, they are not read and a note says so; None reads all, at 120 MB/s.
     """
-    from rlprof_report._analyse import analyse  # numpy: nothing that imports this may wait for it
+    from rlprof_report._analyse import analyse  # brings numpy, which takes time
 
     return analyse(run, step=step, most_json_bytes=most_json_bytes)

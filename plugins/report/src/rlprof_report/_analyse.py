@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from rlprof_report.device import Rules
 
 _ROLLOUTS, _SLOWEST = 1000, 100
-"""In a longer run rollouts are accounted for in so many steps, the slowest among them."""
+"""A longer run has rollout figures for this many steps only, among them the slowest."""
 _DRAWN = 200
-"""In a longer run the curves of rollouts are kept for this many steps: the slowest and the last."""
+"""A longer run has rollout curves for this many steps only: the slowest and the last."""
 
 
 def analyse(
@@ -71,11 +71,11 @@ def analyse(
     lanes, hidden = lanes_of(recorded, timeline, epoch)
     notes = [*run.problems, *recorded.problems]
     if len(counted) < len(steps):
-        notes.append(f"Rollouts and causes are those of {len(counted)} of the {len(steps)} steps.")
+        notes.append(f"Rollouts and causes cover {len(counted)} of the {len(steps)} steps.")
     if left_out:
-        notes.append(f"The tables of ranks leave out their first {left_out} steps.")
+        notes.append(f"The tables of ranks leave out the first {left_out} steps.")
     if hidden:
-        notes.append(f"The lanes leave out the {hidden} shortest of their phases.")
+        notes.append(f"The Gantt leaves out the {hidden} shortest phases.")
     analysis = Analysis(
         run=str(run.path),
         run_id=run.run_id,
@@ -174,10 +174,10 @@ def _steps(
 def _with_devices(
     analysis: Analysis, run: Run, most_json_bytes: int | None, rules: Rules
 ) -> Analysis:
-    """Add what traces say; their findings follow those of the steps, and change no verdict."""
+    """Add what traces say. Their findings follow those of the steps; the verdict stays."""
     size = json_bytes(run)
     if most_json_bytes is not None and size > most_json_bytes:
-        note = f"{size / 1e6:,.0f} MB of traces are not read here; the report reads them: "
+        note = f"{size / 1e6:,.0f} MB of traces were not read; the report reads them: "
         note += f"rlprof export {run.path} --to report"
         return attrs.evolve(analysis, notes=(*analysis.notes, note))
     device = device_of(run, rules)
@@ -186,7 +186,7 @@ def _with_devices(
 
 
 def _counted(timeline: Timeline, step: int | None) -> set[int]:
-    """Choose the steps whose rollouts are looked into: all, or the slowest and some of the rest."""
+    """Choose the steps whose rollouts are analysed: all, or the slowest and some of the rest."""
     count, lengths = len(timeline), timeline.ends - timeline.starts
     if count <= _ROLLOUTS:
         return set(range(count))
@@ -232,14 +232,14 @@ def _cost_note(steps: list[Step], clean: Clean) -> str:
         * float(np.hypot(np.std(own) / len(own) ** 0.5, np.std(rest) / len(rest) ** 0.5))
     )
     return (
-        f"A recorded step takes {more:+.2f} s ({more - spread:+.2f} to {more + spread:+.2f}) "
-        f"compared with a clean one of {clean.median_s:.2f} s."
+        f"A recorded step takes {more:.2f} s ({more - spread:.2f} to {more + spread:.2f}) "
+        f"more than a clean one of {clean.median_s:.2f} s."
     )
 
 
 def _nothing(run: Run, recorded: Recorded) -> Analysis:
-    wrote = "No step has begun yet" if run.is_running else "No process told of any step"
-    what = "rlprof knows steps from prof.step(n) or prof.steps(...)"
+    wrote = "No step has begun yet" if run.is_running else "No process wrote a step"
+    what = "mark steps with prof.step(n) or prof.steps(...)"
     return Analysis(
         run=str(run.path),
         run_id=run.run_id,

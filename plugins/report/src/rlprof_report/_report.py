@@ -1,4 +1,4 @@
-"""The exporter: one set of figures, printed as a page, as JSON and as text."""
+"""The exporter `report`: one set of figures as a page, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Report:
             "--rules",
             choices=("rlprof", "hta"),
             default="rlprof",
-            help="how to make the figures of devices: of the window alone (rlprof, the default), "
-            "or as HTA does, to compare with it (hta)",
+            help="rules for the figures of devices: rlprof cuts them to the window (default), hta "
+            "counts as HolisticTraceAnalysis does",
         )
 
     @hookimpl
@@ -62,7 +62,7 @@ def notebook(run: Run) -> str:
 
 
 def _written(file: Path, text: str) -> Path:
-    """Write *file* at once: who reads it meanwhile has the one before."""
+    """Replace *file* as a whole: a reader sees the old file or the new one."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8", errors="replace")

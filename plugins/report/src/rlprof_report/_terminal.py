@@ -19,7 +19,7 @@ _PARTS = 6
 
 
 def text_of(analysis: Analysis, *, step: int | None = None) -> str:
-    """Print the verdict first, then the evidence: at most 24 lines of 100 columns."""
+    """Return the verdict, then the evidence: at most 24 lines of 100 columns."""
     lines = [_head(analysis), *_wrapped(analysis.verdict), ""]
     own = next((one for one in analysis.steps[::-1] if one.step == step), None)
     if own is not None:
@@ -34,9 +34,9 @@ def text_of(analysis: Analysis, *, step: int | None = None) -> str:
     if notes and room > 1:
         hidden = len(notes) > room
         lines += notes[: room - 1] if hidden else notes
-        lines += ["note: more in the report"] if hidden else []
+        lines += ["note: more are in the report"] if hidden else []
     command = f"rlprof export {shlex.quote(analysis.run)} --to report"
-    lines.append(_cut(f"all of it as a page: {command}"))
+    lines.append(_cut(f"the whole report as a page: {command}"))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -63,7 +63,7 @@ def _phases(analysis: Analysis) -> Iterator[str]:
 
 
 def _step(step: Step) -> Iterator[str]:
-    """Show what a step waited for, and what a change could bring at most."""
+    """Show what a step waited for, and upper bounds of single changes."""
     largest = sorted(step.path, key=lambda part: -part.seconds)[:_PARTS]
     kept = [part for part in step.path if part in largest]
     yield "critical path (what was waited for, in order):"
@@ -75,12 +75,12 @@ def _step(step: Step) -> Iterator[str]:
         yield f"  {rest:8.2f} s  in {len(step.path) - len(kept)} shorter parts"
     helps = [f"{one.what} {one.seconds:.2f} s" for one in step.helps if one.seconds >= 0.005][:4]
     if helps:
-        yield from _wrapped(", ".join(helps), "would help, each by itself at most: ", "  ")
+        yield from _wrapped(", ".join(helps), "would help, each on its own, at most: ", "  ")
     yield ""
 
 
 def _findings(analysis: Analysis, room: int) -> Iterator[str]:
-    """Show the largest findings as far as there is room; how many are left out is said."""
+    """Show the largest findings that fit, and say how many are left out."""
     shown = 0
     for number, finding in enumerate(analysis.findings[:_FINDINGS], 1):
         lines = list(_finding(finding, number, analysis.run))
@@ -92,7 +92,7 @@ def _findings(analysis: Analysis, room: int) -> Iterator[str]:
         number = min(len(analysis.findings), _FINDINGS) + 1
     left = len(analysis.findings) - number + 1
     if analysis.findings and left > 0:
-        yield f"{left} smaller finding{'s' if left > 1 else ''} more in the report"
+        yield f"{left} smaller finding{'s are' if left > 1 else ' is'} in the report"
 
 
 def _finding(finding: Finding, number: int, run: str) -> Iterator[str]:
@@ -104,7 +104,9 @@ def _finding(finding: Finding, number: int, run: str) -> Iterator[str]:
     if finding.command:
         command = finding.command.replace("{run}", shlex.quote(run))
         is_line = finding.command.startswith("rlprof ")
-        yield plain(f"   next: {command}" if is_line else f"   record it, in the config: {command}")
+        yield plain(
+            f"   next: {command}" if is_line else f"   to record it, in the config: {command}"
+        )
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""Putting the parts of a comparison together, and the sentences that say what they mean."""
+"""Puts a comparison together, with the sentences that explain it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlprof_report._diff.part import Part
 
 _FAR = 1.5
-"""Lengths whose ratio is beyond this get a note."""
+"""A larger ratio of lengths gets a note."""
 
 
 def diff(a: Part, b: Part) -> Diff:
@@ -40,7 +40,7 @@ def diff(a: Part, b: Part) -> Diff:
 
 
 def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
-    """Say the answer: the step, the phases that differ, the others, and what could not be seen."""
+    """Answer: the step, the phases that differ, the others, and the smallest visible change."""
     if step.change is None:
         counts = f"A has {step.a_steps} clean steps and B {step.b_steps}"
         yield f"Too few steps: {counts}; a comparison needs {FEWEST} of each."
@@ -58,7 +58,7 @@ def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
             yield f"Only {state[-1]} has {', '.join(names)}."
     if step.visible is not None:
         steps = f"{step.a_steps} and {step.b_steps} steps"
-        yield f"With these {steps}, less than {percent(step.visible)} of a step cannot be seen."
+        yield f"With {steps}, a change below {percent(step.visible)} of a step cannot be seen."
 
 
 def _said(change: Change) -> str:
@@ -70,14 +70,14 @@ def _said(change: Change) -> str:
 
 def _notes(a: Side, b: Side) -> Iterator[str]:
     if a.tokens is None or b.tokens is None:
-        yield "Not every step noted its tokens: seconds are compared, and lengths may differ."
+        yield "Not every step noted its tokens, so seconds are compared; lengths may differ."
     elif not 1 / _FAR <= b.tokens / a.tokens <= _FAR:
         yield (
-            f"The lengths differ much: {a.tokens:,.0f} tokens a step in A, {b.tokens:,.0f} in B; "
+            f"The lengths differ a lot: {a.tokens:,.0f} tokens a step in A, {b.tokens:,.0f} in B; "
             "that widens the intervals."
         )
     if a.run != b.run:
-        yield "These are two runs: another node or another hour is part of the difference."
+        yield "A and B are two runs: another node or hour may explain part of the difference."
 
 
 def signed(change: Change) -> str:

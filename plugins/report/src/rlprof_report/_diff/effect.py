@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _RHOS = np.linspace(0, 0.95, 20)
 _EXPONENT, _SPREAD = 0.5, 0.5
-"""What is believed of the exponent before the steps are seen: 0 is a phase that does not mind
-lengths, 1 one that is proportional. It matters only where lengths hardly vary within the runs."""
+"""The prior of the exponent: 0 is a phase that does not depend on lengths, 1 a proportional one. It
+matters only if lengths hardly vary within the runs."""
 _CURVATURE = 0.04
 """A power law fits only nearby. Times of the form a + b tokens leave this much of the squared
 log ratio of the lengths of A and B (tests: lengths up to 2.5 times as long)."""
@@ -31,7 +31,7 @@ _SHRINK = 8
 """The noise of each run is its own, drawn to the common one as by this many steps."""
 _SURE, _POWER = 0.975, 0.8
 _FINEST = 1e-12
-"""Squared relative noise that every clock has; no run is without."""
+"""Squared relative noise of any clock, the least of a run."""
 
 
 @attrs.frozen(eq=False)
@@ -40,7 +40,7 @@ class Series:
 
     seconds: Floats
     tokens: Floats
-    """Of the same steps; all 1 where they are not known."""
+    """Of the same steps; all 1 if they are unknown."""
     at: Floats
     """Where in the run each step stands: those left out leave gaps."""
 
@@ -54,7 +54,7 @@ class Effect:
     high: float
     visible: float
     p: float
-    """How often like runs differ as much."""
+    """How often like runs differ by as much."""
     exponent: float
     a_samples: float
     b_samples: float
@@ -180,6 +180,6 @@ def _solve(rows: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _independent(series: Series, rho: float) -> float:
-    """Return how many independent steps say as much of the mean."""
+    """Return how many independent steps would give as exact a mean."""
     ones, _ = _whitened(np.ones((len(series.at), 1)), np.diff(series.at), rho)
     return float((ones**2).sum())

@@ -1,4 +1,4 @@
-"""The steps of a run that are compared: clean ones, of those that were asked for."""
+"""The steps of a run to compare: the clean ones of those that the user asked for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WARM_UP = 3
 
 @attrs.frozen(eq=False)
 class Part:
-    """A run, read and accounted for, and which of its steps were asked for."""
+    """A run with its analysis, and the steps that the user asked for."""
 
     run: Run
     analysis: Analysis

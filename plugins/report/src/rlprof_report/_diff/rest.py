@@ -26,7 +26,7 @@ _SLOTS = ("start", "queued", "tools", "tail", "finished", "outside")
 
 
 def findings(part: Part, other: Part) -> tuple[Finding, ...]:
-    """Return the findings of *part* about causes, and roles or ranks, that *other* has not."""
+    """Return the findings of *part* about causes, roles or ranks that *other* has none about."""
     known = {_about(finding) for finding in other.findings}
     return tuple(finding for finding in part.findings if _about(finding) not in known)
 
@@ -111,7 +111,7 @@ def _kernels(part: Part) -> dict[str, dict[str, _Kernel]]:
 def _kernel(
     role: str, name: str, before: _Kernel | None, after: _Kernel | None, floors: list[float]
 ) -> KernelChange | None:
-    """Compare one kernel; None: there is nothing to say of it."""
+    """Compare one kernel; None: it changed too little."""
     a_us, b_us = (side.median_us if side else None for side in (before, after))
     state: Literal["new", "gone", "slower", "faster"]
     if before is not None and after is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlprof_report.values.diff import ChangeState
 
 FEWEST = 8
-"""Clean steps below which nothing is said."""
+"""The least number of clean steps of each side."""
 _ALARM = 0.05
 """How often like runs may be called different: once for the step, once for all phases together."""
 
@@ -76,7 +76,7 @@ def _change(
 
 
 def _judged(changes: Sequence[tuple[Change, Effect | None]]) -> list[Change]:
-    """Say which changes are real, by Holm's method: the more are looked at, the surer each is."""
+    """Say which changes are real, by Holm's method: the more there are, the clearer each."""
     found = sorted((one.p, place) for place, (_, one) in enumerate(changes) if one is not None)
     judged = [change for change, _ in changes]
     for done, (p, place) in enumerate(found):

@@ -1,4 +1,4 @@
-"""A comparison as text for a terminal; the same in a pipe."""
+"""A comparison as text, the same in a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MOST = 12
 
 
 def text(diff: Diff) -> str:
-    """Say all of *diff*."""
+    """Return *diff* as text."""
     blocks = [
         "\n".join([_side("A", diff.a), _side("B", diff.b)]),
         "\n".join(plain(sentence) for sentence in diff.sentences),
         _changes((diff.step, *diff.phases)),
-        _listed("findings that came", (finding.title for finding in diff.came)),
-        _listed("findings that went", (finding.title for finding in diff.went)),
+        _listed("new findings in B", (finding.title for finding in diff.came)),
+        _listed("findings only in A", (finding.title for finding in diff.went)),
         _pairs("rollout", diff.shares),
         _listed("kernels", _kernels(diff)),
         _pairs("config", diff.settings),

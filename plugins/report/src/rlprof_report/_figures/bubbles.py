@@ -1,4 +1,4 @@
-"""Figure 12: device seconds in which nobody who holds a device did anything, by what went on."""
+"""Figure 12: device seconds without work, by the phase that the leading process was in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Busy = dict[int, list[Interval]]
 
 
 def holders_of(recorded: Recorded) -> Counter[tuple[int, ...]]:
-    """Count devices by the processes that hold them together; empty: no process names any."""
+    """Count devices by the processes that share them; empty: no process names any."""
     held: dict[str, list[int]] = {}
     for place, process in enumerate(recorded.processes):
         for device in process.devices:

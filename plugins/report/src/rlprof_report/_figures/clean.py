@@ -1,4 +1,4 @@
-"""Which steps medians and findings are made of."""
+"""Which steps medians and findings use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlprof_report.values.step import StepState
 
 _WARM_UP = 3
-"""At most so many steps at the beginning are left out because they are slower than the rest."""
+"""At most this many steps at the beginning are left out for being slower than the rest."""
 _SLOWER = 1.3
 
 
@@ -26,8 +26,8 @@ def clean_of(
 ) -> tuple[Clean, list[Step]]:
     """Give each step its state, and list those that are clean.
 
-    The first step of a run warms up, and so do the second and third as far as they are slower by
-    30 %; *skipped* steps of the run are not among these.
+    The first step of a run is warm-up, and so are the second and third if they are 30 % slower;
+    *skipped* steps of the run are not among these.
     """
     states: list[StepState] = ["clean"] * len(steps)
     for place in touched.touches:

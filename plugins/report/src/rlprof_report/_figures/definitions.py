@@ -1,4 +1,4 @@
-"""How each figure of a report is made: what from, by which formula, without what."""
+"""How each figure of a report is made: its inputs, its formula, its filter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFINITIONS = (
     Definition(
         2, "wait for the slowest rank", "spans of the ranks",
         "Longest time of a rank in the phase less the median of the others (what can be gained), "
-        "and less the mean (what is waited).",
+        "and less the mean (how long the ranks wait).",
         f"phases in which ranks end together are marked, not blamed; {_CLEAN}",
     ),
     Definition(
@@ -33,15 +33,15 @@ DEFINITIONS = (
     ),
     Definition(
         5, "tail", "spans of trajectories",
-        "v(q): when the share q of trajectories has ended, one at least being left. The tail is "
+        "v(q): when the share q of trajectories has ended, at least one being left. The tail is "
         "the last end less v(q). Late: those that end after v(0.95), compared by means.",
         "trajectories that began in the rollout phase, cut at its end",
     ),
     Definition(
         6, "slots", "spans of requests",
-        "Of each replica, slots x time by what they held: running; empty because finished, before "
-        "the start, queued, in tools, tail, outside; in this order. Slots: the most requests at "
-        "once. The shares add up to 1.",
+        "For each replica, slots x time by content: running; else empty because finished, before "
+        "the start, queued, in tools, tail, outside; the first that applies. Slots: the most "
+        "requests at once. The shares add up to 1.",
         "a request runs from its end in the queue, where it noted one, to its end",
     ),
     Definition(
@@ -55,21 +55,22 @@ DEFINITIONS = (
     ),
     Definition(
         9, "critical path", "spans",
-        "From the end of the step back: what ended last was waited for; then on from its start. "
-        "In the rollout: the parts of the trajectory that ends last. The parts tile the step.",
+        "Backwards from the end of the step: the step waited for whatever ended last; then on from "
+        "its start. In the rollout: the parts of the trajectory that ends last. The parts tile the "
+        "step.",
         "none",
     ),
     Definition(
         10, "what would help", "spans",
-        "Tail (5), even replicas (7), slowest rank (2), tools (8), weights sent beside other work, "
-        "no gaps, one step off: T - max(rollout + sync, rest), no recording (13). Each is an upper "
-        "bound by itself; no two are added.", "as their figures",
+        "Tail (5), even replicas (7), slowest rank (2), tools (8), weights sent while other work "
+        "runs, no gaps, one step off: T - max(rollout + sync, rest), no recording (13). Each is an "
+        "upper bound on its own; do not add two of them.", "as their figures",
     ),
     Definition(
         11, "asynchronous steps", "spans",
-        "Trainer idle: time in phases that wait, else outside of updates, over T. Rollout idle: 1 "
-        "less the share of slots that run. Overlap: time in both over the shorter. Lag: the "
-        "trainer's version less the trajectory's.", "steps with both at once",
+        "Trainer idle: time in phases that wait (without any: outside of updates), over T. Rollout "
+        "idle: 1 less the share of slots that run. Overlap: time in both over the shorter one. "
+        "Lag: the trainer's version less the trajectory's.", "steps with both at once",
     ),
     Definition(
         12, "bubbles", "spans, manifest (devices)",
@@ -100,13 +101,13 @@ DEFINITIONS = (
     ),
     Definition(
         17, "why devices idle", "traces",
-        "Before kernel k: until its launch call began the host had not launched; from there on it "
-        "depended on other work. Gaps below 10 us lie between kernels.", _WINDOW,
+        "The gap before kernel k: until its launch call began, the host had not launched it; after "
+        "that it waited for other work. Gaps below 10 us are short.", _WINDOW,
     ),
     Definition(
         18, "late ranks in collectives", "traces",
-        "Of the same collective on all ranks: own start less the earliest start. Votes: how often "
-        "a rank was last.", _WINDOW,
+        "For a collective of two ranks or more: the longest call less the rank's own. Votes: how "
+        "often a rank was last.", _WINDOW,
     ),
     Definition(
         19, "top kernels and host operators", "traces",

@@ -1,4 +1,4 @@
-"""Figures 10 and 11: what a change could bring at most, and what an asynchronous step does."""
+"""Figures 10 and 11: upper bounds of single changes, and what an asynchronous step does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlprof_report.values import PhaseTime, Ranks, Rollout
 
 SYNC = re.compile(r"weight|(?<!a)sync|broadcast_param|refit", re.IGNORECASE)
-"""What phases are called that bring weights to the engines."""
+"""Names of phases that bring weights to the engines."""
 UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
 _WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
 
@@ -33,7 +33,7 @@ def helps_of(
     rollout: Rollout | None,
     cost_s: float,
 ) -> tuple[Help, ...]:
-    """List upper bounds, the largest first; each holds by itself and no two are added."""
+    """List upper bounds, the largest first; each holds on its own, so no two are added."""
     found = [
         *_in_rollout(rollout),
         Help(
@@ -42,7 +42,7 @@ def helps_of(
             "in each phase the slowest rank takes as long as the median of the others",
         ),
         *_in_phases(seconds, phases),
-        Help("gaps", unaccounted_s, "phases follow one another at once"),
+        Help("gaps", unaccounted_s, "phases follow one another without a gap"),
         Help("recording", cost_s, "rlprof starts and stops nothing in this step"),
     ]
     return tuple(sorted((one for one in found if one.seconds > 0), key=lambda one: -one.seconds))
@@ -54,7 +54,7 @@ def _in_rollout(rollout: Rollout | None) -> Iterator[Help]:
     yield Help(
         "tail",
         rollout.tail_s["0.95"],
-        "the last 5 % of trajectories end with the others, and nothing else slows",
+        "the last 5 % of trajectories end with the others, and nothing else slows down",
     )
     if len(rollout.replicas) > 1:
         yield Help(
@@ -81,20 +81,20 @@ def _wait_s(ranks: Sequence[Ranks], names: set[str]) -> float:
 def _in_phases(seconds: float, phases: Sequence[PhaseTime]) -> Iterator[Help]:
     sync = sum(phase.seconds for phase in phases if SYNC.search(phase.name))
     generated = sum(phase.seconds for phase in phases if ROLLOUT.search(phase.name))
-    yield Help("sync", min(sync, seconds), "weights are sent beside other work")
+    yield Help("sync", min(sync, seconds), "weights are sent while other work runs")
     if generated:
         beside = seconds - max(generated + sync, seconds - generated - sync)
         yield Help(
             "one step off",
             max(0.0, beside),
-            "the next rollout goes on beside training, on devices of its own",
+            "the next rollout runs during training, on its own devices",
         )
 
 
 def flow_of(
     pieces: Sequence[Piece], bounds: Interval, found: Trajectories | None, rollout: Rollout | None
 ) -> Flow | None:
-    """Describe a step whose rollout goes on beside its updates; None: it does not."""
+    """Describe a step whose rollout overlaps its updates; None: it does not."""
     rolling = [(p.start, p.end) for p in pieces if ROLLOUT.search(p.name)]
     if found is not None and not found.phase:
         rolling += zip(found.began.tolist(), found.ended.tolist(), strict=True)
@@ -126,9 +126,9 @@ def flow_of(
 def _advice(trainer_idle: float, rollout_idle: float) -> str:
     """Say which side has devices to spare, by verl's rule."""
     if rollout_idle > trainer_idle + 0.1:
-        return "The engines wait more than the trainer: give devices of theirs to the trainer."
+        return "The engines wait more than the trainer: give some of their devices to it."
     if trainer_idle > rollout_idle + 0.1:
-        return "The trainer waits more than the engines: give devices of its to the engines."
+        return "The trainer waits more than the engines: give some of its devices to them."
     return "Trainer and engines are in balance."
 
 

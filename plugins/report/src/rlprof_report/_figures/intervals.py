@@ -28,13 +28,13 @@ def covered(intervals: Iterable[Interval]) -> int:
 
 
 def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
-    """Cut *intervals* to what lies between *start* and *end*."""
+    """Cut *intervals* to the time between *start* and *end*."""
     cut = [(max(one, start), min(other, end)) for one, other in intervals]
     return [(one, other) for one, other in cut if other > one]
 
 
 def shared(left: Sequence[Interval], right: Sequence[Interval]) -> int:
-    """Return how long two merged lists are both going on."""
+    """Return the time that two merged lists share."""
     total = i = j = 0
     while i < len(left) and j < len(right):
         start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])

@@ -29,7 +29,7 @@ def path_of(
     found: Trajectories | None,
     epoch: int,
 ) -> tuple[PathPart, ...]:
-    """Walk back from the end of a step to what was waited for."""
+    """Walk back from the end of a step through whatever it waited for."""
     slowest: dict[str, Ranks] = {}
     for one in ranks:
         if one.phase not in slowest or one.max_s > slowest[one.phase].max_s:
@@ -49,7 +49,7 @@ def path_of(
 
 
 def tiled(children: Sequence[Part], bounds: tuple[int, int]) -> list[Part]:
-    """Tile *bounds*: what ended last was waited for; then on from its start. Gaps have no name."""
+    """Tile *bounds* backwards: each part is what ended last before the next one began."""
     start, until = bounds
     tiles: list[Part] = []
     for what, begun, ended, where in sorted(children, key=lambda child: child[2], reverse=True):

@@ -1,4 +1,4 @@
-"""Figure 1: where the time of a step went, by outermost phase, and what lies in none."""
+"""Figure 1: the time of a step by outermost phase, and the time in none."""
 
 from __future__ import annotations
 

@@ -164,9 +164,9 @@ def ranks_of(group: Group, stems: list[str]) -> Ranks:
 
 
 def _meets(group: Group) -> bool:
-    """Whether ranks end together though they took differently long: they waited inside.
+    """Whether ranks end together after different times: then they waited inside.
 
-    Who comes early to a collective takes long; nobody's time says who was late.
+    A rank that comes early to a collective takes long, so no rank's time says who was late.
     """
     took = float(group.seconds.max() - np.median(group.seconds))
     ends = float(group.last.max() - np.median(group.last)) / 1e9

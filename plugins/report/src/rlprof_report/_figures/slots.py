@@ -17,7 +17,7 @@ _RUN, _QUEUE, _TOOLS, _THERE = range(4)
 
 
 def replicas_of(found: Trajectories, served_by: np.ndarray) -> Iterator[tuple[Replica, float]]:
-    """Account for the slots of each replica; with it comes slots x time, to weigh it by.
+    """Account for the slots of each replica; return with it slots x time, its weight.
 
     *served_by* is the number of the replica of each part.
     """

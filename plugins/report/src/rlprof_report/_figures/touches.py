@@ -1,4 +1,4 @@
-"""Figure 13: when our own starts, stops and exports took place, and which steps they touch."""
+"""Figure 13: rlprof's own starts, stops and exports, and the steps that they touch."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlprof_report._spans import Recorded, Words
 
 ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
-"""What phases are called in which an engine writes."""
+"""Names of phases in which engines generate."""
 
 
 @attrs.frozen(eq=False)
@@ -25,7 +25,7 @@ class Trajectories:
     """What of one step belongs to its rollout; rows are sorted by trajectory, then by start."""
 
     phase: str
-    """The phase that they lie in; empty: none does, the rollout goes on beside the phases."""
+    """The phase that holds them; empty: none does, the rollout runs while phases do."""
     start: int
     end: int
     parts: np.ndarray

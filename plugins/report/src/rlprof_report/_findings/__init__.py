@@ -1,4 +1,4 @@
-"""What takes longer than it would have to, with cause, evidence and a bound."""
+"""What takes longer than it needs to, with cause, evidence and a bound."""
 
 from __future__ import annotations
 

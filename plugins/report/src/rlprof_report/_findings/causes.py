@@ -1,4 +1,4 @@
-"""Each cause looks at one step and says how much of it it took; how often it does is not asked."""
+"""How much of one step each cause took; `weigh.py` asks how often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def measures_of(facts: Facts, context: Context) -> list[Measure]:
-    """Measure every cause in a step; one that explains half of another stands in its place."""
+    """Measure every cause in a step; a cause that explains half of another replaces it."""
     gc, data = list(_gc(facts, context)), list(_data(facts, context))
     found = gc + data
     for wait in _stragglers(facts, context):
@@ -43,13 +43,13 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
             seconds,
             who,
             f"Python's garbage collector stops {who} for {seconds:.2f} s.",
-            ("gc.freeze() after start-up, or gc.collect() where nobody waits, helps.",),
+            ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
             (f"{who}: spans `gc` in {context.file(process)}",),
         )
 
 
 def _data(facts: Facts, context: Context) -> Iterator[Measure]:
-    """Find loading of data in phases of ranks, in spans of processes, in phases of the leader."""
+    """Find data loading in phases of ranks, in spans of processes, in phases of the leader."""
     for group in facts.groups:
         if is_data(group.phase):
             by_process = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
@@ -71,7 +71,7 @@ def _data(facts: Facts, context: Context) -> Iterator[Measure]:
 def _data_of(
     name: str, seconds: dict[int, float], ranks: int, context: Context
 ) -> Iterator[Measure]:
-    """Say who loads for longest, and whether its peers do not."""
+    """Name the process that loads longest, and say whether its peers do not."""
     slowest = max(seconds, key=lambda process: seconds[process])
     values = [took for process, took in seconds.items() if process != slowest]
     values += [0.0] * (ranks - 1 - len(values))
@@ -97,7 +97,7 @@ def _data_of(
             most,
             who,
             f"Loading data takes {most:.2f} s in `{name}`, while training waits.",
-            ("Workers that prefetch can load it during the step before.",),
+            ("Prefetching workers can load it during the previous step.",),
             where,
             target.role,
             None,
@@ -105,7 +105,7 @@ def _data_of(
 
 
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
-    """Add up, for each rank, the phases in which it is the slowest and others do not meet it."""
+    """Add up, for each rank, the phases in which it is slowest and ranks do not meet."""
     found: dict[int, list[tuple[str, float, float]]] = {}
     for group, ranks in zip(facts.groups, facts.step.ranks, strict=True):
         if ranks.meets or ROLLOUT.search(group.phase) or is_data(group.phase):
@@ -142,13 +142,13 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         before = [p.name for p in step.phases if p.end_s <= longest.start_s + 1e-6]
         after = [p.name for p in step.phases if p.start_s >= longest.end_s - 1e-6]
         place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
-        told = (f"The longest stretch, {longest.seconds:.2f} s, lies {place or 'between them'}.",)
+        told = (f"The longest gap, {longest.seconds:.2f} s, is {place or 'between phases'}.",)
     who = context.name(context.leader)
     yield Measure(
         "gap",
         seconds,
         who,
-        f"{seconds:.2f} s lie in no phase of {who}.",
+        f"{seconds:.2f} s are in no phase of {who}.",
         told,
         (f"{who}: {context.file(context.leader)}",),
         "" if context.leads_fleet else context.processes[context.leader].target.role,
@@ -167,7 +167,7 @@ def _sync(facts: Facts) -> Iterator[Measure]:
         seconds,
         "",
         f"Sending weights takes {seconds:.2f} s in {name}.",
-        ("Weights sent beside other work, or in larger buckets, take less of the step.",),
+        ("Send weights while other work runs, or in larger buckets.",),
         (f"phase {name}",),
         "rollout",
         None,
@@ -187,7 +187,7 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
             "tool",
             tools,
             by_tool,
-            f"Trajectories that stall in the tool {by_tool} hold the rollout up by {tools:.2f} s.",
+            f"Trajectories that stall in the tool {by_tool} hold up the rollout by {tools:.2f} s.",
             (f"In tools: {rollout.tools_longest_s:.2f} s, median {rollout.tools_median_s:.2f} s.",),
             (f"trajectory {rollout.stalled}",),
             "rollout",
@@ -210,7 +210,7 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
             "tail",
             tail,
             "",
-            f"The last 5 % of trajectories hold the rollout up by {tail:.2f} s; {why}.",
+            f"The last 5 % of trajectories hold up the rollout by {tail:.2f} s; {why}.",
             (_lengths(rollout),),
             tuple(f"trajectory {one}" for one in late.trajectories[:3]),
             "rollout",
@@ -221,7 +221,7 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
 
 def _lengths(rollout: Rollout) -> str:
     half, most = rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
-    return f"Half of the trajectories take {half:.2f} s, the longest {most:.2f} s."
+    return f"The median trajectory takes {half:.2f} s, the longest {most:.2f} s."
 
 
 def _uneven(facts: Facts) -> Measure | None:
@@ -242,13 +242,13 @@ def _uneven(facts: Facts) -> Measure | None:
     elif last.slots < 0.85 * slots:
         why = f"it runs {last.slots} requests at once, the others {slots:.0f}"
     else:
-        why = "it is slower at as many requests"
+        why = "it is slower with as many requests"
     return Measure(
         "replica",
         behind,
         f"replica {last.name}",
         f"Replica {last.name} ends {behind:.2f} s after the others; {why}.",
-        (f"If all ended together, that would bring {rollout.even_gain_s:.2f} s.",),
+        (f"If all ended together, the rollout would take {rollout.even_gain_s:.2f} s less.",),
         (f"replica {last.name}",),
         "rollout",
         int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NEIGHBOURS = 10
 _SLOW, _SLOW_S = 1.5, 1.0
-"""A step is slow without a known cause from so many medians on, if that is a second at least."""
+"""A step is slow without a known cause if it takes so many medians, and so many seconds more."""
 
 
 def conclude(analysis: Analysis, run: Run, facts: Sequence[Facts], *, step: int | None) -> Analysis:
@@ -96,7 +96,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
     return Measure(
         cause="slow step",
         seconds=more,
-        sentence=f"It takes {more:.2f} s more; {grown[name]:.2f} s of them in {name}. "
+        sentence=f"It takes {more:.2f} s more, {grown[name]:.2f} s of that in {name}. "
         "The cause is unclear.",
         where=(f"step {step.step}, {name}",),
         phase=phase_name,
@@ -109,7 +109,7 @@ def _of_step(
     places = [place for place, one in enumerate(facts) if one.step.step == number]
     if not places:
         there = numbered([one.step for one in analysis.steps])
-        raise RlprofError(f"{run.path}: step {number}: is not in this run; there: {there}")
+        raise RlprofError(f"{run.path}: step {number}: is not in this run; it has {there}")
     own = facts[places[-1]]
     near = sorted(
         (place for place, one in enumerate(facts) if one.step.state == "clean" and one is not own),

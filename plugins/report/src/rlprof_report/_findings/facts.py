@@ -1,4 +1,4 @@
-"""What looks for a cause gets: one step, and what its figures leave out."""
+"""The input of a search for causes: one step, and what its figures leave out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
 
 
 def is_data(name: str) -> bool:
-    """Whether *name* says that data is loaded, and not weights."""
+    """Whether a phase of this *name* loads data, not weights."""
     words = {word.lower() for word in _WORD.findall(name)}
     return bool(words & _DATA) and not words & _NO_DATA
 
@@ -42,9 +42,9 @@ class Measure:
     cause: str
     seconds: float
     who: str = ""
-    """Whom it is about: a rank, a replica, a tool. What stays the same over steps persists."""
+    """The rank, replica or tool that it is about. If it is the same in most steps, it persists."""
     sentence: str = ""
-    """What takes how long in this step, and why: with capital and full stop."""
+    """What takes how long in this step, and why: a whole sentence."""
     evidence: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
     role: str = ""
@@ -55,7 +55,7 @@ class Measure:
 
 @attrs.frozen
 class Context:
-    """What is the same for all steps."""
+    """Facts that are the same for all steps."""
 
     processes: tuple[Process, ...]
     leader: int

@@ -1,4 +1,4 @@
-"""What a report cannot know of a run, and what would tell."""
+"""What a report cannot know about a run, and how to find out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGE = 0.2
 
 
 def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
-    """Say of the large phases whether nobody can tell which rank is late in them."""
+    """Name what hides a late rank: large phases in which ranks meet, and ranks without spans."""
     clean = [one for one in analysis.steps if one.state == "clean"]
     for phase in analysis.phases:
         found = [r for one in clean for r in one.ranks if r.phase == phase.name]
@@ -43,7 +43,7 @@ def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
 
 
 def _silent(run: Run) -> Iterator[str]:
-    """Name the roles of which some ranks write nothing, so that nobody can compare them."""
+    """Name the roles of which some ranks write nothing."""
     worlds: dict[str, int] = {}
     seen: dict[str, set[int]] = {}
     for process in run.processes:
@@ -54,6 +54,6 @@ def _silent(run: Run) -> Iterator[str]:
     for role, world in worlds.items():
         if len(seen[role]) < world:
             yield (
-                f"Of {role}, {len(seen[role])} of {world} ranks write spans; nobody can compare "
-                f"them with the others. In the config, `ranks: all` for {role} adds those."
+                f"Only {len(seen[role])} of {world} ranks of {role} write spans, so a slow rank "
+                f"may go unseen. To add the others, set `ranks: all` for {role} in the config."
             )

@@ -18,7 +18,7 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
     if median_s is None or len(clean.steps) < 2:
         return _too_few(analysis)
     head = f"A step takes {median_s:.2f} s (median of {len(clean.steps)})."
-    few = " These are few steps: the order of causes may change." if len(clean.steps) < 5 else ""
+    few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
         return f"{head} Nothing is odd: no cause that rlprof knows takes a tenth of it.{few}"
     first = findings[0]
@@ -63,13 +63,13 @@ def of_step(
             f"{name} took {step.seconds:.2f} s. There are too few clean steps to compare it with."
         )
     more = step.seconds - usual_s
-    beside = f"the median of {numbered(peers)} ({usual_s:.2f} s)"
+    usual = f"the median of {numbered(peers)} ({usual_s:.2f} s)"
     if abs(more) < 0.1 * usual_s:
-        head = f"{name} took {step.seconds:.2f} s, about {beside}."
+        head = f"{name} took {step.seconds:.2f} s, about {usual}."
         return f"{head} {findings[0].title}" if findings else f"{head} Nothing is odd."
     if more < 0:
-        return f"{name} took {step.seconds:.2f} s, {-more:.2f} s less than {beside}."
-    head = f"{name} took {step.seconds:.2f} s, {more:.2f} s more than {beside}."
+        return f"{name} took {step.seconds:.2f} s, {-more:.2f} s less than {usual}."
+    head = f"{name} took {step.seconds:.2f} s, {more:.2f} s more than {usual}."
     if not findings:
         return f"{head} No single cause explains it."
     first = findings[0]

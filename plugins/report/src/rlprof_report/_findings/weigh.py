@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 TOLD = {
     "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15, "replica": 0.2,
 }  # fmt: skip
-"""The least share of a step that is told: less of what should not be there at all, more of what
-differs by chance: the lengths of trajectories, the ends of replicas. All others, and what no one
-process is to blame for: a tenth."""
+"""The least share of a step that is reported: low for causes that should not exist at all, high
+for causes that vary by chance. A tenth for the others, and for causes of no particular process."""
 USUAL = 0.1
 _JITTER_S = 0.05
-"""What takes less than this in a step is not told: schedulers and interpreters do as much."""
+"""Causes that take less are not reported: schedulers and interpreters take as much."""
 _RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
-"""What only a few steps have is told from this share of a step on, of a single step from twice that
-on, and from half a second: any one step may be slow by chance."""
+"""A cause of only a few steps must take this share of a step (of a single step, twice that) and
+half a second: any one step may be slow by chance."""
 _OF_SOMEBODY = ("straggler", "data", "gc", "gap")
-"""Causes that are told of one process, if it is the same in most steps."""
+"""Causes that name a process, if it is the same one in most steps."""
 _ENOUGH = 5
-"""Clean steps from which on a single one can be called slow."""
+"""The least number of clean steps for calling a single one slow."""
 
 
 @attrs.frozen
@@ -51,7 +50,7 @@ class Weighed:
 
 
 Row = dict[tuple[str, str], Measure]
-"""The measures of one step, the largest by cause and by whom it is about."""
+"""The largest measures of one step, by cause and by rank, replica or tool."""
 
 
 def rows_of(measures: Sequence[Sequence[Measure]]) -> list[Row]:
@@ -76,8 +75,7 @@ def _keys(measure: Measure) -> Iterable[tuple[str, str]]:
 def weigh(steps: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
     """Weigh the causes over clean *steps*, the largest first.
 
-    They are looked for twice: what is small in a step because another cause is large would be
-    larger without that one.
+    The second pass leaves out the largest cause: next to it, all others look small.
     """
     usual_s = float(np.median([one.seconds for one in steps]))
     found = _weighed(steps, rows, usual_s)
@@ -88,7 +86,7 @@ def weigh(steps: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
 
 
 def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list[Weighed]:
-    """Weigh the causes against *least_s*, of which they must take their share to be told."""
+    """Return the causes that take their share of *least_s*."""
     keys = dict.fromkeys(key for row in rows for key in row)
     chronic = [_chronic(steps, rows, key, least_s) for key in keys if key[1]]
     found = [one for one in chronic if one is not None]
@@ -105,7 +103,7 @@ def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list
 def _chronic(
     steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], least_s: float
 ) -> Weighed | None:
-    """Look at what a cause takes in the median step."""
+    """Weigh a cause by what it takes in the median step."""
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
@@ -131,7 +129,7 @@ def _chronic(
 
 
 def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> Weighed | None:
-    """Look at what took more than it mostly does, in steps that were slow by half of that."""
+    """Weigh a cause in steps where it took far more than usual, and half of that delayed them."""
     usual_s = float(np.median([one.seconds for one in steps]))
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     excess = costs - np.median(costs)
@@ -156,7 +154,7 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> W
 
 
 def weigh_one(step: Step, row: Row, peers: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
-    """Weigh the causes of one step against its neighbours: what took more than it does there."""
+    """Weigh the causes of one step by their excess over its neighbours."""
     usual_s = float(np.median([one.seconds for one in peers]))
     slower_s = step.seconds - usual_s
     found = []

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
-    """Write a finding down."""
+    """Return *weighed* as a finding."""
     measure, count = weighed.measure, len(weighed.steps)
     title, whole_s = measure.sentence, weighed.seconds / weighed.share
     if weighed.changes and measure.who:
-        title = title.removesuffix(".") + "; it is another one in other steps."
+        title = title.removesuffix(".") + "; other steps have another one."
     if weighed.is_rare:
         head = f"In {count} of {clean} steps: " if count > 1 else f"In step {weighed.steps[0]}: "
         title = head + title
@@ -52,9 +52,9 @@ def numbered(steps: Sequence[int]) -> str:
 
 
 def command_of(run: Run, role: str, rank: int | None, phase: str) -> str:
-    """Write what records *role* next: a command while the run goes on, else lines of its config.
+    """Return what records *role* next: a command for a live run, else lines for its config.
 
-    Empty where no tool can: the driver of a fleet records nothing itself.
+    Empty if no tool can: the driver of a fleet records nothing itself.
     """
     if not role or role == DRIVER or role not in _roles(run):
         return ""

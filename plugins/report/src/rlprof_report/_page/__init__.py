@@ -1,4 +1,4 @@
-"""The report as one HTML file: it asks for nothing, and is complete where no script runs."""
+"""The report as one HTML file: it makes no request, and is complete without its script."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Chosen:
 def chosen_of(analysis: Analysis) -> Chosen:
     """Return the slowest step that shows the first finding, else the slowest clean one.
 
-    Steps that rlprof itself has made slow are taken only where there is no other.
+    It returns a step that rlprof itself slowed down only if there is no other.
     """
     finished = [step for step in analysis.steps if step.state != "unfinished"]
     clean = [step for step in finished if step.state == "clean"]

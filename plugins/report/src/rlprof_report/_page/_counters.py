@@ -30,8 +30,8 @@ def counters(analysis: Analysis) -> str:
     if not pictures:
         return ""
     note = (
-        f'<p class="note">From counters, the whole run; a line for each process, and of more than '
-        f"{_LINES} the least, median and most.</p>"
+        f'<p class="note">From counters, the whole run. One line per process; for more than '
+        f"{_LINES} processes, the least, median and most.</p>"
     )
     return section("counters", "Counters", f'<div class="small">{pictures}</div>{note}')
 

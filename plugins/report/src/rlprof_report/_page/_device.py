@@ -31,7 +31,7 @@ def device(analysis: Analysis) -> str:
     told: Device | None = analysis.device
     if told is None:
         return ""
-    rules = " With the rules of HTA." if told.rules == "hta" else ""
+    rules = " By the rules of HTA." if told.rules == "hta" else ""
     body = _use(analysis, told, rules) + _idle(analysis, told)
     body += _names(analysis, told) + _late(analysis, told) + _memory(analysis, told)
     body += _requests(analysis, told)
@@ -158,8 +158,10 @@ def _late(analysis: Analysis, told: Device) -> str:
         )
         for one in told.late[:12]
     ]
-    heads = ("window", "rank", "late, all together", "came last to", "ends differ by")
-    return figure(table(heads, rows), caption(analysis, (18,), "Windows with traces of all ranks"))
+    heads = ("window", "rank", "late in all", "came last to", "ends differ by")
+    return figure(
+        table(heads, rows), caption(analysis, (18,), "Windows with traces of two ranks or more")
+    )
 
 
 def _memory(analysis: Analysis, told: Device) -> str:
@@ -176,7 +178,7 @@ def _memory(analysis: Analysis, told: Device) -> str:
     ]
     return figure(
         table(("role", "device", "allocated", "reserved"), rows, words=(0, 1)),
-        caption(analysis, (20,), "The most at any time in a window"),
+        caption(analysis, (20,), "Peaks in windows"),
     )
 
 

@@ -25,7 +25,7 @@ _BUTTONS = (
     ("in", "+", "Shorter time"),
     ("out", "\u2212", "Longer time"),
     ("taller", "taller rows", "Taller rows"),
-    ("lower", "lower rows", "Lower rows"),
+    ("lower", "shorter rows", "Shorter rows"),
 )
 
 
@@ -34,7 +34,7 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
     if chosen.slow is None or not analysis.lanes:
         return ""
     svg, hidden = still(analysis, chosen.slow, colors)
-    more = f" {hidden:,} processes with less to see are left out." if hidden else ""
+    more = f" {hidden:,} processes are left out." if hidden else ""
     buttons = "".join(
         f'<button type="button" data-do="{name}" aria-label="{words}">{text}</button>'
         for name, text, words in _BUTTONS
@@ -54,7 +54,7 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
     )
     key = legend(shown.items())
     if len(colors) > _MOST:
-        key += f'<p class="note">{len(colors) - _MOST:,} shorter ones have colours, too.</p>'
+        key += f'<p class="note">{len(colors) - _MOST:,} shorter ones are not in this key.</p>'
     return section("gantt-of-all", "All processes", body + key)
 
 

@@ -1,4 +1,4 @@
-"""Section 3: what a change could bring at most, with what is taken to be true."""
+"""Section 3: upper bounds of single changes, with their assumptions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 WORDS = {
     "tail": "the last trajectories ended with the others",
     "even replicas": "all replicas ended together",
-    "slowest rank": "the slowest rank were like the median one",
+    "slowest rank": "the slowest rank were as fast as the median one",
     "tools": "tools answered as fast as for the median trajectory",
     "sync": "weights moved while other work ran",
-    "gaps": "nothing lay between the phases",
+    "gaps": "the phases had no gaps between them",
     "one step off": "rollout ran one step ahead of training",
     "recording": "nothing were recorded",
 }
@@ -65,7 +65,7 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
             table(heads, rows, words=(0, 3)),
             caption(
                 analysis, (10,), f"Step {chosen.slow.step} and {clean_window(analysis)}",
-                "Each is an upper bound by itself; two of them never add up",
+                "Each is an upper bound on its own; do not add two of them",
             ),
         ),
     )  # fmt: skip

@@ -114,7 +114,7 @@ def _waits(analysis: Analysis, chosen: Chosen) -> str:
         table(heads, rows),
         caption(
             analysis, (2,), step_window(chosen.slow),
-            "Without a wait: the ranks meet inside, so that no rank's time says who is late"
+            "Without a wait: the ranks meet inside, so no rank's time says who is late"
             if met else "",
         ),
     )  # fmt: skip
@@ -168,6 +168,6 @@ def _scores(analysis: Analysis) -> str:
         table(("phase", "rank", "against its peers", "against its own best"), rows),
         caption(
             analysis, (4,), "1 is best; below 0.75 NVIDIA's NVRx calls a rank a straggler",
-            f"The {len(worst)} worst; {more:,} others are in report.json" if more else "",
+            f"The {len(worst)} worst; {more:,} more are in report.json" if more else "",
         ),
     )  # fmt: skip

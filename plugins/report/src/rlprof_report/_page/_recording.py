@@ -20,8 +20,8 @@ def recording(analysis: Analysis) -> str:
         body += f"<h3>Clocks</h3><p>{escaped(analysis.clocks, 1000)}</p>"
     if analysis.notes:
         notes = "".join(f"<li>{escaped(note, 600)}" for note in analysis.notes[:100])
-        body += f"<h3>What is left out, and what cannot be known</h3><ul>{notes}</ul>"
-    return section("recording", "Recording: asked, captured, its cost", body)
+        body += f"<h3>What is left out, and what is unknown</h3><ul>{notes}</ul>"
+    return section("recording", "Recording: what was asked, captured, and its cost", body)
 
 
 def _captures(analysis: Analysis) -> str:
@@ -59,7 +59,7 @@ def _cost(analysis: Analysis) -> str:
         )
         for one in longest
     ]
-    cost = f"Recording held up the steps by {seconds(analysis.cost_s)} in all."
+    cost = f"Recording delayed the steps by {seconds(analysis.cost_s)} in all."
     note = f" {escaped(analysis.cost_note, 400)}" if analysis.cost_note else ""
     more = len(analysis.touches) - len(longest)
     body = figure(

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 WHY = {
     "running": ("a request runs", "#44aa99"),
     "start": ("before the first request", "#bbbbbb"),
-    "queued": ("the engine lets others wait", "#88ccee"),
-    "tools": ("trajectories are in tools", "#ddcc77"),
-    "tail": ("only the tail runs", "#ee8866"),
-    "outside": ("no trajectory is there", "#7788aa"),
-    "finished": ("its last request is over", "#aa4499"),
+    "queued": ("queued by the engine", "#88ccee"),
+    "tools": ("its trajectories are in tools", "#ddcc77"),
+    "tail": ("only the tail is left", "#ee8866"),
+    "outside": ("no trajectory", "#7788aa"),
+    "finished": ("after the last request", "#aa4499"),
 }
 """Share of slots → its name, its colour; in this order."""
 _MOST = 64
@@ -59,13 +59,13 @@ def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
         ("phase", [escaped(one.phase, 60) for one in told]),
         ("took", [seconds(one.end_s - one.start_s) for one in told]),
         ("trajectories, requests", [f"{one.trajectories:,}, {one.requests:,}" for one in told]),
-        ("tokens, a second", [_tokens(one) for one in told]),
-        ("a trajectory took, p50, p99, max", [_three(one.trajectory_s) for one in told]),
+        ("tokens, per second", [_tokens(one) for one in told]),
+        ("time of a trajectory, p50, p99, max", [_three(one.trajectory_s) for one in told]),
         ("tail after 90, 95, 99 %", [_tails(one.tail_s) for one in told]),
         ("slots in use", [percent(one.utilisation) for one in told]),
-        ("last replica after the mean one", [seconds(one.even_gain_s) for one in told]),
+        ("last replica ends after the mean", [seconds(one.even_gain_s) for one in told]),
         ("tools, longest and median trajectory", [_pair(one) for one in told]),
-        ("trajectories run, no request does", [seconds(one.no_request_s) for one in told]),
+        ("trajectories without a request", [seconds(one.no_request_s) for one in told]),
     ]
     if any(one.queue_s for one in told):
         rows.append(("in queue, p50, p99", [_three(one.queue_s) for one in told]))
@@ -105,13 +105,13 @@ def _flow(analysis: Analysis, step: Step) -> str:
     if flow is None:
         return ""
     rows = [
-        ("the trainer idles", percent(flow.trainer_idle)),
-        ("the rollout idles", percent(flow.rollout_idle)),
+        ("trainer idle", percent(flow.trainer_idle)),
+        ("rollout idle", percent(flow.rollout_idle)),
         ("rollout and update at once", percent(flow.overlap)),
     ]
     if flow.lag:
         words = ", ".join(f"{escaped(name, 20)} {number(lag)}" for name, lag in flow.lag.items())
-        rows.append(("weights are behind by", f"{words} versions"))
+        rows.append(("weights lag by", f"{words} versions"))
     advice = f"<p>{escaped(flow.advice, 400)}</p>" if flow.advice else ""
     return figure(table(("", ""), rows) + advice, caption(analysis, (11,), step_window(step)))
 
@@ -149,7 +149,7 @@ def _slots(analysis: Analysis, step: Step, one: Rollout) -> str:
         f"<h3>Slots of the replicas</h3>{body}" + legend(WHY[key] for key in used),
         caption(
             analysis, (6, 7), f"{step_window(step)}, {one.phase}",
-            f"The {len(rows)} that end last; {more} others are in report.json" if more else "",
+            f"The {len(rows)} that end last; {more} more are in report.json" if more else "",
         ),
     )  # fmt: skip
 
@@ -212,14 +212,16 @@ def _rate(analysis: Analysis, step: Step, one: Rollout) -> str:
     pictures = "".join(
         f"<div><h3>{title}</h3>{_area(values, color, took, title)}</div>"
         for title, values, color in (
-            ("Tokens a second", one.tokens_rate, "#4477aa"),
+            ("Tokens per second", one.tokens_rate, "#4477aa"),
             ("Requests in flight", one.in_flight, "#44aa99"),
         )
         if any(values)
     )
     return figure(
         f'<div class="pair">{pictures}</div>' if pictures else "",
-        caption(analysis, (14,), f"{step_window(step)}, {one.phase}, from its begin to its end"),
+        caption(
+            analysis, (14,), f"{step_window(step)}, {one.phase}, from its beginning to its end"
+        ),
     )
 
 
@@ -260,7 +262,7 @@ def _late(analysis: Analysis, step: Step, one: Rollout) -> str:
         rows.append(("tokens", f"{late.tokens_ratio:.1f} times as many"))
     if late.replica:
         rows.append(("served by replica", escaped(late.replica, 60)))
-    rows.append(("the last of them", ", ".join(escaped(one, 40) for one in late.trajectories[:5])))
+    rows.append(("the last ones", ", ".join(escaped(one, 40) for one in late.trajectories[:5])))
     return figure(
         f"<h3>The last 5 % of trajectories, against the others</h3>{table(('', ''), rows)}",
         caption(analysis, (5,), step_window(step), "Means"),
@@ -273,6 +275,6 @@ def _tools(analysis: Analysis, step: Step, one: Rollout) -> str:
         (escaped(name, 80), seconds(value)) for name, value in list(one.tools_by_name.items())[:20]
     ]
     return figure(
-        table(("tool", "all trajectories together"), rows),
+        table(("tool", "time in it, all trajectories"), rows),
         caption(analysis, (8,), step_window(step)),
     )

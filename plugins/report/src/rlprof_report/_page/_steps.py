@@ -158,10 +158,10 @@ def _patterns() -> str:
 def _hatches(marked: Mapping[str, Sequence[int]]) -> str:
     """Return the key of the hatching."""
     why = {
-        "recorded": "a window was open in it",
-        "touched": "rlprof started, stopped or exported in it",
-        "warm-up": "the first of its process",
-        "unfinished": "not over when this was read",
+        "recorded": "a window was open",
+        "touched": "a start, stop or export of rlprof overlaps it",
+        "warm-up": "the first steps",
+        "unfinished": "not over yet when the run was read",
     }
     items = "".join(
         '<span><svg class="swatch" viewBox="0 0 16 16">'
@@ -197,7 +197,7 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
         table(("phase", "median", "p95", "share of step", "slowest rank", "wait for it"), rows),
         caption(
             analysis, (1, 2), clean_window(analysis),
-            "Without a slowest rank: no rank's phases are known, or its ranks meet inside",
+            "Without a slowest rank: the phases of ranks are unknown, or ranks meet inside",
         ),
     )  # fmt: skip
 
@@ -215,7 +215,7 @@ def _overlaps(analysis: Analysis) -> str:
         for (left, right), values in sorted(pairs.items(), key=lambda pair: -sum(pair[1]))[:20]
     ]
     return figure(
-        table(("phase", "at once with", "median", "steps"), rows, words=(0, 1)),
+        table(("phase", "overlaps", "median", "steps"), rows, words=(0, 1)),
         caption(analysis, (1,), clean_window(analysis), "Time in two phases is counted once"),
     )
 
@@ -232,6 +232,6 @@ def _bubbles(analysis: Analysis) -> str:
         for (role, cause), values in sorted(sums.items(), key=lambda pair: -sum(pair[1]))
     ]
     return figure(
-        table(("devices of", "wait for", "device-seconds a step"), rows, words=(0, 1)),
+        table(("devices of", "idle during", "device-seconds per step"), rows, words=(0, 1)),
         caption(analysis, (12,), f"Mean of {clean_window(analysis)}"),
     )

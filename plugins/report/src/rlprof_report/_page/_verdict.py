@@ -36,8 +36,8 @@ def findings(analysis: Analysis) -> str:
     if not cards:
         return ""
     return (
-        f'<section id="findings"><h2>Findings</h2>{cards}<p class="note">Each bound holds by '
-        f"itself: two of them never add up. Findings rest on {escaped(clean_window(analysis))}.</p>"
+        f'<section id="findings"><h2>Findings</h2>{cards}<p class="note">Each bound holds on its '
+        f"own; do not add two of them. Findings use {escaped(clean_window(analysis))}.</p>"
         "</section>"
     )
 
@@ -46,7 +46,7 @@ def _card(analysis: Analysis, finding: Finding) -> str:
     """Return cause, evidence, bound, where to look and what to record next."""
     evidence = "".join(f"<li>{escaped(words, 600)}" for words in finding.evidence)
     facts = [
-        ("costs a step", f"{seconds(finding.seconds)} ({percent(finding.share)})"),
+        ("costs per step", f"{seconds(finding.seconds)} ({percent(finding.share)})"),
         ("removing it saves at most", seconds(finding.bound_s)),
         ("seen in steps", escaped(numbers(finding.steps))),
     ]
@@ -54,7 +54,7 @@ def _card(analysis: Analysis, finding: Finding) -> str:
         facts.append(("look at", ", ".join(f"<b>{escaped(one)}</b>" for one in finding.where)))
     told = "".join(f"<div><dt>{name}<dd>{value}</div>" for name, value in facts)
     command = finding.command.replace("{run}", shlex.quote(analysis.run))
-    how = "Record this next" if command.startswith("rlprof ") else "Record it, in the config"
+    how = "Record this next" if command.startswith("rlprof ") else "To record it, in the config"
     record = f'<p>{how}: <code class="run-it">{escaped(command, 2000)}</code></p>'
     return (
         f'<article class="finding"><h3><span class="cause">{escaped(finding.cause)}</span> '

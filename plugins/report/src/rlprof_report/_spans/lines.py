@@ -21,7 +21,7 @@ _Whole = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
 
 
 class Attributes(msgspec.Struct, gc=False):
-    """What figures need of a span's attributes; users may have noted anything under these names."""
+    """The attributes of a span that figures need; users may note any value under these names."""
 
     trajectory: Any = None
     tokens: Any = None
@@ -62,7 +62,7 @@ class FleetLine(msgspec.Struct, gc=False):
 
 
 def read_spans(file: Path, problems: list[str]) -> Iterator[list[Line]]:
-    """Read the spans in *file*, some thousand at once; tell *problems* what was skipped."""
+    """Read the spans in *file*, some thousand at once; report skipped lines to *problems*."""
     yield from _read(file, msgspec.json.Decoder(list[Line]), msgspec.json.Decoder(Line), problems)
 
 

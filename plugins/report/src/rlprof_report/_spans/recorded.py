@@ -45,7 +45,7 @@ class Recorded:
 
 
 def read_recorded(run: Run) -> Recorded:
-    """Read the span files of *run*; what is damaged is passed over and told in `problems`."""
+    """Read the span files of *run*; skip damage, and report it in `problems`."""
     words, problems = Words(), list[str]()
     processes = run.processes
     scopes: list[np.ndarray] = []
@@ -143,7 +143,7 @@ def _fleet_row(
 
 
 def _without_doubles(phases: np.ndarray) -> np.ndarray:
-    """Leave out what a fleet's driver says of a phase that its member wrote down itself."""
+    """Leave out a phase from a fleet's driver if the member wrote it itself."""
     if not phases["of_fleet"].any():
         return phases
     keys = ["process", "step", "name", "occurrence"]

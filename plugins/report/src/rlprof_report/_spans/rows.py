@@ -33,7 +33,7 @@ OTHER = np.dtype([
 ])  # fmt: skip
 
 _MOST_OTHERS = 200_000
-"""Spans of a process that are of no trajectory: after so many, only the garbage collector's."""
+"""Spans of a process outside of trajectories; beyond this number, only the collector's count."""
 
 
 class Words:
@@ -44,7 +44,7 @@ class Words:
         self._numbers: dict[Any, int] = {}
 
     def number(self, word: Any) -> int:
-        """Return the number of *word*, whatever somebody noted; of None it is NOTHING."""
+        """Return the number of *word*, whatever its type; NOTHING for None."""
         if word is None:
             return NOTHING
         key = word if type(word) in (str, int) else str(word)

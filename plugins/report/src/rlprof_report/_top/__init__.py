@@ -1,4 +1,4 @@
-"""A run as it goes: what it has written since the last look, as one screen.
+"""A live run as one screen, from what it has written since the last look.
 
 `tail` reads what is new, `live` keeps what a screen needs, `screen` draws it.
 """

@@ -1,4 +1,4 @@
-"""What is known of a run that goes on: its processes, last steps, windows and counters."""
+"""What a live run has written: its processes, last steps, windows and counters."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KEPT = 40
-"""Steps that are remembered."""
+"""Steps to keep."""
 _LONGEST = 1000
 """Steps of a window that are marked; one may be open until the run ends."""
 _BACK = 32 << 20
 _SILENT_S = 60
-"""After this without a line, a process on another host is taken for dead."""
+"""A process on another host counts as dead after this many seconds without a line."""
 _STALE_NS = 15 * 10**9
 """Counters older than this are not shown."""
 _ODD = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
-"""What a line that is none of ours may raise."""
+"""What a malformed line may raise."""
 
 
 @attrs.define
@@ -122,14 +122,14 @@ class Live:
         self.is_running = any(self._lives(member) for member in waiting)
 
     def running(self) -> tuple[int, LiveStep] | None:
-        """Return the youngest step if it has not ended."""
+        """Return the latest step if it has not ended."""
         youngest = max(self.steps, default=None)
         if youngest is None or self.steps[youngest].seconds is not None:
             return None
         return youngest, self.steps[youngest]
 
     def finished(self) -> list[tuple[int, LiveStep]]:
-        """Return the steps that have ended, the youngest last."""
+        """Return the steps that have ended, the latest last."""
         done = [(n, step) for n, step in self.steps.items() if step.seconds is not None]
         return sorted(done, key=lambda pair: pair[0])
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from rlprof_report._top.live import Live, LiveStep, Member
 
 _ENGINES = 4
-"""Lines of engines; of more the busiest."""
+"""Lines for engines: the busiest ones."""
 _WINDOWS = 4
 _PHASE = 14
 """Characters of a phase's name at the head of a column."""
 _WAIT = 0.02
-"""A wait for the slowest rank is shown from this share of the step on."""
+"""The least share of a step for a wait to be shown."""
 
 
 def screen(live: Live, *, width: int, height: int) -> str:
-    """Show what the run does now, then its last steps."""
+    """Show what the run is doing, then its last steps."""
     lines = [_head(live), *_now(live), *_recording(live), *_counters(live), ""]
     lines += _table(live, width, height - len(lines))
     return "\n".join(plain(line, max(width, 1)) for line in lines[: max(height, 1)])
@@ -85,11 +85,11 @@ def _counters(live: Live) -> Iterator[str]:
     if memory:
         most, member = max(memory, key=lambda pair: pair[0])
         total = sum(size for size, _ in memory) / 1e9
-        yield f"memory: {total:.1f} GB, the most in {member}: {most / 1e9:.1f} GB"
+        yield f"memory: {total:.1f} GB; most: {member}, {most / 1e9:.1f} GB"
     if busy:
         least, where = min(busy)
         mean = sum(share for share, _ in busy) / len(busy)
-        yield f"devices: {100 * mean:.0f} % busy, the least {where}: {100 * least:.0f} %"
+        yield f"devices: {100 * mean:.0f} % busy; least: {where}, {100 * least:.0f} %"
     engines.sort(reverse=True)
     yield from (words for _, words in engines[:_ENGINES])
     if len(engines) > _ENGINES:
@@ -108,7 +108,7 @@ def _engine(name: str, found: Mapping[str, float]) -> str:
 
 
 def _table(live: Live, width: int, room: int) -> list[str]:
-    """Lay out the last steps, a column a phase, as many as there is room for."""
+    """Lay out as many of the last steps as fit, one column per phase."""
     done = live.finished()[-max(room - 1, 0) :] if room > 1 else []
     if not done:
         return []

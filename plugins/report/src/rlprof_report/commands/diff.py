@@ -25,11 +25,11 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "diff",
         help="compare two runs, or two parts of one",
-        description="Say what takes longer in B than in A, at equal tokens: the step, each phase, "
-        "with the interval that holds the change in 95 of 100 comparisons, and the smallest change "
-        "that so few steps can show. The first 3 steps are left out, and those that recording has "
-        "slowed down. Then come findings, slots, kernels, config and versions that differ. A "
-        "comparison needs 8 clean steps of each.",
+        description="Show what takes longer in B than in A, at equal tokens: the step and each "
+        "phase, with a 95 % interval of the change, and the smallest change that this many steps "
+        "can show. Below come findings, slots, kernels, config and versions that differ. Each side "
+        "needs 8 clean steps: the first 3 steps are left out, and so are steps that recording "
+        "touched.",
     )
     for name in ("A", "B"):
         parser.add_argument(
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
-    """Read what *given* names; a run that is named twice is accounted for once."""
+    """Read the run and steps that *given* names; analyse each run only once."""
     from rlprof_report import analyse
     from rlprof_report._diff import Part
 
@@ -67,7 +67,7 @@ def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
 
 
 def _split(given: str) -> tuple[Path, str]:
-    """Take `RUN:5-20` apart; a folder that is called so is meant as it is."""
+    """Split `RUN:5-20` into run and steps, unless a folder has that very name."""
     found = _STEPS.fullmatch(given)
     if found is None or Path(given).exists():
         return Path(given), ""

@@ -1,4 +1,4 @@
-"""`rlprof top RUN`: the run as it goes, in the terminal."""
+"""`rlprof top RUN`: a live run in the terminal."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "top",
-        help="watch a run as it goes",
-        description="Show what a run does now, once a second: the running step and its phases, "
-        "trajectories in flight, what is recorded, memory, devices and engines, then the last "
-        "steps with the rank that the others waited for. It reads only what the run has written "
-        "since the last look, and ends with the run. Ctrl-C ends it before. Where the output is "
-        "no terminal it shows one screen.",
+        help="watch a live run",
+        description="Show once a second what a run is doing: the running step and its phases, "
+        "trajectories in flight, recordings, memory, devices and engines, then the last steps "
+        "with the rank that the others waited for. It reads only new lines of the run, and ends "
+        "when the run does; press Ctrl-C to end it earlier. If the output is not a terminal, it "
+        "shows one screen.",
     )
     add_run(parser)
     parser.add_argument("--once", action="store_true", help="show one screen and end")

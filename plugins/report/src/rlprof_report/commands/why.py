@@ -10,17 +10,17 @@ from rlprof.errors import RunError
 from rlprof.rundir import find_runs, read
 
 _MOST_JSON = 300_000_000
-"""Of traces: so many bytes take three seconds to read."""
+"""Bytes of traces: reading more takes over three seconds."""
 
 
 def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "why",
-        help="say why steps are slow: cause, evidence, what it can bring",
+        help="say why steps are slow: cause, evidence, upper bound of the gain",
         description="Read the spans of RUN, recorded or not, and say what takes longest and why: "
         "one screen with the cause, its evidence, an upper bound of the gain, where to look, and "
-        "what to record next. Steps that recording touches are left out. RUN may be live, ended "
+        "what to record next. Steps that recording touched are left out. RUN may be live, ended "
         "or killed.",
         epilog="examples:\n  rlprof why\n  rlprof why RUN --step 7\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -42,18 +42,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names a run; without it the youngest of outputs/profile is meant."""
+    """Add the argument that names a run; its default is the latest run in outputs/profile."""
     parser.add_argument(
         "path",
         metavar="RUN",
         nargs="?",
         default="outputs/profile",
-        help="a run folder, or a folder of runs: then the youngest (default: outputs/profile)",
+        help="a run folder; or a folder of runs, for the latest one (default: outputs/profile)",
     )
 
 
 def youngest(path: Path) -> Path:
-    """Return *path* if it is a run, else the youngest run in it; raise RunError without any."""
+    """Return *path* if it is a run, else the latest run in it; raise RunError if there is none."""
     if (path / "run.json").exists() or not path.is_dir():
         return path
     runs = find_runs(path)

@@ -1,6 +1,6 @@
-"""What the traces of a run's windows say of devices: figures 15 to 20 of the report.
+"""Figures of devices from the traces of a run's windows: figures 15 to 20 of the report.
 
-`device_of(run)` reads every trace once, 120 MB of JSON a second; ask for it where it is shown.
+`device_of(run)` reads every trace once, 120 MB of JSON a second: call it only to show the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What devices say is wrong: communication nobody hides, a host that is too slow, a late rank."""
+"""Findings from devices: exposed communication, a host that is too slow, a late rank."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rlprof_report.device.values import CaptureDevice, Device, LateRank
 
 _EXPOSED, _LAUNCH_BOUND = 0.10, 0.20
-"""Shares of a window from which they are said."""
+"""The least shares of a window for a finding."""
 _LATE = 0.05
-"""The share of a window that the others must wait for one rank."""
+"""The least share of a window that the others wait for one rank."""
 _VOTES = 0.5
-"""The share of the collectives to which it came last."""
+"""The least share of the collectives to which the rank came last."""
 
 
 def device_findings(device: Device) -> tuple[Finding, ...]:
@@ -40,7 +40,7 @@ def _of_roles(device: Device) -> Iterator[Finding]:
             worst = max(ones, key=_exposed)
             longest = next((one.name for one in role.kernels if one.kind == "communication"), "")
             yield _finding(
-                f"{role.role}: communication with no compute beside it takes "
+                f"{role.role}: exposed communication, with no compute meanwhile, takes "
                 f"{exposed / window_s:.0%} of the recorded windows.",
                 (
                     f"{exposed:.3f} of {window_s:.3f} s in {len(ones)} traces, most in {longest}.",
@@ -90,8 +90,8 @@ def _of_ranks(device: Device) -> Iterator[Finding]:
         yield _finding(
             f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
             (
-                f"It was last in {votes} of {count} collectives of {len(last)} windows.",
-                f"The collectives of the others take {sum(waits):.3f} s longer in all.",
+                f"It was last in {votes} of {count} collectives, in {len(last)} windows.",
+                f"The others wait {sum(waits):.3f} s longer in collectives than it does.",
             ),
             sum(waits) / len(last),
             sum(waits) / span_s,

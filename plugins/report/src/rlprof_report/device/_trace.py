@@ -78,7 +78,7 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
     events = read_events(path, begin, end)
     found = chosen(events, rules, begin, end)
     if begin is not None and len(events.starts) and not len(found):
-        notes.append("no device event lies in the window: its clock is wrong; nothing was cut off")
+        notes.append("no device event is in the window, so its clock is wrong; nothing was cut off")
         begin = end = None
         found = chosen(events, rules, None, None)
     notes += _notes(events, found, len(events.starts))

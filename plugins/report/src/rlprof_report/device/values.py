@@ -1,4 +1,4 @@
-"""What the traces of windows say of devices, as frozen values; page, JSON and terminal print these.
+"""Figures of devices from the traces of windows, as frozen values that page and JSON print.
 
 All seconds lie inside the window, unless the rules are HTA's. `None` means that it is not known.
 """
@@ -102,7 +102,7 @@ class CaptureDevice:
     operators: tuple[TopName, ...]
     memory: tuple[MemoryPeak, ...]
     notes: tuple[str, ...] = ()
-    """What could not be read or is left out, each in a sentence."""
+    """What could not be read or is left out, one sentence each."""
 
 
 @attrs.frozen
@@ -135,7 +135,7 @@ class LateRank:
     votes: int
     """Collectives to which it came last, by at least 10 us."""
     collectives: int
-    """How many are in the traces of all ranks."""
+    """Its collectives that other ranks recorded, too."""
     end_spread_s: float | None
     """Median difference of their ends between ranks, as the clocks have it: if it is large, the
     ranks did not leave together and the figure is weak."""
@@ -160,7 +160,7 @@ class RequestTimes:
 
 @attrs.frozen
 class Device:
-    """All that the traces of a run say of devices."""
+    """All figures of devices of a run."""
 
     rules: Literal["rlprof", "hta"]
     captures: tuple[CaptureDevice, ...]
@@ -169,4 +169,4 @@ class Device:
     """The latest first."""
     requests: tuple[RequestTimes, ...]
     notes: tuple[str, ...] = ()
-    """Traces of which nothing could be read, and why."""
+    """Traces that could not be read at all, and why."""

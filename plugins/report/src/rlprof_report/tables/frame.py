@@ -26,8 +26,8 @@ _MAKERS: dict[str, Callable[[Run, list[str]], Iterable[Sequence[Any]]]] = {
 def frame(run: Run, kind: str, problems: list[str] | None = None) -> Any:
     """Return the table *kind* of *run* as a pyarrow Table.
 
-    *kind* is one of `spans`, `steps`, `captures`, `requests`, `events`. What cannot be read is
-    left out and told to *problems*.
+    *kind* is one of `spans`, `steps`, `captures`, `requests`, `events`. Whatever cannot be read is
+    left out and reported to *problems*.
     """
     schema, batches = table(run, kind, [] if problems is None else problems)
     return arrow().Table.from_batches(batches, schema).unify_dictionaries()

@@ -1,4 +1,4 @@
-"""Which step was going on: for spans of processes that know no step, as actors of a fleet do."""
+"""Which step was running, for spans of processes that know no step, such as a fleet's actors."""
 
 from __future__ import annotations
 

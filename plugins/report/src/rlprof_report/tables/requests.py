@@ -1,4 +1,4 @@
-"""The table `requests`: what engines were asked, as the program saw it and as the engine did.
+"""The table `requests`: requests to engines, as the program and as the engine saw them.
 
 A request may be there twice: `source` is `span` where the program noted it (always on), `engine`
 where the engine recorded it (in windows).

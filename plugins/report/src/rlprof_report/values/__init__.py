@@ -1,7 +1,7 @@
-"""What a report holds, as frozen values; page, JSON and terminal print these and nothing else.
+"""All values of a report, frozen; page, JSON and terminal print these and nothing else.
 
-Seconds are floats. Times that begin or end something are `_s` after the first step of the report
-began, so that a page needs no epoch; `Analysis.epoch_ns` is that moment.
+Seconds are floats. A moment is given in seconds after the first step of the report began;
+`Analysis.epoch_ns` is the time of that.
 """
 
 from __future__ import annotations

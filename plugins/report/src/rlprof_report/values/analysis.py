@@ -28,13 +28,13 @@ class Definition:
 
 @attrs.frozen
 class Clean:
-    """Which steps medians and findings are made of, and which are left out and why."""
+    """Which steps medians and findings use, and which are left out and why."""
 
     steps: tuple[int, ...]
     left_out: Mapping[str, tuple[int, ...]]
     """By state: `recorded`, `touched`, `warm-up`, `unfinished`."""
     median_s: float | None
-    """The median step; None: there is no clean step."""
+    """Seconds of the median step; None: there is no clean step."""
 
 
 @attrs.frozen
@@ -77,7 +77,7 @@ class Score:
 
 @attrs.frozen
 class Finding:
-    """Something that takes longer than it would have to."""
+    """Something that takes longer than it needs to."""
 
     cause: Literal[
         "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "recording", "device",
@@ -88,9 +88,9 @@ class Finding:
     evidence: tuple[str, ...]
     """Sentences, each with its numbers."""
     seconds: float
-    """Per step: what it costs."""
+    """Its cost per step."""
     bound_s: float
-    """What removing it can bring at most, per step."""
+    """The most that removing it would save per step."""
     share: float
     """`seconds` of the median clean step, or of the step where it is about one."""
     steps: tuple[int, ...]
@@ -125,7 +125,7 @@ class Counter:
 
 @attrs.frozen
 class Analysis:
-    """All that a report says of a run."""
+    """All that a report says about a run."""
 
     run: str
     """Path of the run folder."""
@@ -135,14 +135,14 @@ class Analysis:
     epoch_ns: int
     """Epoch ns of second 0 of every `_s`."""
     leader: str
-    """The process whose steps these are."""
+    """The name of the process whose steps these are."""
     steps: tuple[Step, ...]
     clean: Clean
     phases: tuple[PhaseSummary, ...]
     findings: tuple[Finding, ...]
     """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
     verdict: str
-    """One sentence."""
+    """The answer, in one to three sentences."""
     ranks: tuple[RankTable, ...] = ()
     scores: tuple[Score, ...] = ()
     lanes: tuple[Lane, ...] = ()
@@ -156,9 +156,9 @@ class Analysis:
     captures: tuple[Mapping[str, Any], ...] = ()
     """Asked and written, as `rlprof ls` has it: window, target, tool, state, notes."""
     clocks: str = ""
-    """How hosts were brought together, and how exact, in a sentence."""
+    """How the clocks of hosts were put together, and how exact that is, in a sentence."""
     notes: tuple[str, ...] = ()
-    """What could not be read, what is left out, what cannot be known."""
+    """What could not be read, what is left out, what is unknown."""
     definitions: tuple[Definition, ...] = ()
     device: Any = None
     """A `rlprof_report.device.Device` where windows have traces; None: there is none."""

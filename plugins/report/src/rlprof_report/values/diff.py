@@ -16,7 +16,7 @@ ChangeState = Literal["slower", "faster", "no difference seen", "too few steps",
 
 @attrs.frozen
 class Side:
-    """One of the two: which run, and which of its steps are compared."""
+    """One side: the run, and which of its steps are compared."""
 
     run: str
     """Path of the run folder."""
@@ -44,7 +44,7 @@ class Change:
     a_steps: int
     b_steps: int
     a_samples: float = 0.0
-    """As how many independent steps these count, after their autocorrelation."""
+    """How many independent steps they are worth, given their autocorrelation."""
     b_samples: float = 0.0
     basis: Literal["equal tokens", "seconds"] = "seconds"
     exponent: float = 0.0
@@ -55,7 +55,7 @@ class Change:
     """The interval that holds the change in 95 of 100 comparisons."""
     high: float | None = None
     visible: float | None = None
-    """The smallest change that these steps show in 4 of 5 comparisons."""
+    """The smallest change that 4 of 5 comparisons of such steps would find."""
 
 
 @attrs.frozen

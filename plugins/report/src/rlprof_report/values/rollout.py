@@ -20,7 +20,7 @@ class Replica:
     requests: int
     tokens: int
     end_s: float
-    """When its last request ended, after the rollout began."""
+    """The end of its last request, after the rollout began."""
     running: float
     start: float
     """Empty before its first request; this and those below are shares of slots x time."""
@@ -32,7 +32,7 @@ class Replica:
     outside: float = 0.0
     """Empty because no trajectory of it was there, between its first and its last request."""
     end90_s: float = 0.0
-    """When 90 % of its requests had ended, after the rollout began."""
+    """The end of 90 % of its requests, after the rollout began."""
 
     @property
     def idle(self) -> float:
@@ -69,7 +69,7 @@ class Rollout:
     trajectory_s: Mapping[str, float]
     """How long trajectories took: p50, p90, p99, max."""
     tail_s: Mapping[str, float]
-    """By share q: how long after that share of trajectories had ended the last one ended."""
+    """By share q: the time from the end of that share of trajectories to the last end."""
     late: Late | None
     replicas: tuple[Replica, ...]
     even_gain_s: float
@@ -94,9 +94,9 @@ class Rollout:
     first_token_s: Mapping[str, float] = attrs.field(factory=dict)
     preemptions: int | None = None
     tools_gain_s: float = 0.0
-    """How much earlier the last trajectory would end if none spent longer in tools than the median
-    one: a bound (figure 8)."""
+    """How much earlier the last trajectory would end if none spent more time in tools than the
+    median one: a bound (figure 8)."""
     stalled: str = ""
-    """The trajectory that spent longest in tools."""
+    """The id of the trajectory that spent longest in tools."""
     tools_by_name: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds in each tool, all trajectories together, the largest first."""

@@ -1,4 +1,4 @@
-"""One step, accounted for: phases, ranks, critical path, what would help."""
+"""One step: its phases, ranks, critical path, and what would help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rlprof_report.values.rollout import Rollout
 
 StepState = Literal["clean", "recorded", "touched", "warm-up", "unfinished"]
-"""`recorded`: a window was open in it. `touched`: a start, stop or late export of ours overlaps it.
+"""`recorded`: a window was open in it. `touched`: a start, stop or late export overlaps it.
 `warm-up`: the first step of a process. `unfinished`: the run ended or goes on inside it."""
 
 
@@ -52,11 +52,11 @@ class Ranks:
     process: str
     """The stem of that rank's files."""
     wait_s: float
-    """max - median of the others: what making the slowest rank like them can bring at most."""
+    """max - median of the others: the most that making the slowest rank like them would save."""
     waste_s: float
-    """max - mean: what the ranks wait on average."""
+    """max - mean: how long the ranks wait on average."""
     meets: bool
-    """Whether ranks seem to meet inside (they end together): then no time says who is late."""
+    """Whether ranks seem to meet inside (they end together), so that no time says who is late."""
 
 
 @attrs.frozen
@@ -88,14 +88,14 @@ class PathPart:
 
 @attrs.frozen
 class Help:
-    """What a change could bring at most, by itself (figure 10); two are never added up."""
+    """An upper bound of what one change would save (figure 10); do not add two of them."""
 
     what: str
     """A short key: `tail`, `even replicas`, `slowest rank`, `tools`, `sync`, `gaps`, `one step
     off`, `recording`."""
     seconds: float
     assumption: str
-    """In a sentence: what is taken to be true."""
+    """The assumption, in a sentence."""
 
 
 @attrs.frozen
@@ -122,7 +122,7 @@ class Bubble:
 
 @attrs.frozen
 class Touch:
-    """Something of ours that took time: a start, a stop, an export that ran on (figure 13)."""
+    """A start, stop or late export of rlprof, which took time (figure 13)."""
 
     what: Literal["start", "stop", "export"]
     target: str
@@ -154,9 +154,9 @@ class Step:
     bubbles: tuple[Bubble, ...] = ()
     touches: tuple[Touch, ...] = ()
     cost_s: float = 0.0
-    """Seconds of the critical path that were our starts, stops and late exports."""
+    """Seconds of the critical path that rlprof's starts, stops and late exports took."""
     pauses: Mapping[str, float] = attrs.field(factory=dict)
-    """Seconds by name of what interrupted the program, as it noted it: `gc`."""
+    """Seconds of interruptions of the program, by name: `gc`."""
     tokens: int = 0
     """Tokens that trajectories and requests of the step noted."""
     version: str = ""
