@@ -53,8 +53,8 @@ def test_a_config_read_back_from_a_run_still_says_none():
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["check"], "  tool: none; nothing is recorded but spans and counters\n"),
-        (["plan"], "always: nothing is recorded but spans and counters (tool: none)\n"),
+        (["check"], "  tool: none; only spans and counters are written\n"),
+        (["plan"], "always: only spans and counters are written (tool: none)\n"),
     ],
 )  # fmt: skip
 def test_commands_say_that_nothing_is_recorded(argv, said, capsys):

@@ -93,7 +93,7 @@ def test_counters_end_at_their_bound(tmp_path):
 
     assert 300 < file.stat().st_size < 400
     assert len(found) < 1000
-    assert told == ["counters.bytes 300 were written; counters end here"]
+    assert told == ["counters end here: they fill counters.bytes (300)"]
 
 
 def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):

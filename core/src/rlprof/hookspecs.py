@@ -186,14 +186,14 @@ class Engine:
         a static method `who_records(options, tools)`: in words, what records the engine, for
         `rlprof check` and `rlprof plan`. Default: the tools inside it, if it `drives`.
     `counters`
-        a method `counters(self, handle)`: what the engine is at right now, as a mapping of numbers
+        a method `counters(self, handle)`: the current state of the engine, as a mapping of numbers
         whose names end in their unit: `{"requests_running": 12, "requests_waiting": 3,
-        "kv_cache_use": 0.71, "batch_size": 12}`; `{}` where nothing is known yet. Core makes an
-        instance of the class for this alone, which is neither configured nor started, and calls it
-        from `prof.attach` to `close`: once a second, ten times while a window is open, on a thread
-        of rlprof's. Return what the engine keeps anyway, at once: never wait for the engine, its
-        loop or the network; where you must ask, ask on a thread of your own and return the last
-        answer. What it raises is said once, and it is not called again. Default: no counters.
+        "kv_cache_use": 0.71, "batch_size": 12}`; `{}` while nothing is known. Core makes a separate
+        instance for it, neither configured nor started, and calls it on a thread of its own from
+        `prof.attach` to `close`: once a second, and ten times while a window is open. Return what
+        the engine keeps anyway, and never wait for the engine, its loop or the network. If you
+        must ask, do so on your own thread and return the last answer. An exception is reported
+        once, and ends the calls. Default: no counters.
     `drives`
         True: the tools of its role record inside the engine's own processes. Core checks their
         options and merges their Launches into the engine's; the plugin carries orders to those

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if not config.roles:
         print("  every role: spans only")
     if not any(config.records(role) for role in config.roles):
-        print("  tool: none; nothing is recorded but spans and counters")
+        print("  tool: none; only spans and counters are written")
     elif not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0

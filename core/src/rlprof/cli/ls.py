@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print the values of rlprof.read(RUN) as JSON; of a folder, a list of its runs",
+        help="print the values of rlprof.read(RUN) as JSON; for a folder of runs, a list of them",
     )
     parser.set_defaults(run=run)
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _values(run: Run) -> dict[str, Any]:
-    """Return all that is known of a run, under the names of docs/api.md."""
+    """Return a run as plain data, under the names of docs/api.md."""
     part = ("selection", "_times")
     known = attrs.asdict(run, filter=lambda field, _: field.name not in part)
     return {**known, "state": _state(run)}

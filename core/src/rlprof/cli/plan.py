@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     first, last = args.steps[0], args.steps[-1]
     if not any(config.records(role) for role in config.roles):
-        print(f"{args.file}: nothing is recorded but spans and counters (tool: none)")
+        print(f"{args.file}: only spans and counters are written (tool: none)")
         return 0
     rows = _rows(config, first, last)
     print(f"mode {config.mode}, steps {config.steps}; looking at {first}-{last}\n")

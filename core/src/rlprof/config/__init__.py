@@ -152,7 +152,7 @@ def _tools_of(config: Config, *roles: str) -> set[str]:
 
 
 def _check(config: Config, faults: Faults, *, has_tools: bool) -> None:
-    """Add what is wrong with values that are right each by itself.
+    """Add the faults of values that are right on their own but not together.
 
     *has_tools*: the config says `tool`, and it may say `none`.
     """

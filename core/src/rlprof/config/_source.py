@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CALLED = "config"
 ALWAYS = "always"
-"""In the place of a file: spans, phases and counters of every process, and no window."""
+"""The word in place of a file: spans and counters of every process, and no window."""
 
 _YAML_RAISES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What PyYAML raises, beside its own errors, for `!!bool x`, `!!int ""`, `!!timestamp x`, …"""

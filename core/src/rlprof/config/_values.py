@@ -85,22 +85,22 @@ class Limits:
 
 @attrs.frozen
 class Counters:
-    """How often memory, devices and engines are looked at."""
+    """How often memory, devices and engines are read."""
 
     every_s: float = attrs.field(default=1.0, validator=_seconds)
-    """Seconds between two looks while no window is open."""
+    """Seconds between two readings while no window is open."""
     in_window_s: float = attrs.field(default=0.1, validator=_seconds)
-    """Seconds between two looks while one is."""
+    """Seconds between two readings while a window is open."""
     bytes: int = attrs.field(default=100 * 10**6, metadata={"parse": parse_size})
-    """A process that has written so much of counters writes no more of them."""
+    """Beyond this size a process writes no more counters."""
 
 
 @attrs.frozen
 class Spans:
-    """How much a process may write down of what it did."""
+    """How many bytes of spans a process may write."""
 
     bytes: int = attrs.field(default=10**9, metadata={"parse": parse_size})
-    """A process that has written so much keeps steps and phases, and a summary of each step."""
+    """Beyond this size a process writes only steps, phases and a summary of each step."""
 
 
 def _at_least_one(_: Any, __: Any, value: float) -> None:
@@ -223,7 +223,7 @@ class Config:
     spans: Spans = Spans()
     """What each process writes down, always."""
     counters: Counters | None = Counters()
-    """Memory, devices and engines over time; None: nobody looks."""
+    """Memory, devices and engines over time; None: no counters."""
     slow_step: SlowStep | None = None
     """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
     fleet: Fleet = Fleet()

@@ -1,7 +1,7 @@
-"""Counters as values: what a process, its devices and its engines were at from time to time.
+"""Counters as values: the state of a process, its devices and its engines over time.
 
-A line of `counters/<process>.jsonl` holds the monotonic time and the values; those of an engine
-say whose they are.
+A line of `counters/<process>.jsonl` holds the monotonic time and the values; a line about an
+engine also holds its target.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sample:
     """Counters that were read at one moment."""
 
     target: Target
-    """The process, or the engine that the counters are of."""
+    """The process or engine that the counters are about."""
     process: str
     """The name of the files of the process that read them."""
     time_ns: int

@@ -121,7 +121,7 @@ class Journal:
 
 
 def read_lines(file: Path, problems: list[str], mark: bytes = b"") -> Iterator[dict[str, Any]]:
-    """Read the records of *file*; what is none is skipped and counted into *problems*.
+    """Read the records of *file*; skip other lines, and count them in *problems*.
 
     Lines without *mark* are passed over unread.
     """

@@ -141,7 +141,7 @@ def is_kept(span: Span, selection: Selection, times: Times | None) -> bool:
 
 
 def is_in(time_ns: int, selection: Selection, times: Times | None) -> bool:
-    """Whether a moment is of the part."""
+    """Whether a moment belongs to the part."""
     is_meant = times is None or _meets(time_ns, time_ns, times)
     return is_meant and selection.has_time(time_ns, time_ns)
 

@@ -42,9 +42,9 @@ class Process:
     offset_ns: int = 0
     """How far its wall clock was ahead of the driver's of its fleet; taken out of `clocks`."""
     offset_bound_ns: int | None = None
-    """How far the truth may be from `offset_ns`; None: nobody measured this clock."""
+    """The error of `offset_ns` at most; None: nobody measured this clock."""
     devices: tuple[str, ...] = ()
-    """The devices it was given, `node-a/cuda:0`; empty: nobody has said."""
+    """The devices that its launcher gave it, `node-a/cuda:0`; empty: unknown."""
 
 
 @attrs.frozen
@@ -180,7 +180,7 @@ class Run:
         return narrowed(self, selection)
 
     def _repr_html_(self) -> str:
-        """Show one step over all processes, in a notebook."""
+        """Show the slow step over all processes, in a notebook."""
         from html import escape
 
         try:
@@ -189,7 +189,7 @@ class Run:
             words = (
                 f"run {self.run_id}: {len(self.processes)} processes, {len(self.captures)} captures"
             )
-            return f"<p>{escape(words)}; pip install rlprof-report shows a step of it here</p>"
+            return f"<p>{escape(words)}; to see its slow step here, pip install rlprof-report</p>"
         shown: str = notebook(self)
         return shown
 
@@ -197,10 +197,10 @@ class Run:
         """Read all spans, process by process, in the order they ended.
 
         Of a part of a run: those of the selected roles, steps and time. A span without a step is
-        there if it overlaps a selected step, of whichever process. Where windows are named, only
-        what overlaps one of them is there. What cannot be read is passed over and told to
-        *problems*. Last come phases that the driver of a fleet has told of its members, unless
-        these have written them down themselves.
+        there if it overlaps a selected step of any process. If windows are selected, only spans
+        that overlap one of them are there. Whatever cannot be read is skipped and reported to
+        *problems*. Last come phases that the driver of a fleet wrote for its members, unless a
+        member wrote the phase itself.
         """
         problems, chosen = [] if problems is None else problems, self.selection
         is_all = chosen.is_all
@@ -226,8 +226,8 @@ class Run:
     def counters(self, problems: list[str] | None = None) -> Iterator[Sample]:
         """Read all counters, process by process, in the order they were read.
 
-        Of a part of a run: those of the selected roles and time, or while a selected step or
-        window went on. What cannot be read is passed over and told to *problems*.
+        Of a part of a run: those of the selected roles and time, or during a selected step or
+        window. Whatever cannot be read is skipped and reported to *problems*.
         """
         from rlprof.rundir._counters import sample_from_record
 
@@ -245,7 +245,7 @@ class Run:
         """Return a pyarrow Table that pandas, Polars and DuckDB take.
 
         *kind* is `spans`, `steps`, `captures`, `requests` or `events`; needs
-        `rlprof-report[parquet]`. What cannot be read is passed over and told to *problems*.
+        `rlprof-report[parquet]`. Whatever cannot be read is skipped and reported to *problems*.
         """
         try:
             from rlprof_report.tables import frame
@@ -264,7 +264,7 @@ class Run:
 
 
 def _phase(process: str, line: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Tell a phase from others, whoever wrote it down."""
+    """Identify a phase, whoever wrote it."""
     names = (line.get("step"), line.get("name"), line.get("occurrence", 0))
     return process, *(str(one) for one in names)
 

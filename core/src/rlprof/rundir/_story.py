@@ -24,7 +24,7 @@
 | `served`   | a request got all its steps, or never will: steps, error   | after its last step |
 | `salvaged` | `export` was called for a process that had died            | by who salvages     |
 | `dropped`  | spans that were more than memory holds: how many           | near the end        |
-| `left_out` | spans beyond `spans.bytes`: how many until now             | every 10 s, and last |
+| `left_out` | spans beyond `spans.bytes`: how many so far                | every 10 s, and last |
 | `ended`    | the session was closed                                     | last                |
 
 Lines about an engine carry its `target`; all others are about the process that writes. Who salvages

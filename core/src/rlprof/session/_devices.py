@@ -1,4 +1,4 @@
-"""Which devices a process was given, by what its launcher has set, and how busy they are."""
+"""Which devices a process has, by its launcher's variables, and how busy they are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VISIBLE = {
 
 
 def visible(variable: str = "CUDA_VISIBLE_DEVICES") -> list[str] | None:
-    """Name what *variable* lists, by number or uuid; None: it does not say.
+    """Name the devices that *variable* lists, by number or uuid; None: it is not set.
 
     Launchers of one process a device (torchrun) give all of them the same list, and LOCAL_RANK.
     """
@@ -47,7 +47,7 @@ def devices(host: str) -> list[str]:
 
 
 def open_devices() -> Callable[[], dict[str, float]] | None:
-    """Return what reads the devices of this process through NVML; None: nothing can.
+    """Return a function that reads the devices of this process through NVML; None: it cannot.
 
     NVML is NVIDIA's driver itself: CUDA is not initialised, and its context takes no memory. The
     package `nvidia-ml-py` is imported only where there is a driver.

@@ -1,7 +1,7 @@
-"""What the last step was like, as a few numbers for a logger; made of spans as they are written.
+"""Figures of the last step for a logger, made from spans as they are written.
 
-The helper thread adds up each span that goes by, and makes the figures when a step has ended: the
-same ones that a report makes of the run folder (docs/api.md says how each is defined).
+The helper thread takes each span as it passes, and makes the figures when a step has ended. They
+equal those that a report makes from the run folder; docs/api.md defines them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from rlprof.rundir import RawSpan
 
 _ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
-"""What phases are called in which an engine writes."""
+"""Names of phases in which engines generate."""
 _REFUSED = re.compile(r"[^\w .:-]")
-"""What MLflow raises for in the name of a metric, in the middle of training."""
+"""Characters in a name for which MLflow would raise, in the middle of training."""
 _MOST_PHASES = 10_000
 _MOST_PARTS = 500_000
-"""Of one step; of one that has more, nothing is told of phases or of trajectories."""
+"""Most of one step; a step with more has no figures of phases or of trajectories."""
 _LATE = 0.95
 _MOST_STEPS = 8
-"""Whose spans are kept while a step goes on: its own, and of steps before it what ends late."""
+"""Steps whose spans are kept: the running one, and earlier ones whose spans end late."""
 
 _WHOLE, _REQUEST, _OTHER = range(3)
 _COLUMNS = 7
@@ -39,13 +39,13 @@ class Figures:
 
     def __init__(self) -> None:
         self.newest: dict[str, float] = {}
-        """Of the step that has ended last; empty: none has. Replaced as a whole, never changed."""
+        """Figures of the last ended step, or empty. Replaced as a whole, never changed."""
         self._steps: dict[int, _Step] = {}
         self._lock = Lock()
-        """Held while `newest` is replaced: a fleet adds to it on a thread of its own."""
+        """Held while `newest` is replaced: a fleet adds to it on another thread."""
 
     def add(self, step: int | None, more: Mapping[str, float]) -> None:
-        """Add what is known of *step* by now, unless a later one has ended."""
+        """Add *more* figures of *step*, unless a later step has ended."""
         with self._lock:
             if self.newest.get("rlprof/step") == step:
                 self.newest = {**self.newest, **more}
@@ -150,7 +150,7 @@ def _outermost(phases: Sequence[RawSpan], step_id: int) -> Iterator[RawSpan]:
 def _of_rollout(
     parts: list[tuple[int, ...]], phases: Sequence[tuple[str, int, int]], step: tuple[int, int]
 ) -> dict[str, float]:
-    """Make the figures of what began in the rollout."""
+    """Make the figures of trajectories and requests that began in the rollout."""
     phase = _rollout_phase([row[0] for row in parts if row[3] == _WHOLE] or
                            [row[0] for row in parts], phases)  # fmt: skip
     start = min((began for name, began, _ in phases if name == phase), default=step[0])
@@ -191,7 +191,7 @@ def _of_rollout(
 
 
 def _rollout_phase(begin: Sequence[int], phases: Sequence[tuple[str, int, int]]) -> str:
-    """Name the phase that most trajectories begin in; without any such, it is none."""
+    """Name the phase in which most trajectories begin; empty if there is none."""
     inside: dict[str, int] = {}
     for name, began, ended in phases:
         here = sum(began <= moment < ended for moment in begin)

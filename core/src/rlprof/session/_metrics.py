@@ -17,7 +17,7 @@ _PHASE = "rlprof/phase/"
 
 
 class Metrics:
-    """Keeps one file up to date, replaced as a whole."""
+    """Keeps one file up to date, replacing it as a whole."""
 
     def __init__(self, file: Path, run_id: str, target: Target) -> None:
         self._file = file
@@ -37,7 +37,7 @@ class Metrics:
         draft.replace(self._file)
 
     def remove(self) -> None:
-        """Take the file away: figures of a run that has ended are no state of anything."""
+        """Remove the file: an ended run has no current figures."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
             self._file.parent.rmdir()  # it was the last one's

@@ -28,11 +28,11 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
 ) -> Session | Off:
     """Open the session of this process.
 
-    *config* is a mapping, a YAML file, an OmegaConf node, or None: then what the environment
-    variable `RLPROF_CONFIG` names, and without that rlprof is off. The word `always` in place of a
-    file writes spans and counters and records nothing else. *role* may be left out if the config
-    names just one, or none; *rank* and *world_size* come from the launcher's environment
-    unless given; *coordinates* say where the rank stands: `{"tp": 0, "pp": 1}`.
+    *config* is a mapping, a YAML file, an OmegaConf node, or None, which means the file that the
+    environment variable `RLPROF_CONFIG` names; without that variable rlprof is off. With the word
+    `always` in place of a file, rlprof writes spans and counters, and no tool records. *role* may
+    be left out if the config names one or none; *rank* and *world_size* come from the launcher's
+    environment unless given; *coordinates* say where the rank stands: `{"tp": 0, "pp": 1}`.
 
     Raise ConfigError with every fault of the config, and RlprofError if a session is open already:
     a process has one. What goes wrong after that is logged and recorded, and training lives.

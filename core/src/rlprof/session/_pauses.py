@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from rlprof.session._session import Session
 
 _LEAST_NS = 5_000_000
-"""Shorter ones are many and explain nothing."""
+"""Shorter pauses are many and explain nothing."""
 
 
 def watch_pauses(session: Session) -> Callable[[], None]:
-    """Have each long collection of this process written down; return what ends that."""
+    """Write a span for each long collection of this process; return a function that ends this."""
     began = 0
 
     def collected(when: str, said: Mapping[str, Any]) -> None:

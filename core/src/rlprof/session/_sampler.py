@@ -1,6 +1,6 @@
-"""Counters over time: memory, devices, engines; read on a thread of their own.
+"""Counters over time: memory, devices, engines; read on a separate thread.
 
-A driver or an engine that does not answer holds up this thread and nobody else.
+A driver or an engine that does not answer blocks only this thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Read = Callable[[], Mapping[str, float]]
 
 _JOIN_S = 0.5
-"""How long closing waits for a look that goes on."""
+"""How long closing waits for a running reading."""
 
 
 class Sampler:
@@ -35,7 +35,7 @@ class Sampler:
 
     def __init__(self, file: Path, rule: Counters | None, tell: Callable[[str], object]) -> None:
         self.is_recording: Callable[[], bool] = lambda: False
-        """Whether a window is open: then it looks more often."""
+        """Whether a window is open: then it reads more often."""
         self._rule = rule
         self._tell = tell
         self._file = Journal(file)
@@ -52,7 +52,7 @@ class Sampler:
             self._sources[target] = partial(_asked, [], plugin, handle)
 
     def hurry(self) -> None:
-        """Look now: a window has opened."""
+        """Read now: a window has opened."""
         self._wake.set()
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class Sampler:
             with suppress(OSError):  # a full disk: it waits in memory, and is counted
                 self._file.write(self._looked())
             if self._file.told > rule.bytes:
-                self._tell(f"counters.bytes {rule.bytes:,} were written; counters end here")
+                self._tell(f"counters end here: they fill counters.bytes ({rule.bytes:,})")
                 break
             self._wake.wait(rule.in_window_s if self.is_recording() else rule.every_s)
             self._wake.clear()
@@ -99,7 +99,7 @@ def _memory() -> dict[str, float]:
 
 
 def _asked(made: list[Any], plugin: type[Any], handle: Any) -> Mapping[str, float]:
-    """Ask an instance of *plugin*, which is made the first time and kept in *made*."""
+    """Ask the instance of *plugin* in *made*, which the first call makes."""
     if not made:
         made.append(plugin())
     found: Mapping[str, float] = made[0].counters(handle)

@@ -85,9 +85,9 @@ class Scribe:
         self.figures = Figures()
         self._metrics = metrics
         self._most_bytes = spans.bytes
-        """Of the file of spans; beyond, those that are neither steps nor phases are left out."""
+        """Size of the file of spans; beyond it, only steps and phases are written."""
         self._left_out = self._left_out_before = self._told_left_out = 0
-        """How many spans: until now; when the last step ended; when it was told last."""
+        """How many spans so far; when the last step ended; when last reported."""
         self.name = name
         """What its files are called."""
         self._folder = folder
@@ -302,7 +302,7 @@ class Scribe:
         self._spans.write(self._span_lines(count))
 
     def _span_lines(self, count: int) -> Iterator[bytes]:
-        """Give the lines of the next *count* spans, once each is in the figures."""
+        """Return the lines of the next *count* spans, and add each to the figures."""
         for _ in range(count):
             raw = self._raw.popleft()
             has_ended = self.figures.take(raw)
@@ -315,7 +315,7 @@ class Scribe:
                 self._left_out_before = self._left_out
 
     def _summary(self, step: RawSpan) -> RawSpan:
-        """Make one span of those that were left out until *step* ended."""
+        """Make one span that stands for those left out until *step* ended."""
         _, _, start, end, number, thread, step_id, _, _, _ = step
         count = self._left_out - self._left_out_before
         noted = {"left_out": count, "figures": self.figures.newest}

@@ -65,7 +65,7 @@ class Session:
         self.watchers: list[Callable[[], None]] = []
         """Called by the helper thread, once a second or so."""
         self.end_pauses: Callable[[], None] = lambda: None
-        """Ends the watch over the garbage collector."""
+        """Stops watching the garbage collector."""
         self._config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
@@ -171,10 +171,10 @@ class Session:
             track.minibatch()
 
     def figures(self) -> dict[str, float]:
-        """Return what the last step was like, for a logger; `{}` until one has ended.
+        """Return figures of the last step for a logger; `{}` until one has ended.
 
-        The helper thread makes them, once a second: they may be of a step or two before the one
-        that has just ended, and `rlprof/step` says of which.
+        The helper thread makes them once a second, so they may belong to an earlier step than the
+        one that has just ended: `rlprof/step` is its number.
         """
         return dict(self.scribe.figures.newest)
 

@@ -1,4 +1,4 @@
-"""Counters of an engine: what it keeps, or what its server tells a thread that nobody waits for."""
+"""Counters of an engine, or of its server, which a thread asks that nothing waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _SHARE = 50
-"""Its answer takes time of the server's event loop: the pause is so many times as long."""
+"""An answer takes time of the server's event loop; the pause is this many times as long."""
 _AGAIN_S = 30.0
 """A server that does not answer, or keeps no such counters, is asked less often."""
 _ANSWER_S = 2.0
@@ -21,7 +21,7 @@ _MOST = 4 << 20
 
 
 class Told:
-    """What one server has told last."""
+    """The last answer of one server."""
 
     def __init__(self, ask: Callable[[], Mapping[str, float]]) -> None:
         self._ask = ask
@@ -29,7 +29,7 @@ class Told:
         self._news: Mapping[str, float] = {}
 
     def news(self) -> Mapping[str, float]:
-        """Return what was told since the last call, once; returns at once."""
+        """Return the answer since the last call, once; never wait."""
         found, self._news = self._news, {}
         if time.monotonic() >= self._next:
             self._next = float("inf")
@@ -72,7 +72,7 @@ def samples(text: bytes, names: Sequence[str]) -> dict[str, list[float]]:
 def totals(
     running: Sequence[float], waiting: Sequence[float], kv_cache: Sequence[float]
 ) -> dict[str, float]:
-    """Name what the schedulers of one engine tell, one value each; empty: they tell nothing.
+    """Name the counters of one engine's schedulers; empty: they report nothing.
 
     Each of them runs its requests in one batch.
     """

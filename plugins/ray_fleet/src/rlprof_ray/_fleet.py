@@ -125,7 +125,7 @@ class Fleet:
         return self.session.span(name, attributes)
 
     def figures(self) -> dict[str, float]:
-        """Return what the last step was like, for a logger; `{}` until one has ended."""
+        """Return figures of the last step for a logger; `{}` until one has ended."""
         return self.session.figures()
 
     def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Any:  # noqa: A002 -- what it is

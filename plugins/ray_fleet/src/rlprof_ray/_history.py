@@ -35,7 +35,7 @@ TOLD = "RAY_task_events_report_interval_ms"
 """How often workers tell Ray what they have run: Ray's own setting, of a second by default."""
 _EVERY_S = 2.0
 _SHARE = 20
-"""A look at a full record takes seconds of Ray's time: the pause is so many times as long."""
+"""Reading a full record takes seconds of Ray's time; the pause is this many times as long."""
 _LAST_S = 2.5
 """How long closing a fleet waits for the last look."""
 _MOST_CALLS = 100_000
@@ -43,7 +43,7 @@ _MOST_CALLS = 100_000
 _MOST_STRETCHES = 64
 """Of one member in one phase; more become one."""
 _FIRST_ID = 1 << 40
-"""No process has as many spans of its own: ids stay unique among those of a member."""
+"""Above the ids of any member's own spans, so that ids stay unique."""
 
 
 @attrs.frozen
@@ -91,7 +91,7 @@ class History:
         self._thread.start()
 
     def close(self) -> None:
-        """Look once more, when the workers have told of the last phase; wait a bounded time."""
+        """Read once more, when the workers have reported the last phase; wait a bounded time."""
         self._ending.set()
         self._thread.join(_LAST_S)
 
@@ -162,7 +162,7 @@ class History:
                 self._session.scribe.figures.add(phase.step, more)
 
     def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
-        """Drop calls of steps that are written; and the oldest where nobody tells of steps."""
+        """Drop calls of steps that are written, and the oldest calls if there are no steps."""
         most = _MOST_CALLS // max(1, len(self._calls))
         for worker, calls in self._calls.items():
             first = bisect_left(calls, before_ns + members[worker][0].offset_ns, key=_middle)
@@ -212,7 +212,7 @@ def _middle(call: Call) -> int:
 
 
 def _told_s() -> float:
-    """Say when workers have told Ray of what they ran: Ray's own setting, and some time."""
+    """Return how long workers take to report to Ray: its own setting, and some time."""
     try:
         return int(os.environ.get(TOLD, "1000")) / 1000 + 0.2
     except ValueError:

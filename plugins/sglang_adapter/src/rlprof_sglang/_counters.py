@@ -1,4 +1,4 @@
-"""What an SGLang engine is at, from what its schedulers publish anyway; they are never asked.
+"""The state of an SGLang engine, from the load that its schedulers publish anyway.
 
 Each scheduler writes its load to shared memory: at each prefill, when it is idle, and every 15
 decode iterations. It is read without SGLang's lock, for which the scheduler would wait. Releases

@@ -1,4 +1,4 @@
-"""What recording took of a run's own time: our starts, stops and exports as slices, marked steps.
+"""The time that recording took from a run: starts, stops and exports as slices, marked steps.
 
 Separate because it is about rlprof, not about training: without these slices the time that a stop
 took looks like slowness of the program, or of the ranks that wait for this one.

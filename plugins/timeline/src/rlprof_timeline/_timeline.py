@@ -25,10 +25,10 @@ class Timeline:
         group.add_argument(
             "--align",
             choices=("collectives", "wall"),
-            help="how to bring the clocks of hosts together: `collectives` moves each host so "
-            "that its collectives end when those of the others do; `wall` moves none (default: "
-            "move a host only if its collectives show that its clock is wrong, and no driver of a "
-            "fleet has measured it)",
+            help="how to put the hosts on one clock: `collectives` moves each host so that its "
+            "collectives end with those of the others; `wall` moves none (default: move a host "
+            "only if its collectives show that its clock is wrong, and no driver of a fleet has "
+            "measured it)",
         )
 
     @hookimpl

@@ -9,7 +9,7 @@ import zlib
 from typing import Any, BinaryIO
 
 _PACKED, _PLAIN = 1 << 16, 1 << 15
-"""Bytes that are read and unpacked at a time: of a damaged file, so many at most are lost."""
+"""Bytes that are read and unpacked at a time, and the most that damage loses."""
 
 
 class DamagedError(Exception):

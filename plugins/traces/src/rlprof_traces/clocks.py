@@ -1,7 +1,7 @@
-"""How far the clocks of hosts are apart, by what their ranks did together.
+"""How far the clocks of hosts are apart, by the collectives of their ranks.
 
-A collective ends on all ranks at one moment, but for the wire and for threads that were late. So
-the ends of many collectives say how far the clock of one host is ahead of another's. Processes of
+A collective ends on all ranks at the same moment, apart from the network and from late threads. So
+the ends of many collectives show how far one host's clock is ahead of another's. Processes of
 one host share its clock and are never compared.
 """
 
@@ -32,28 +32,28 @@ class Ends:
     meetings: Sequence[tuple[str, int, int]]
     """Name, end and duration of each, in epoch ns; the name holds the group, where it is known."""
     error_ns: int = 0
-    """How far times of the trace may be off the clock of its host."""
+    """How far times of the trace may differ from the clock of its host."""
 
 
 @attrs.frozen
 class HostClock:
-    """The clock of a host against that of the host which it is compared with."""
+    """The clock of a host, compared with that of a reference host."""
 
     host: str
     reference: str
-    """The first host of all that met each other, directly or through others."""
+    """The first of all hosts that share collectives, directly or through others."""
     collectives: int
     windows: int
     ahead_ns: int
-    """The median over its collectives; less than nothing: it is behind."""
+    """The median over its collectives; negative: its clock is behind."""
     largest_ns: int
     """The same in the window where the clocks are furthest apart."""
     spread_ns: int
     """Nine in ten of the collectives agree to within this."""
     bound_ns: int
-    """How far the truth may be from what is said of this clock."""
+    """The error of the offset at most."""
     error_ns: int
-    """How far the times in its traces and in those of the reference may be off their clocks."""
+    """How far times in its traces and the reference's may differ from their clocks."""
     drift: float
     """Seconds per second by which it gains on the reference."""
     lines: tuple[Line, ...]
@@ -61,7 +61,7 @@ class HostClock:
 
     @property
     def says_more(self) -> bool:
-        """Whether the collectives show a difference larger than what they may be wrong by."""
+        """Whether the collectives show a difference larger than their error."""
         return abs(self.largest_ns) > self.bound_ns + self.error_ns
 
     def on_reference(self, at_ns: int) -> int:
@@ -103,7 +103,7 @@ def host_clocks(traces: Iterable[Ends], hosts: Sequence[str]) -> tuple[HostClock
 
 
 def in_words(run: Run) -> str:
-    """Say in a sentence how the clocks of a run's hosts were brought together, and how exactly.
+    """Say in a sentence how the clocks of a run's hosts were put together, and how exactly.
 
     It looks at no trace. `rlprof export --to timeline` also compares hosts by their collectives.
     """
@@ -155,7 +155,7 @@ def _by_host(traces: Sequence[Ends]) -> dict[str, Times]:
 
 
 def _clock(host: str, reference: str, own: Fit, via: HostClock | None, error_ns: int) -> HostClock:
-    """Add what is known of the host in between, if there is one."""
+    """Add the offset of the host in between, if there is one."""
     return HostClock(
         host=host,
         reference=reference,

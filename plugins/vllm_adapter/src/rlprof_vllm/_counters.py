@@ -1,4 +1,4 @@
-"""What a vLLM engine is at, from what its frontend keeps anyway; the engine is never asked.
+"""The state of a vLLM engine, from statistics that its frontend keeps; the engine is not asked.
 
 With statistics on, vLLM's schedulers send theirs along with their outputs, and the frontend keeps
 the last ones for Prometheus. `AsyncLLM` has them on by default, `LLM` off.
