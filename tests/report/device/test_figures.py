@@ -91,7 +91,7 @@ def test_a_clock_that_is_wrong_cuts_nothing_off(tmp_path):
 
     assert found.temporal.window_s == pytest.approx(200e-6)
     assert found.notes[0] == (
-        "no device event lies in the window: its clock is wrong; nothing was cut off"
+        "no device event is in the window, so its clock is wrong; nothing was cut off"
     )
 
 

@@ -65,7 +65,7 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
     (late,) = [one for one in findings if "comes last" in one.title]
     assert late.title == "actor: rank 1 comes last to collectives; the others wait for it."
     assert late.seconds == pytest.approx(4e-3)
-    assert late.evidence[0] == "It was last in 20 of 20 collectives of 2 windows."
+    assert late.evidence[0] == "It was last in 20 of 20 collectives, in 2 windows."
 
 
 def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
