@@ -38,13 +38,15 @@ def test_a_cause_on_one_rank_is_the_first_finding(cause, tmp_path):
 
 @pytest.mark.parametrize("make", [make_fleet, make_torchrun])
 def test_a_run_without_a_cause_has_no_finding(make, tmp_path):
-    """Where nothing was planted nothing is found, and the verdict says that nothing is odd."""
+    """Where nothing was planted nothing is found, and the verdict names the longest phase."""
     path = make(tmp_path / "run", seed=5)
 
     analysis = analyse(rlprof.read(path))
 
     assert analysis.findings == ()
     assert "Nothing is odd" in analysis.verdict
+    longest = max(analysis.phases, key=lambda one: one.median_s)
+    assert f"The longest phase is {longest.name} " in analysis.verdict
 
 
 def test_two_causes_are_two_findings_the_larger_first(tmp_path):

@@ -19,7 +19,7 @@ _PARTS = 6
 
 
 def text_of(analysis: Analysis, *, step: int | None = None) -> str:
-    """Return the verdict, then the evidence: at most 24 lines of 100 columns."""
+    """Return the verdict, then the evidence: 24 lines of 100 columns, but for what is to paste."""
     lines = [_head(analysis), *_wrapped(analysis.verdict), ""]
     own = next((one for one in analysis.steps[::-1] if one.step == step), None)
     if own is not None:
@@ -36,7 +36,7 @@ def text_of(analysis: Analysis, *, step: int | None = None) -> str:
         lines += notes[: room - 1] if hidden else notes
         lines += ["note: more are in the report"] if hidden else []
     command = f"rlprof export {shlex.quote(analysis.run)} --to report"
-    lines.append(_cut(f"the whole report as a page: {command}"))
+    lines.append(plain(f"the whole report as a page: {command}"))
     return "\n".join(line.rstrip() for line in lines)
 
 

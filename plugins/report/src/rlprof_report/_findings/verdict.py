@@ -20,9 +20,19 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
     head = f"A step takes {median_s:.2f} s (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        return f"{head} Nothing is odd: no cause that rlprof knows takes a tenth of it.{few}"
+        odd = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
+        return f"{head} {odd}{_longest(analysis)}{few}"
     first = findings[0]
     return f"{head} {first.title} {_without(first, median_s)}{few}"
+
+
+def _longest(analysis: Analysis) -> str:
+    """Name the phase to look into where no cause is known."""
+    longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
+    if longest is None:
+        return ""
+    share = f"{longest.median_s:.2f} s, {longest.share:.0%}"
+    return f" The longest phase is {longest.name} ({share}); record it to see inside."
 
 
 def _without(finding: Finding, seconds: float) -> str:
