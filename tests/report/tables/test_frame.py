@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import sys
 
 import duckdb
@@ -228,7 +229,7 @@ def test_steps_have_the_figures_of_the_logger(tmp_path):
             with prof.phase("rollout"):
                 for number in range(3):
                     with prof.trajectory(number) as path, path.request({"tokens": 9, "replica": 0}):
-                        pass
+                        time.sleep(0.01)
         prof.scribe.flush()
         figures = prof.figures()
 
@@ -236,7 +237,8 @@ def test_steps_have_the_figures_of_the_logger(tmp_path):
 
     assert {"rlprof/phase/rollout_s", "rlprof/tokens_per_s", "rlprof/slots_used"} <= set(figures)
     for name, value in figures.items():
-        assert row[name.removeprefix("rlprof/")] == pytest.approx(value), name
+        found = row[name.removeprefix("rlprof/")]  # by the wall clock, whose rate is not exact
+        assert found == pytest.approx(value, rel=1e-3, abs=1e-6), name
 
 
 @pytest.mark.parametrize("kind", ["spans", "steps", "captures", "requests", "events"])
