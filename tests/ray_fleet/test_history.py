@@ -41,7 +41,7 @@ def phases(fleet):
 
 
 def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config):
-    """Two actors, no window: each call has its phase, at the times that the actor has measured."""
+    """Two actors, no window: each call has a phase of its own, around what the actor measured."""
     actors = [spawn(Stopwatch) for _ in range(2)]
 
     with rlprof_ray.Fleet(config(steps="none")) as fleet:
@@ -52,11 +52,13 @@ def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config
 
     found = phases(fleet)
     for rank, actor in enumerate(actors):
+        before_ns = 0
         for step, start_ns, end_ns in ray.get(actor.told.remote()):
             (span,) = found.pop((rank, "update", step))
-            assert 0 <= start_ns - span.start_ns < 20e6
-            assert 0 <= span.end_ns - end_ns < 20e6
+            assert before_ns < span.start_ns <= start_ns
+            assert end_ns <= span.end_ns
             assert span.attributes == {"source": "ray", "call": "Stopwatch.update"}
+            before_ns = span.end_ns
     assert found == {}
 
 
