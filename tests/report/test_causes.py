@@ -94,17 +94,16 @@ def test_the_bound_holds_without_the_cause(tmp_path):
     assert bound <= gained * 2
 
 
-def test_a_finding_names_the_rank_and_its_file(tmp_path):
-    """Whom all wait for is told with the file of that rank's spans."""
-    path = make_torchrun(tmp_path / "run", ["straggler"], seed=2)
+def test_the_path_goes_through_the_rank_that_all_wait_for(tmp_path):
+    """Beside a finding about a rank, the critical path has the time of that rank."""
+    analysis = analyse(rlprof.read(make_torchrun(tmp_path / "run", ["straggler"], seed=1)))
 
-    finding = analyse(rlprof.read(path)).findings[0]
-
-    (where,) = finding.where
-    rank = int(where.split()[1].rstrip(":"))
-    assert where.startswith(f"trainer {rank}: spans/trainer-{rank}-node-")
-    assert (path / where.split(": ")[1]).exists()
-    assert f"trainer {rank}" in finding.title
+    assert analysis.findings[0].where == ("trainer 1 in forward",)
+    for step in analysis.steps:
+        path = {part.what: part for part in step.path}
+        assert path["forward"].where == "trainer 1"
+        assert path["forward"].seconds == pytest.approx(1.0, abs=0.02)
+        assert path["backward"].seconds == pytest.approx(1.0, abs=0.05)
 
 
 def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):

@@ -118,6 +118,17 @@ def test_counters_are_a_line_each(run):
     assert "rollout replica 2: 12 running, 3 waiting, KV cache 71 %" in lines
 
 
+def test_ranks_that_meet_wait_for_nobody(run):
+    """Where ranks end together, the one that takes longest came first: it is not named."""
+    start = run.now
+    run.step(3, {"backward": 8})
+    for rank, begun in enumerate((0, 6, 6)):
+        times = start + begun * 10**9, start + 8 * 10**9
+        run.span("phase", "backward", *times, 3, role="actor", rank=rank)
+
+    assert shown(run)[-1].endswith("8.0 s")
+
+
 def test_phases_that_a_driver_tells_of_its_members_count(run):
     """Outside of windows the ranks' phases come from the driver of the fleet."""
     start = run.now

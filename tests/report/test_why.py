@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 
 import pytest
 
 import rlprof
 from rlprof.cli import capture, main
-from rlprof.config import load_config
 from rlprof_report import analyse
 from rlprof_report._findings.words import command_of
 from tests.report.folder import Folder
@@ -30,7 +30,7 @@ def test_the_answer_fits_on_a_screen(more, tmp_path, capsys):
     lines = printed(capsys, path, *more)
 
     assert len(lines) <= 24
-    assert [one for one in lines[:-1] if len(one) > 100 and "record it" not in one] == []
+    assert [one for one in lines if len(one) > 100 and ": rlprof " not in one] == []
     assert lines[-1].endswith(f"rlprof export {path} --to report")
     assert lines[1].startswith("Step 5 took" if more else "A step takes")
 
@@ -99,7 +99,7 @@ def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     run = rlprof.read(path)
     finding = analyse(run).findings[0]
 
-    words = shlex.split(finding.command.replace("{run}", str(path)))
+    words = shlex.split(finding.command)
     assert words[:3] == ["rlprof", "capture", str(path)]
     parser = argparse.ArgumentParser()
     capture.add(parser.add_subparsers())
@@ -109,16 +109,77 @@ def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     assert f"trainer {args.rank}" in finding.title
 
 
-def test_of_a_run_that_is_over_the_config_is_told(tmp_path):
-    """The line to record it next time is a config that loads."""
+def test_of_a_run_that_is_over_the_next_one_is_recorded(tmp_path, capsys):
+    """The command names the folder of runs, where the next run will be."""
+    path = make_torchrun(tmp_path / "run", ["straggler"], seed=1)
+
+    lines = printed(capsys, path)
+
+    command = f"rlprof capture {tmp_path} --role trainer --rank 1 --phase forward --tool torch"
+    assert f"   in the next run: {command}" in lines
+
+
+def test_where_to_look_is_a_command(tmp_path, capsys):
+    """The slowest step that shows a finding can be asked for by pasting a line."""
+    path = make_torchrun(tmp_path / "run", ["straggler"], seed=1)
+
+    (line,) = [one for one in printed(capsys, path) if one.startswith("   look at: ")]
+
+    what, _, command = line.partition(": rlprof ")
+    assert what == "   look at: trainer 1 in forward"
+    assert main(shlex.split(command)) == 0
+
+
+@pytest.mark.parametrize("cause", ["tool", "sync"])
+def test_nothing_is_recorded_where_no_tool_helps(cause, tmp_path):
+    """A profiler of operators shows neither a tool call nor weights on their way."""
+    finding = analyse(rlprof.read(make_fleet(tmp_path / "run", [cause], seed=3, steps=7))).findings[
+        0
+    ]
+
+    assert (finding.cause, finding.command) == (cause, "")
+
+
+def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys):
+    """`--step 3-5` answers for these steps as for a run."""
     path = make_torchrun(tmp_path / "run", ["straggler"])
 
-    finding = analyse(rlprof.read(path)).findings[0]
+    lines = printed(capsys, path, "--step", "3-5")
 
-    import yaml
+    assert lines[0] == "run run: ended, 3 steps (3 clean): 3-5"
+    assert lines[1].startswith("A step takes ")
 
-    config = load_config({"run_dir": "x", **yaml.safe_load(finding.command)})
-    assert config.roles["trainer"].phases == ("forward",)
+
+def test_steps_that_are_none_are_one_error(tmp_path, capsys):
+    """What would be steps is told."""
+    with pytest.raises(SystemExit):
+        main(["why", str(tmp_path), "--step", "x"])
+
+    assert "expected steps like 7, 3-5 or 3,7-9, got 'x'" in capsys.readouterr().err
+
+
+def test_a_folder_named_like_an_option_can_be_pasted(tmp_path, capsys, monkeypatch):
+    """Commands name the run `./-x`, so that no program takes it for an option."""
+    make_torchrun(tmp_path / "-x", ["straggler"])
+    monkeypatch.chdir(tmp_path)
+
+    lines = printed(capsys, "--", "-x")
+
+    assert lines[-1].endswith("rlprof export ./-x --to report")
+    assert [one for one in lines if "rlprof" in one and " -x" in one] == []
+
+
+def test_the_phases_say_whose_they_are_and_add_up(tmp_path, capsys):
+    """The head names the process, and a last row has what no phase has."""
+    lines = printed(capsys, make_fleet(tmp_path / "run", seed=5))
+
+    at = lines.index("phases of driver, median of 9 clean steps:")
+    rows = lines[at + 1 : lines.index("", at)]
+    median_s = float(re.search(r"A step takes ([0-9.]+) s", lines[1])[1])
+    assert rows[-1].split()[:2] == ["the", "rest"]
+    assert sum(float(re.search(r" ([0-9.]+) s", row)[1]) for row in rows) == pytest.approx(
+        median_s, rel=0.01
+    )
 
 
 def test_nobody_is_told_to_record_the_driver_of_a_fleet(tmp_path):

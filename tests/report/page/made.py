@@ -67,7 +67,8 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str, seed=1):
     slow = max(clean, key=lambda step: step.seconds, default=None)
     return Analysis(
         run=f"runs/{odd('grpo')}", run_id=odd("20261123-grpo-7b"), state="ended",
-        epoch_ns=1_795_440_000_000_000_000, leader=odd("driver 0"), steps=tuple(all_steps),
+        epoch_ns=1_795_440_000_000_000_000, leader=odd("driver-0-node"), whose=odd("driver"),
+        steps=tuple(all_steps),
         clean=Clean(
             tuple(step.step for step in clean),
             {
@@ -85,7 +86,7 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str, seed=1):
                 "tail", odd("The last 5 % of trajectories hold step 7 up by 26.6 s."),
                 (odd("They write 2.5 times as many tokens."), "Replicas wait 31 % of slot time."),
                 26.6, 26.6, 0.4, (slow.step,), (odd("trajectory 7-113"), "replica 2"),
-                "rlprof capture {run} --phase " + odd("rollout"),
+                "rlprof capture runs/grpo --phase " + odd("rollout"),
             ),
         ) if slow else (),
         verdict=odd("Step 7 took 83 s, 27 s more than its neighbours: a long tail held it up."),

@@ -14,6 +14,7 @@ from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
 from rlprof_report._figures.others import others_of, pauses_of
+from rlprof_report._figures.outlasted import outlasted_of
 from rlprof_report._figures.path import path_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of
@@ -21,8 +22,10 @@ from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.scores import tables_of
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
+from rlprof_report._figures.tracks import Tracks
 from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
-from rlprof_report._findings import Facts, conclude
+from rlprof_report._findings import Facts, conclude, losses_of, silent_of
+from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
 from rlprof_report.values import Analysis, Clean, Step
@@ -31,6 +34,7 @@ from rlprof_traces.clocks import in_words
 if TYPE_CHECKING:
     from rlprof import Run
     from rlprof_report._figures.others import Others
+    from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.ranks import Group
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.touches import Touched
@@ -55,21 +59,22 @@ def analyse(
     selection = run.selection
     timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
     if timeline is None or not len(timeline):
-        return _with_devices(_nothing(run, recorded), run, most_json_bytes, rules)
+        return _with_devices(_nothing(run, recorded, timeline), run, most_json_bytes, rules)
     epoch = int(timeline.starts[0])
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
     groups = groups_of(recorded, timeline)
     others = others_of(recorded, timeline)
     counted = _counted(timeline, step)
-    steps = _steps(recorded, timeline, touched, groups, others, counted=counted)
+    pieces = pieces_of(recorded, timeline)
+    steps = _steps(recorded, timeline, touched, groups, others, pieces=pieces, counted=counted)
     clean, steps = clean_of(
         steps, touched, unfinished=timeline.unfinished, skipped=timeline.skipped
     )
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
-    notes = [*run.problems, *recorded.problems]
+    notes = [*losses_of(run, recorded, timeline), *run.problems, *recorded.problems]
     if len(counted) < len(steps):
         notes.append(f"Rollouts and causes cover {len(counted)} of the {len(steps)} steps.")
     if left_out:
@@ -98,8 +103,13 @@ def analyse(
         notes=tuple(notes),
         definitions=DEFINITIONS,
     )
-    facts = [Facts(steps[place], tuple(groups[place]), others[place]) for place in sorted(counted)]
-    return _with_devices(conclude(analysis, run, facts, step=step), run, most_json_bytes, rules)
+    outlasted = outlasted_of(recorded, timeline, pieces)
+    facts = [
+        Facts(steps[place], tuple(groups[place]), others[place], outlasted[place])
+        for place in sorted(counted)
+    ]
+    told = conclude(analysis, run, facts, silent_of(run, recorded), step=step)
+    return _with_devices(told, run, most_json_bytes, rules)
 
 
 def _steps(
@@ -109,15 +119,16 @@ def _steps(
     groups: list[list[Group]],
     others: list[Others],
     *,
+    pieces: list[list[Piece]],
     counted: set[int],
 ) -> list[Step]:
     epoch = int(timeline.starts[0])
-    pieces, parts = pieces_of(recorded, timeline), by_step(recorded, timeline)
+    parts = by_step(recorded, timeline)
     lengths = timeline.ends - timeline.starts
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
     stems = [process.name for process in recorded.processes]
-    tokens = tokens_of(recorded, timeline)
+    tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline)
     holders = holders_of(recorded)
     busy = busy_of(recorded, timeline) if holders else []
     made = []
@@ -148,7 +159,15 @@ def _steps(
                 ranks=ranks,
                 frontier=tuple(frontier_of(groups[place])),
                 rollout=rollout,
-                path=path_of(own, bounds, ranks=ranks, found=found, epoch=epoch),
+                path=path_of(
+                    own,
+                    bounds,
+                    step=place,
+                    tracks=tracks,
+                    ranks=ranks,
+                    found=found,
+                    epoch=epoch,
+                ),
                 helps=helps_of(
                     seconds,
                     phases,
@@ -178,7 +197,7 @@ def _with_devices(
     size = json_bytes(run)
     if most_json_bytes is not None and size > most_json_bytes:
         note = f"{size / 1e6:,.0f} MB of traces were not read; the report reads them: "
-        note += f"rlprof export {run.path} --to report"
+        note += f"rlprof export {argument(run.path)} --to report"
         return attrs.evolve(analysis, notes=(*analysis.notes, note))
     device = device_of(run, rules)
     found = () if device is None else device_findings(device)
@@ -237,9 +256,10 @@ def _cost_note(steps: list[Step], clean: Clean) -> str:
     )
 
 
-def _nothing(run: Run, recorded: Recorded) -> Analysis:
+def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysis:
     wrote = "No step has begun yet" if run.is_running else "No process wrote a step"
-    what = "mark steps with prof.step(n) or prof.steps(...)"
+    verdict = f"{wrote}; mark steps with prof.step(n) or prof.steps(...)."
+    lost = list(losses_of(run, recorded, timeline))
     return Analysis(
         run=str(run.path),
         run_id=run.run_id,
@@ -250,9 +270,9 @@ def _nothing(run: Run, recorded: Recorded) -> Analysis:
         clean=Clean((), {}, None),
         phases=(),
         findings=(),
-        verdict=f"{wrote}; {what}.",
+        verdict=f"{verdict} Or files are lost: {lost[0]}" if lost else verdict,
         captures=_captures(run),
         clocks=in_words(run),
-        notes=(*run.problems, *recorded.problems),
+        notes=(*lost, *run.problems, *recorded.problems),
         definitions=DEFINITIONS,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def plain(text: str, longest: int | None = None) -> str:
@@ -23,3 +24,15 @@ def ranges_of(numbers: Iterable[int]) -> list[str]:
         else:
             ranges.append([number, number])
     return [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
+
+
+def listed(words: Sequence[str], most: int = 4) -> str:
+    """Join the first *words*, and count the rest: `a, b and 3 more`."""
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def argument(path: object) -> str:
+    """Quote *path* for a shell and its program: a name that begins with `-` is no option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import plain
+from rlprof_report._plain import argument, plain, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,56 +14,70 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 100, 24
 _FINDINGS, _NAME = 3, 28
-_PARTS = 6
+_PARTS = 5
 
 
-def text_of(analysis: Analysis, *, step: int | None = None) -> str:
-    """Return the verdict, then the evidence: 24 lines of 100 columns, but for what is to paste."""
-    lines = [_head(analysis), *_wrapped(analysis.verdict), ""]
+def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) -> str:
+    """Return the verdict, then the evidence: 24 lines of 100 columns, but for what is to paste.
+
+    *step*: the analysis is about this step. *some*: it is about some steps of a run; name them.
+    """
+    lines = [_head(analysis, some=some), *_wrapped(analysis.verdict), ""]
     own = next((one for one in analysis.steps[::-1] if one.step == step), None)
     if own is not None:
         lines += _step(own)
     elif analysis.phases:
         lines += _phases(analysis)
     room = HEIGHT - len(lines) - 1
-    told = list(_findings(analysis, room))
+    told = list(_findings(analysis, room, step))
     lines += told
     room -= len(told)
-    notes = [line for note in analysis.notes for line in _wrapped(note, "note: ", "      ")]
+    notes = [line for note in analysis.notes for line in _note(note)]
     if notes and room > 1:
         hidden = len(notes) > room
         lines += notes[: room - 1] if hidden else notes
         lines += ["note: more are in the report"] if hidden else []
-    command = f"rlprof export {shlex.quote(analysis.run)} --to report"
+    command = f"rlprof export {argument(analysis.run)} --to report"
     lines.append(plain(f"the whole report as a page: {command}"))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _head(analysis: Analysis) -> str:
+def _head(analysis: Analysis, *, some: bool) -> str:
     clean = len(analysis.clean.steps)
     left_out = [f"{len(steps)} {state}" for state, steps in analysis.clean.left_out.items()]
     counted = ", ".join([f"{clean} clean", *left_out])
     steps = f"{len(analysis.steps)} step{'s' if len(analysis.steps) != 1 else ''} ({counted})"
-    return _cut(f"run {analysis.run_id}: {analysis.state}, {steps}")
+    chosen = f": {', '.join(ranges_of(one.step for one in analysis.steps))}" if some else ""
+    return _cut(f"run {analysis.run_id}: {analysis.state}, {steps}{chosen}")
 
 
 def _phases(analysis: Analysis) -> Iterator[str]:
     """Show where a clean step goes, the largest phases first."""
+    whole = analysis.clean.median_s or 0.0
     ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
-    names = [plain(one.name, _NAME) for one in ordered]
-    width = max(map(len, names))
-    for name, one in zip(names, ordered, strict=True):
+    width = max(len("the rest"), *(len(plain(one.name, _NAME)) for one in ordered))
+    count = len(analysis.clean.steps)
+    yield _cut(f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:")
+    for one in ordered:
         waits = ""
-        if one.wait_s >= 0.01 * (analysis.clean.median_s or 1) and one.worst_rank is not None:
+        if one.wait_s >= 0.01 * (whole or 1) and one.worst_rank is not None:
             waits = f"   waits {one.wait_s:.2f} s, mostly for rank {one.worst_rank}"
         bar = "#" * round(30 * min(1.0, one.share))
+        name = plain(one.name, _NAME)
         yield _cut(f"  {name:{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}")
+    rest = analysis.rest_s + sum(one.median_s for one in analysis.phases if one not in ordered)
+    if rest < -0.01 * whole:
+        yield "  phases overlap or vary: their medians add up to more than the step"
+    else:
+        rest = max(0.0, rest)
+        yield f"  {'the rest':{width}} {rest:8.2f} s {rest / (whole or 1):5.0%}"
     yield ""
 
 
 def _step(step: Step) -> Iterator[str]:
     """Show what a step waited for, and upper bounds of single changes."""
-    largest = sorted(step.path, key=lambda part: -part.seconds)[:_PARTS]
+    long = [part for part in step.path if part.seconds >= 0.01 * step.seconds]
+    largest = sorted(long, key=lambda part: -part.seconds)[:_PARTS]
     kept = [part for part in step.path if part in largest]
     yield "critical path (what was waited for, in order):"
     for part in kept:
@@ -79,11 +92,11 @@ def _step(step: Step) -> Iterator[str]:
     yield ""
 
 
-def _findings(analysis: Analysis, room: int) -> Iterator[str]:
+def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
     """Show the largest findings that fit, and say how many are left out."""
     shown = 0
     for number, finding in enumerate(analysis.findings[:_FINDINGS], 1):
-        lines = list(_finding(finding, number, analysis.run))
+        lines = list(_finding(finding, number, analysis, step))
         if shown + len(lines) > room - 2 and number > 1:
             break
         yield from lines
@@ -95,18 +108,28 @@ def _findings(analysis: Analysis, room: int) -> Iterator[str]:
         yield f"{left} smaller finding{'s are' if left > 1 else ' is'} in the report"
 
 
-def _finding(finding: Finding, number: int, run: str) -> Iterator[str]:
+def _finding(finding: Finding, number: int, analysis: Analysis, step: int | None) -> Iterator[str]:
     yield from _wrapped(f"{finding.title} At most {finding.bound_s:.2f} s to gain.",
                         f"{number}. {finding.cause}: ", "   ")  # fmt: skip
     yield from _wrapped(" ".join(finding.evidence), "   ", "   ")
-    if finding.where:
-        yield _cut(f"   look at: {'; '.join(finding.where)}")
+    shown = [one for one in analysis.steps if one.step in finding.steps]
+    slow = max(shown, key=lambda one: one.seconds, default=None)
+    if slow is None or step is not None:
+        more = f" (report.html#{finding.section})"
+    else:
+        more = f": rlprof why {argument(analysis.run)} --step {slow.step}"
+    yield plain(f"   look at: {plain('; '.join(finding.where), WIDTH)}{more}")
     if finding.command:
-        command = finding.command.replace("{run}", shlex.quote(run))
-        is_line = finding.command.startswith("rlprof ")
-        yield plain(
-            f"   next: {command}" if is_line else f"   to record it, in the config: {command}"
-        )
+        when = "next" if analysis.state == "running" else "in the next run"
+        yield plain(f"   {when}: {finding.command}")
+
+
+def _note(note: str) -> Iterator[str]:
+    """Wrap a note, but not the command at its end, which is to be pasted."""
+    words, colon, command = note.partition(": rlprof ")
+    yield from _wrapped(words + colon[:1], "note: ", "      ")
+    if command:
+        yield plain(f"      rlprof {command}")
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_report._figures.phases import Piece
+    from rlprof_report._figures.tracks import Tracks
     from rlprof_report._figures.trajectories import Trajectories
     from rlprof_report.values import Ranks
 
 BETWEEN = "between phases"
+_WORTH_IT = 0.01
+"""The least share of a step by which a rank is late for the path to go on with it."""
 
 Part = tuple[str, int, int, str]
 """What, from, to, where."""
@@ -25,27 +29,54 @@ def path_of(
     pieces: Sequence[Piece],
     bounds: tuple[int, int],
     *,
+    step: int,
+    tracks: Tracks,
     ranks: Sequence[Ranks],
     found: Trajectories | None,
     epoch: int,
 ) -> tuple[PathPart, ...]:
-    """Walk back from the end of a step through whatever it waited for."""
-    slowest: dict[str, Ranks] = {}
-    for one in ranks:
-        if one.phase not in slowest or one.max_s > slowest[one.phase].max_s:
-            slowest[one.phase] = one
+    """Walk back from the end of a step, whose place is *step*, through whatever it waited for.
+
+    In a phase where ranks meet, all wait for the rank that enters it last. From there on, back in
+    time, the path is that rank's.
+    """
+    meeting = {one.phase for one in ranks if one.meets}
+    slowest = {one.phase: one for one in sorted(ranks, key=lambda one: one.max_s)}
+    least, process, until = (bounds[1] - bounds[0]) * _WORTH_IT, tracks.leader, bounds[1]
+    phases = [(piece.name, piece.start, piece.end) for piece in pieces]
     parts: list[Part] = []
-    for what, start, end, _ in tiled([(p.name, p.start, p.end, "") for p in pieces], bounds):
-        if found is not None and what and what == found.phase:
-            parts += _inside(found, start, end)
-        else:
-            rank = slowest.get(what)
-            where = f"{rank.role} {rank.slowest}" if rank is not None and not rank.meets else ""
-            parts.append((what or BETWEEN, start, end, where))
+    while until > bounds[0]:
+        before, until = until, bounds[0]
+        for what, start, end, nth in reversed(tiled(_counted(phases), (bounds[0], before))):
+            begin, whose, where = start, process, tracks.name(process)
+            if what in meeting:
+                late, last = tracks.last_into(step, what, int(nth))
+                where = ""
+                if last != process and start + least < late < end:
+                    begin, whose = late, last
+            elif not where and what in slowest:
+                where = f"{slowest[what].role} {slowest[what].slowest}"
+            if found is not None and what and what == found.phase:
+                parts += reversed(_inside(found, begin, end))
+            else:
+                parts.append((what or BETWEEN, begin, end, where))
+            if whose != process:
+                process, until, phases = whose, begin, tracks.of(step, whose)
+                break
     return tuple(
         PathPart(what, (start - epoch) / 1e9, (end - epoch) / 1e9, where)
-        for what, start, end, where in parts
+        for what, start, end, where in reversed(parts)
     )
+
+
+def _counted(phases: Sequence[tuple[str, int, int]]) -> list[Part]:
+    """Say of each phase how many of its name came before it."""
+    seen: Counter[str] = Counter()
+    counted = []
+    for name, start, end in sorted(phases, key=lambda one: one[1]):
+        counted.append((name, start, end, str(seen[name])))
+        seen[name] += 1
+    return counted
 
 
 def tiled(children: Sequence[Part], bounds: tuple[int, int]) -> list[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 import attrs
@@ -10,6 +11,7 @@ import numpy as np
 
 from rlprof_report._figures.intervals import clipped, covered
 from rlprof_report._figures.path import BETWEEN
+from rlprof_report._figures.waits import wait_of
 from rlprof_report._spans import NO_STEP
 from rlprof_report.values import Ranks, Stage
 
@@ -144,33 +146,23 @@ def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
 
 def ranks_of(group: Group, stems: list[str]) -> Ranks:
     """Say who of *group* took longest, and how long the others wait for it."""
-    seconds = group.seconds
-    slowest = int(np.argmax(seconds))
-    median, mean, most = float(np.median(seconds)), float(seconds.mean()), float(seconds[slowest])
-    others = float(np.median(np.delete(seconds, slowest)))
+    seconds = group.seconds.tolist()
+    wait = wait_of(seconds, group.last.tolist())
+    most, slowest = seconds[wait.slowest], wait.slowest
+    mean = float(group.seconds.mean())
     return Ranks(
         role=group.role,
         phase=group.phase,
         ranks=len(seconds),
-        median_s=median,
+        median_s=median(seconds),
         mean_s=mean,
         max_s=most,
         slowest=int(group.ranks[slowest]),
         process=stems[group.processes[slowest]],
-        wait_s=most - others,
+        wait_s=wait.seconds,
         waste_s=most - mean,
-        meets=_meets(group),
+        meets=wait.meets,
     )
-
-
-def _meets(group: Group) -> bool:
-    """Whether ranks end together after different times: then they waited inside.
-
-    A rank that comes early to a collective takes long, so no rank's time says who was late.
-    """
-    took = float(group.seconds.max() - np.median(group.seconds))
-    ends = float(group.last.max() - np.median(group.last)) / 1e9
-    return took > 0 and ends < took / 2
 
 
 def frontier_of(groups: list[Group]) -> Iterator[Stage]:

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from rlprof_report._findings.conclude import conclude
 from rlprof_report._findings.facts import Facts
+from rlprof_report._findings.lost import losses_of, silent_of
 
-__all__ = ["Facts", "conclude"]
+__all__ = ["Facts", "conclude", "losses_of", "silent_of"]

@@ -10,6 +10,7 @@ from rlprof_report._figures.helps import SYNC
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data
+from rlprof_report._findings.lost import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,9 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
     for wait in _stragglers(facts, context):
         if not _explained(wait, found):
             found.append(wait)
-    for gap in _gap(facts, context):
-        if not _explained(gap, found):
-            found.append(gap)
+    for measure in (*_gap(facts, context), *_hidden(facts, context)):
+        if not _explained(measure, found):
+            found.append(measure)
     return [*found, *_rollout(facts), *_sync(facts)]
 
 
@@ -44,7 +45,7 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
             who,
             f"Python's garbage collector stops {who} for {seconds:.2f} s.",
             ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
-            (f"{who}: spans `gc` in {context.file(process)}",),
+            (who,),
         )
 
 
@@ -77,7 +78,7 @@ def _data_of(
     values += [0.0] * (ranks - 1 - len(values))
     most, usual = seconds[slowest], float(np.median(values)) if values else 0.0
     target = context.processes[slowest].target
-    where = (f"{context.name(slowest)}: `{name}` in {context.file(slowest)}",)
+    where = (f"{context.name(slowest)} in {name}",)
     if values and most - usual >= usual:
         who = context.name(slowest)
         yield Measure(
@@ -124,7 +125,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             who,
             f"All wait {wait:.2f} s for {who}, the slowest {place}.",
             (f"It spends {took:.2f} s {place}, the median of the others {took - own:.2f} s.",),
-            (f"{who}: {context.file(process)}",),
+            (f"{who} {place}",),
             target.role,
             target.rank,
             "" if phase == BETWEEN else phase,
@@ -139,8 +140,9 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
     longest = max(gaps, key=lambda part: part.seconds, default=None)
     told: tuple[str, ...] = ()
     if longest is not None:
-        before = [p.name for p in step.phases if p.end_s <= longest.start_s + 1e-6]
-        after = [p.name for p in step.phases if p.start_s >= longest.end_s - 1e-6]
+        middle = (longest.start_s + longest.end_s) / 2  # the path may be that of another rank
+        before = [p.name for p in step.phases if p.end_s <= middle]
+        after = [p.name for p in step.phases if p.start_s >= middle]
         place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
         told = (f"The longest gap, {longest.seconds:.2f} s, is {place or 'between phases'}.",)
     who = context.name(context.leader)
@@ -150,10 +152,34 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         who,
         f"{seconds:.2f} s are in no phase of {who}.",
         told,
-        (f"{who}: {context.file(context.leader)}",),
+        (f"{who} between phases",),
         "" if context.leads_fleet else context.processes[context.leader].target.role,
         None if context.leads_fleet else context.processes[context.leader].target.rank,
     )
+
+
+def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Find phases of the driver that go on after all members with spans are done."""
+    for one in facts.outlasted:
+        done, role = context.name(one.process), context.processes[one.process].target.role
+        silent = {role: context.silent[role]} if role in context.silent else {}
+        are = "writes" if len(context.silent.get(role, ())) == 1 else "write"
+        rest = f"; {named(silent)} {are} no spans." if silent else ", the last member with spans."
+        yield Measure(
+            "hidden",
+            one.seconds,
+            context.name(context.leader),
+            f"{one.seconds:.2f} s of {one.phase} pass after {done} is done{rest}",
+            (
+                "The driver waits for a member without spans, or works by itself."
+                if silent
+                else "The driver works by itself then, or moves data.",
+            ),
+            (f"{named(silent) or context.name(context.leader)} in {one.phase}",),
+            role if silent else "",
+            None,
+            one.phase,
+        )
 
 
 def _sync(facts: Facts) -> Iterator[Measure]:
@@ -169,9 +195,6 @@ def _sync(facts: Facts) -> Iterator[Measure]:
         f"Sending weights takes {seconds:.2f} s in {name}.",
         ("Send weights while other work runs, or in larger buckets.",),
         (f"phase {name}",),
-        "rollout",
-        None,
-        name,
     )
 
 
@@ -190,9 +213,6 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
             f"Trajectories that stall in the tool {by_tool} hold up the rollout by {tools:.2f} s.",
             (f"In tools: {rollout.tools_longest_s:.2f} s, median {rollout.tools_median_s:.2f} s.",),
             (f"trajectory {rollout.stalled}",),
-            "rollout",
-            None,
-            rollout.phase,
         )
     uneven = _uneven(facts)
     if uneven is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._findings.facts import Facts
+    from rlprof_report._findings.lost import Silent
     from rlprof_report.values import Analysis, Finding, Step
 
 _NEIGHBOURS = 10
@@ -28,18 +29,24 @@ _SLOW, _SLOW_S = 1.5, 1.0
 """A step is slow without a known cause if it takes so many medians, and so many seconds more."""
 
 
-def conclude(analysis: Analysis, run: Run, facts: Sequence[Facts], *, step: int | None) -> Analysis:
+def conclude(
+    analysis: Analysis, run: Run, facts: Sequence[Facts], silent: Silent, *, step: int | None
+) -> Analysis:
     """Add findings and verdict, and say what cannot be known."""
     names = [process.name for process in run.processes]
     leader = names.index(analysis.leader)
-    context = Context(run.processes, leader, run.processes[leader].target.role == DRIVER)
+    leads_fleet = run.processes[leader].target.role == DRIVER
+    context = Context(run.processes, leader, leads_fleet, silent)
     if step is not None:
-        return _of_step(analysis, run, facts, context, step)
-    findings = _of_run(analysis, run, facts, context)
+        findings, answer = _of_step(analysis, run, facts, context, step)
+    else:
+        findings = _of_run(analysis, run, facts, context)
+        answer = verdict.of_run(analysis, findings)
     return attrs.evolve(
         analysis,
+        whose=context.name(leader),
         findings=tuple(findings),
-        verdict=verdict.of_run(analysis, findings),
+        verdict=verdict.with_silent(answer, silent),
         notes=(*analysis.notes, *unknown_of(analysis, run)),
     )
 
@@ -105,7 +112,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
 
 def _of_step(
     analysis: Analysis, run: Run, facts: Sequence[Facts], context: Context, number: int
-) -> Analysis:
+) -> tuple[list[Finding], str]:
     places = [place for place, one in enumerate(facts) if one.step.step == number]
     if not places:
         there = numbered([one.step for one in analysis.steps])
@@ -132,12 +139,7 @@ def _of_step(
         if not findings:  # what it shares with the others
             every = _of_run(analysis, run, facts, context)
             findings = [one for one in every if number in one.steps]
-    return attrs.evolve(
-        analysis,
-        findings=tuple(findings),
-        verdict=verdict.of_step(own.step, usual_s, [one.step.step for one in peers], findings),
-        notes=(*analysis.notes, *unknown_of(analysis, run)),
-    )
+    return findings, verdict.of_step(own.step, usual_s, [one.step.step for one in peers], findings)
 
 
 def _ours(step: Step) -> Iterator[Measure]:

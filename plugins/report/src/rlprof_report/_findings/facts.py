@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlprof.rundir import Process
     from rlprof_report._figures.others import Others
+    from rlprof_report._figures.outlasted import Outlasted
     from rlprof_report._figures.ranks import Group
+    from rlprof_report._findings.lost import Silent
     from rlprof_report.values import Step
 
 _DATA = {
@@ -33,6 +37,7 @@ class Facts:
     step: Step
     groups: tuple[Group, ...]
     others: Others
+    outlasted: Sequence[Outlasted] = ()
 
 
 @attrs.frozen
@@ -60,6 +65,7 @@ class Context:
     processes: tuple[Process, ...]
     leader: int
     leads_fleet: bool
+    silent: Silent = attrs.field(factory=dict)
 
     def name(self, process: int) -> str:
         """Name a process as people do: `actor 5`, `rollout replica 1`, `driver`."""
@@ -69,7 +75,3 @@ class Context:
         if process == self.leader and self.leads_fleet:
             return target.role
         return f"{target.role} {target.rank}"
-
-    def file(self, process: int) -> str:
-        """Say where the spans of a process are."""
-        return f"spans/{self.processes[process].name}.jsonl"

@@ -18,7 +18,7 @@ _LARGE = 0.2
 
 
 def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
-    """Name what hides a late rank: large phases in which ranks meet, and ranks without spans."""
+    """Say which large phases hide a late rank, because ranks meet in them; and what never ended."""
     clean = [one for one in analysis.steps if one.state == "clean"]
     for phase in analysis.phases:
         found = [r for one in clean for r in one.ranks if r.phase == phase.name]
@@ -26,12 +26,11 @@ def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
             continue
         if found and sum(one.meets for one in found) * 2 >= len(found):
             command = command_of(run, found[0].role, None, phase.name)
-            tell = f" Record it once: {command.replace('{run}', str(run.path))}" if command else ""
+            tell = f" Record it once: {command}" if command else ""
             yield (
                 f"Ranks of {found[0].role} seem to meet inside {phase.name}: they end together, "
                 f"so their times do not say who is late.{tell}"
             )
-    yield from _silent(run)
     last = analysis.steps[-1]
     if last.state == "unfinished":
         ended = {"running": "is going on", "died": "died in it", "ended": "ended in it"}
@@ -40,20 +39,3 @@ def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
             f"Step {last.step} is unfinished: the run {ended[analysis.state]}. It is known up to "
             f"the end of {named}; a phase that never ended is in no file."
         )
-
-
-def _silent(run: Run) -> Iterator[str]:
-    """Name the roles of which some ranks write nothing."""
-    worlds: dict[str, int] = {}
-    seen: dict[str, set[int]] = {}
-    for process in run.processes:
-        target = process.target
-        if target.replica is None:
-            worlds[target.role] = max(worlds.get(target.role, 0), target.world_size)
-            seen.setdefault(target.role, set()).add(target.rank)
-    for role, world in worlds.items():
-        if len(seen[role]) < world:
-            yield (
-                f"Only {len(seen[role])} of {world} ranks of {role} write spans, so a slow rank "
-                f"may go unseen. To add the others, set `ranks: all` for {role} in the config."
-            )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof_report._findings.lost import named
 from rlprof_report._findings.words import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlprof_report._findings.lost import Silent
     from rlprof_report.values import Analysis, Finding, Step
 
 
@@ -24,6 +26,15 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
         return f"{head} {odd}{_longest(analysis)}{few}"
     first = findings[0]
     return f"{head} {first.title} {_without(first, median_s)}{few}"
+
+
+def with_silent(answer: str, silent: Silent) -> str:
+    """Add a warning of ranks that nothing is known about, unless *answer* names them."""
+    names, count = named(silent), sum(map(len, silent.values()))
+    if not count or f"{names} write" in answer:
+        return answer
+    one = ("writes", "it is") if count == 1 else ("write", "one of them is")
+    return f"{answer} {names} {one[0]} no spans: if {one[1]} slow, nothing here shows it."
 
 
 def _longest(analysis: Analysis) -> str:

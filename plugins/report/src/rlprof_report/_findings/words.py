@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlprof.fleets import DRIVER
-from rlprof_report._plain import ranges_of
+from rlprof_report._plain import argument, ranges_of
 from rlprof_report.values import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rlprof import Run
     from rlprof_report._findings.weigh import Weighed
@@ -38,7 +39,13 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
         share=weighed.share,
         steps=weighed.steps,
         where=measure.where,
-        command=command_of(run, measure.role, measure.rank, measure.phase),
+        command=command_of(
+            run,
+            measure.role,
+            measure.rank,
+            measure.phase,
+            with_torch=measure.cause not in ("replica", "tail"),
+        ),
     )
 
 
@@ -51,33 +58,36 @@ def numbered(steps: Sequence[int]) -> str:
     return f"step{'s' if len(steps) > 1 else ''} {joined}"
 
 
-def command_of(run: Run, role: str, rank: int | None, phase: str) -> str:
-    """Return what records *role* next: a command for a live run, else lines for its config.
+def command_of(
+    run: Run, role: str, rank: int | None, phase: str, *, with_torch: bool = True
+) -> str:
+    """Return the command that records *role* in this run, or in the next one if this is over.
 
-    Empty if no tool can: the driver of a fleet records nothing itself.
+    Empty if no tool can: the driver of a fleet records nothing itself. A role without a tool is
+    recorded by torch's profiler if *with_torch*.
     """
-    if not role or role == DRIVER or role not in _roles(run):
-        return ""
-    ranks = _ranks(run, role, rank)
     lacks_tool = not _has_tool(run, role)
-    if not run.is_running:
-        what: dict[str, Any] = {"ranks": ranks if isinstance(ranks, str) else [ranks]}
-        if phase:
-            what["phases"] = [phase]
-        if lacks_tool:
-            what["tool"] = "torch"
-        return f"{{steps: [3, 4], roles: {{{_flow(role)}: {_flow(what)}}}}}"
-    words = ["rlprof", "capture", "{run}", "--role", role, "--rank", str(ranks)]
+    if not role or role == DRIVER or role not in _roles(run) or (lacks_tool and not with_torch):
+        return ""
+    words = ["--role", role, "--rank", str(_rank(run, role, rank))]
     words += ["--phase", phase] if phase else []
     words += ["--tool", "torch"] if lacks_tool else []
-    return " ".join(word if word == "{run}" else shlex.quote(word) for word in words)
+    return f"rlprof capture {argument(_folder(run))} {shlex.join(words)}"
+
+
+def _folder(run: Run) -> Path:
+    """Return the run itself while it goes on, else the folder where the next one will be."""
+    if run.is_running:
+        return run.path
+    path = run.path if run.path.name else run.path.resolve()
+    return path.parent if run.attempt == 1 else path.parent.parent
 
 
 def _roles(run: Run) -> set[str]:
     return {one.target.role for one in run.processes} | {one.role for one in run.attached}
 
 
-def _ranks(run: Run, role: str, rank: int | None) -> int | str:
+def _rank(run: Run, role: str, rank: int | None) -> int | str:
     """Return the rank to record; of a replica the first that it holds."""
     if rank is None:
         return "all"
@@ -93,17 +103,3 @@ def _has_tool(run: Run, role: str) -> bool:
     own = own if isinstance(own, dict) else {}
     tool = own["tool"] if own.get("tool") is not None else run.config.get("tool")
     return bool(own.get("engine")) or tool not in (None, [], (), "none", ["none"])
-
-
-def _flow(value: Any) -> str:
-    """Write *value* as YAML on one line; JSON is YAML."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_flow(one) for one in value) + "]"
-    text = str(value)
-    if isinstance(value, int) or (text.isascii() and text.replace("_", "a").isalpha()):
-        return text
-    from rlprof.rundir import as_json
-
-    return as_json(text)

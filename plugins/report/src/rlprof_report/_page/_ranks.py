@@ -11,7 +11,7 @@ from rlprof_report._page._table import caption, figure, section, step_window, ta
 from rlprof_report._page._text import NONE, escaped, median, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, RankTable
@@ -19,13 +19,23 @@ if TYPE_CHECKING:
 _WIDE = 800
 """Columns of a heat map; of more steps, each column is the slowest of several."""
 _WORST = 12
+_LEAST = 0.01
+"""The share of a median step below which a phase has no heat map and no scores."""
 
 
 def ranks(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
     """Return the section."""
-    maps = "".join(_map(analysis, one) for one in analysis.ranks if len(one.ranks) > 1)
-    body = maps + _waits(analysis, chosen) + _frontier(analysis, chosen, colors) + _scores(analysis)
-    return section("ranks", "Ranks", body)
+    large = [one for one in analysis.ranks if len(one.ranks) > 1 and _is_large(analysis, one)]
+    maps = "".join(_map(analysis, one) for one in large)
+    named = {(one.role, one.phase) for one in large}
+    body = maps + _waits(analysis, chosen) + _frontier(analysis, chosen, colors)
+    return section("ranks", "Ranks", body + _scores(analysis, named))
+
+
+def _is_large(analysis: Analysis, one: RankTable) -> bool:
+    """Whether some rank spends a hundredth of a step there: differences of less are noise."""
+    most = max((value or 0.0 for row in one.seconds for value in row), default=0.0)
+    return most >= _LEAST * (analysis.clean.median_s or 0.0)
 
 
 def _map(analysis: Analysis, one: RankTable) -> str:
@@ -151,9 +161,10 @@ def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> 
     )
 
 
-def _scores(analysis: Analysis) -> str:
-    """Return the ranks with the worst scores."""
-    worst = sorted(analysis.scores, key=lambda one: min(one.relative, one.individual))[:_WORST]
+def _scores(analysis: Analysis, named: Collection[tuple[str, str]]) -> str:
+    """Return the ranks with the worst scores in the *named* phases."""
+    scores = [one for one in analysis.scores if (one.role, one.phase) in named]
+    worst = sorted(scores, key=lambda one: min(one.relative, one.individual))[:_WORST]
     rows = [
         (
             escaped(f"{one.role}: {one.phase}", 120),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from rlprof_report._page._table import clean_window
@@ -22,7 +21,7 @@ def head(analysis: Analysis, chosen: Chosen) -> str:
     return (
         f'<header><p class="run">rlprof · run <b>{escaped(name, 80)}</b> · '
         f"{escaped(analysis.state)} · {steps:,} step{'' if steps == 1 else 's'} of "
-        f"{escaped(analysis.leader or 'no process', 80)}</p>"
+        f"{escaped(analysis.whose or 'no process', 80)}</p>"
         f"<h1>{escaped(analysis.verdict, 600)}</h1>{_tiles(analysis, chosen)}</header>"
     )
 
@@ -51,15 +50,16 @@ def _card(analysis: Analysis, finding: Finding) -> str:
         ("seen in steps", escaped(numbers(finding.steps))),
     ]
     if finding.where:
-        facts.append(("look at", ", ".join(f"<b>{escaped(one)}</b>" for one in finding.where)))
+        where = ", ".join(f"<b>{escaped(one)}</b>" for one in finding.where)
+        facts.append(("look at", f'<a href="#{finding.section}">{where}</a>'))
     told = "".join(f"<div><dt>{name}<dd>{value}</div>" for name, value in facts)
-    command = finding.command.replace("{run}", shlex.quote(analysis.run))
-    how = "Record this next" if command.startswith("rlprof ") else "To record it, in the config"
-    record = f'<p>{how}: <code class="run-it">{escaped(command, 2000)}</code></p>'
+    when = "next" if analysis.state == "running" else "in the next run, while it goes on"
+    command = f'<code class="run-it">{escaped(finding.command, 2000)}</code>'
+    record = f"<p>Record this {when}: {command}</p>" if finding.command else ""
     return (
         f'<article class="finding"><h3><span class="cause">{escaped(finding.cause)}</span> '
         f"{escaped(finding.title, 600)}</h3><ul>{evidence}</ul>"
-        f'<dl class="facts">{told}</dl>{record if command else ""}</article>'
+        f'<dl class="facts">{told}</dl>{record}</article>'
     )
 
 

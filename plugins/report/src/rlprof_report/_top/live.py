@@ -71,8 +71,8 @@ class LiveStep:
     """In the order they ended."""
     end_ns: int = 0
     """When its last phase ended, or it did: epoch ns."""
-    ranks: dict[tuple[str, str], dict[str, float]] = attrs.field(factory=dict)
-    """(role, phase) → seconds by process."""
+    ranks: dict[tuple[str, str], dict[str, tuple[float, int]]] = attrs.field(factory=dict)
+    """(role, phase) → seconds by process, and when it last ended, epoch ns."""
 
     @property
     def phases(self) -> dict[str, float]:
@@ -186,7 +186,8 @@ class Live:
 
     def _span(self, stem: str, line: Mapping[str, Any]) -> None:
         if "w0" in line:  # the driver of a fleet tells of a member
-            self._rank(self.members[line["of"]], line, (line["w1"] - line["w0"]) / 1e9)
+            seconds = (line["w1"] - line["w0"]) / 1e9
+            self._rank(self.members[line["of"]], line, seconds, int(line["w1"]))
             return
         member, is_phase = self.members[stem], line["kind"] == "phase"
         seconds, end_ns = (line["t1"] - line["t0"]) / 1e9, line["t1"] + member.offset_ns
@@ -196,7 +197,7 @@ class Live:
             _, has_ended = self.trajectories.get(id_, (0, False))
             self.trajectories[id_] = end_ns, has_ended or line["name"] == "trajectory"
         if is_phase:
-            self._rank(member, line, seconds)
+            self._rank(member, line, seconds, end_ns)
         number = line.get("step")
         if not isinstance(number, int) or not self._leads(member, line["kind"]):
             return
@@ -221,11 +222,12 @@ class Live:
                 step.seconds, step.parts = None, []
         return member is self.leader
 
-    def _rank(self, member: Member, line: Mapping[str, Any], seconds: float) -> None:
+    def _rank(self, member: Member, line: Mapping[str, Any], seconds: float, end_ns: int) -> None:
         number = line.get("step")
         if isinstance(number, int):
             mine = self.steps[number].ranks.setdefault((member.role, str(line["name"])), {})
-            mine[member.name] = mine.get(member.name, 0.0) + seconds
+            before_s, _ = mine.get(member.name, (0.0, 0))
+            mine[member.name] = before_s + seconds, end_ns
 
     def _forget_trajectories(self) -> None:
         """Forget those of steps that are over; in an asynchronous run some go on."""

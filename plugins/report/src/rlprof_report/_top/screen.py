@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from statistics import median
 from typing import TYPE_CHECKING
 
+from rlprof_report._figures.waits import wait_of
 from rlprof_report._plain import plain
 
 if TYPE_CHECKING:
@@ -155,9 +155,10 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
     waits = []
     for (_, phase), ranks in step.ranks.items():
         if len(ranks) > 1:
-            slowest = max(ranks, key=lambda name: ranks[name])
-            others = median(took for name, took in ranks.items() if name != slowest)
-            waits.append((ranks[slowest] - others, slowest, phase))
+            seconds, ends_ns = zip(*ranks.values(), strict=True)
+            wait = wait_of(seconds, ends_ns)
+            if not wait.meets:
+                waits.append((wait.seconds, list(ranks)[wait.slowest], phase))
     longest, name, phase = max(waits, default=(0.0, "", ""))
     if name and longest >= _WAIT * (step.seconds or 0):
         notes.append(f"waits {_seconds(longest)} for {live.members[name]} in {phase}")

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rlprof.errors import RunError
-from rlprof.rundir import find_runs, read
+from rlprof.rundir import Selection, find_runs, read
+from rlprof.schedule import parse_steps
 
 _MOST_JSON = 300_000_000
 """Bytes of traces: reading more takes over three seconds."""
@@ -22,11 +23,16 @@ def add(subparsers: Any) -> None:
         "why: one screen with the cause, its evidence, an upper bound of the gain, where to\n"
         "look, and what to record next. Steps that recording touched are left out. RUN may\n"
         "be live, ended or killed.",
-        epilog="examples:\n  rlprof why\n  rlprof why RUN --step 7\n",
+        epilog="examples:\n  rlprof why\n  rlprof why RUN --step 7\n  rlprof why RUN --step 3-5\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_run(parser)
-    parser.add_argument("--step", type=int, metavar="N", help="compare step N with its neighbours")
+    parser.add_argument(
+        "--step",
+        type=steps_of,
+        metavar="STEPS",
+        help="compare one step with its neighbours (7), or look at these steps alone (3-5, 3,7-9)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -35,10 +41,25 @@ def run(args: argparse.Namespace) -> int:
     from rlprof_report import analyse
     from rlprof_report._terminal import text_of
 
-    recorded = read(youngest(Path(args.path)))
-    analysis = analyse(recorded, step=args.step, most_json_bytes=_MOST_JSON)
-    print(text_of(analysis, step=args.step))
+    recorded, step = read(youngest(Path(args.path))), None
+    ranges: tuple[range, ...] = args.step or ()
+    if sum(map(len, ranges)) == 1:
+        step = ranges[0].start
+    elif ranges:
+        recorded = recorded.only(Selection(steps=ranges))
+    analysis = analyse(recorded, step=step, most_json_bytes=_MOST_JSON)
+    print(text_of(analysis, step=step, some=len(ranges) > 0 and step is None))
     return 0
+
+
+def steps_of(text: str) -> tuple[range, ...]:
+    """Read steps as `rlprof export --step` takes them: `7`, `3-5`, `3,7-9`."""
+    try:
+        words = [int(word) if word.isdecimal() else word for word in text.split(",")]
+        return parse_steps(words).ranges
+    except ValueError:
+        what = f"expected steps like 7, 3-5 or 3,7-9, got {text!r}"
+        raise argparse.ArgumentTypeError(what) from None
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

@@ -75,13 +75,21 @@ class Score:
     individual: float
 
 
+_SECTIONS = {
+    "straggler": "ranks", "replica": "rollout", "tool": "rollout", "tail": "rollout",
+    "gc": "gantt-of-all", "data": "gantt-of-all", "hidden": "gantt-of-all",
+    "recording": "recording", "device": "device",
+}  # fmt: skip
+"""Cause → the section of the page about it; of the others, the critical path."""
+
+
 @attrs.frozen
 class Finding:
     """Something that takes longer than it needs to."""
 
     cause: Literal[
-        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "recording", "device",
-        "slow step",
+        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "hidden", "recording",
+        "device", "slow step",
     ]  # fmt: skip
     title: str
     """One sentence: what takes how long, and why."""
@@ -98,7 +106,12 @@ class Finding:
     where: tuple[str, ...]
     """Where to look: a rank, trajectory, replica, window, file."""
     command: str = ""
-    """What to record next, to be pasted; `{run}` stands for the run folder."""
+    """What to record next, to be pasted; if the run is over, while the next one goes on."""
+
+    @property
+    def section(self) -> str:
+        """The part of the page that shows more."""
+        return _SECTIONS.get(self.cause, "path")
 
 
 @attrs.frozen
@@ -143,6 +156,8 @@ class Analysis:
     """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
     verdict: str
     """The answer, in one to three sentences."""
+    whose: str = ""
+    """The same process as people say it: `driver`, `trainer 0`."""
     ranks: tuple[RankTable, ...] = ()
     scores: tuple[Score, ...] = ()
     lanes: tuple[Lane, ...] = ()
@@ -162,3 +177,8 @@ class Analysis:
     definitions: tuple[Definition, ...] = ()
     device: Any = None
     """A `rlprof_report.device.Device` where windows have traces; None: there is none."""
+
+    @property
+    def rest_s(self) -> float:
+        """The median clean step less the medians of its phases: gaps, and what varies."""
+        return (self.clean.median_s or 0.0) - sum(one.median_s for one in self.phases)

@@ -1,0 +1,95 @@
+"""What is not in the run folder and should be: ranks without spans, files that are lost or cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof.rundir import SALVAGED
+from rlprof_report._plain import listed, ranges_of
+from rlprof_report._spans import NO_STEP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlprof import Run
+    from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._spans import Recorded
+
+Silent = dict[str, list[int]]
+"""Role → its ranks that write no spans."""
+_MOST_RANKS = 100_000
+"""A manifest may say anything."""
+
+
+def silent_of(run: Run, recorded: Recorded) -> Silent:
+    """List the ranks without spans, of roles of which other ranks write phases."""
+    targets = [one.target for one in run.processes]
+    wrote = {(targets[place].role, targets[place].rank) for place in _writers(recorded)}
+    phased = {targets[place].role for place in np.unique(recorded.phases["process"]).tolist()}
+    worlds: dict[str, int] = {}
+    for target in (*targets, *(one.target for one in run.attached)):
+        if target.replica is None and target.role in phased:
+            worlds[target.role] = max(worlds.get(target.role, 0), target.world_size)
+    found = {
+        role: [rank for rank in range(min(world, _MOST_RANKS)) if (role, rank) not in wrote]
+        for role, world in worlds.items()
+    }
+    return {role: ranks for role, ranks in found.items() if ranks}
+
+
+def named(silent: Mapping[str, list[int]]) -> str:
+    """Name ranks: `actor 1-3, critic 0`; empty if there are none."""
+    return listed([f"{role} {one}" for role, ranks in silent.items() for one in ranges_of(ranks)])
+
+
+def losses_of(run: Run, recorded: Recorded, timeline: Timeline | None) -> Iterator[str]:
+    """Say which files are missing or end early, each in a sentence."""
+    known = {process.name for process in run.processes}
+    there = {file.stem for file in run.path.glob("spans/*.jsonl")}
+    if not run.selection.roles:
+        for name in sorted(there - known):
+            if not name.startswith(SALVAGED):
+                why = f"manifest/{name}.jsonl is missing or damaged"
+                yield f"spans/{name}.jsonl is left out: {why}."
+    wrote = {run.processes[place].name for place in _writers(recorded)}
+    gone = [] if run.is_running else sorted(known - there - wrote)
+    if gone:
+        files = listed([f"spans/{name}.jsonl" for name in gone])
+        yield f"{files}: not there; these processes wrote no span, or the files are lost."
+    if run.missing:
+        yield f"{listed([str(one) for one in run.missing])}: expected, and no manifest is there."
+    for left in run.left:
+        yield f"{left.folder} on {left.host} is not in the run folder: {left.reason}."
+    if timeline is not None and not run.is_running:
+        yield from _cut(recorded, timeline)
+
+
+def _cut(recorded: Recorded, timeline: Timeline) -> Iterator[str]:
+    """Name span files that end two steps or more before those of others."""
+    rows = recorded.steps
+    if timeline.leads_fleet:
+        rows = np.concatenate([rows, recorded.phases])
+    rows = rows[rows["step"] != NO_STEP]
+    last: dict[tuple[str, int], tuple[int, int]] = {}
+    for place in np.unique(rows["process"]).tolist():
+        target = recorded.processes[place].target
+        step = int(rows["step"][rows["process"] == place].max())
+        key = target.role, target.rank
+        last[key] = max((step, place), last.get(key, (0, place)))
+    for (role, _), (step, place) in last.items():
+        if timeline.leads_fleet and place != timeline.leader:
+            continue  # members need not take part in every step
+        peers = [one for key, one in last.items() if timeline.leads_fleet or key[0] == role]
+        end, _ = max(peers)
+        if step + 1 < end:
+            name = recorded.processes[place].name
+            yield f"spans/{name}.jsonl is cut: it ends at step {step}, others at step {end}."
+
+
+def _writers(recorded: Recorded) -> list[int]:
+    """Return the places of the processes that have a span of any kind."""
+    tables = (recorded.steps, recorded.phases, recorded.parts, recorded.others)
+    places: list[int] = np.unique(np.concatenate([one["process"] for one in tables])).tolist()
+    return places
