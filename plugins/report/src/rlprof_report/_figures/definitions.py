@@ -56,8 +56,8 @@ DEFINITIONS = (
     Definition(
         9, "critical path", "spans",
         "Backwards from the end of the step: the step waited for whatever ended last; then on from "
-        "its start. In the rollout: the parts of the trajectory that ends last. The parts tile the "
-        "step.",
+        "its start. Where ranks meet: from then on the phases of the rank that came last. In the "
+        "rollout: the parts of the trajectory that ends last. The parts tile the step.",
         "none",
     ),
     Definition(

@@ -26,10 +26,11 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
     for wait in _stragglers(facts, context):
         if not _explained(wait, found):
             found.append(wait)
-    for measure in (*_gap(facts, context), *_hidden(facts, context)):
-        if not _explained(measure, found):
-            found.append(measure)
-    return [*found, *_rollout(facts), *_sync(facts)]
+    for gap in _gap(facts, context):
+        if not _explained(gap, found):
+            found.append(gap)
+    hidden = [one for one in _hidden(facts, context) if not _explained(one, gc + data)]
+    return [*found, *hidden, *_rollout(facts), *_sync(facts)]
 
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
