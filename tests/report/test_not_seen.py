@@ -63,7 +63,7 @@ def test_lost_spans_are_named(tmp_path):
     analysis = analyse(rlprof.read(path))
 
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
-    assert analysis.notes[0].startswith(f"spans/{lost.name}: not there;")
+    assert analysis.notes[0].startswith(f"Not there: spans/{lost.name}. ")
 
 
 @pytest.mark.parametrize(("make", "stem"), [(make_torchrun, "trainer-0-"), (make_fleet, "driver-")])

@@ -270,7 +270,7 @@ def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysi
         clean=Clean((), {}, None),
         phases=(),
         findings=(),
-        verdict=f"{verdict} Or files are lost: {lost[0]}" if lost else verdict,
+        verdict=" ".join([verdict, *lost[:1]]),
         captures=_captures(run),
         clocks=in_words(run),
         notes=(*lost, *run.problems, *recorded.problems),

@@ -54,11 +54,15 @@ class Tracks:
         first = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
         times = np.arange(len(rows)) - first
         order = np.lexsort((rows["start"], times, rows["name"], steps))
-        columns = (
-            one[order].tolist()
-            for one in (steps, rows["name"], times, rows["start"], rows["process"])
-        )
+        keys = np.stack([steps, rows["name"], times])[:, order]
+        is_last = np.append((keys[:, 1:] != keys[:, :-1]).any(axis=0), True)
+        last = rows[order][is_last]
         return {
             (step, name, nth): (start, process)
-            for step, name, nth, start, process in zip(*columns, strict=True)
+            for (step, name, nth), start, process in zip(
+                keys[:, is_last].T.tolist(),
+                last["start"].tolist(),
+                last["process"].tolist(),
+                strict=True,
+            )
         }

@@ -57,7 +57,7 @@ def losses_of(run: Run, recorded: Recorded, timeline: Timeline | None) -> Iterat
     gone = [] if run.is_running else sorted(known - there - wrote)
     if gone:
         files = listed([f"spans/{name}.jsonl" for name in gone])
-        yield f"{files}: not there; these processes wrote no span, or the files are lost."
+        yield f"Not there: {files}. Their processes wrote no span, or the files are lost."
     if run.missing:
         yield f"{listed([str(one) for one in run.missing])}: expected, and no manifest is there."
     for left in run.left:
