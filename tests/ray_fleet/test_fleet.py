@@ -36,7 +36,7 @@ def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
     actors = [spawn(cls, rank, **options) for rank in (0, 1)]
 
     with rlprof_ray.Fleet(config()) as fleet:
-        fleet.attach(actor=actors)
+        fleet.attach(actor=(actor for actor in actors))  # as good as a list
         recorded = train(ray, fleet, actors)
 
     assert bare == recorded
@@ -121,16 +121,22 @@ def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, con
 
 
 def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
-    """They are not wrapped at launch, and no session is opened in them."""
+    """No window is opened on them, and nothing of rlprof is imported there."""
     actors = [spawn(Trainer, rank) for rank in range(3)]
     roles = {"actor": {"ranks": [1], "phases": ["update"]}}
+
+    def has_rlprof(actor):
+        import sys
+
+        return "rlprof" in sys.modules
 
     with rlprof_ray.Fleet(config(roles=roles)) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, (1, 2))
 
     assert rows(fleet) == ["2/update actor 1/3 whole"]
-    assert len(rlprof.read(fleet.run_dir).processes) == 2
+    touched = ray.get([actor.__ray_call__.remote(has_rlprof) for actor in actors])
+    assert touched == [False, True, False]
 
 
 def test_ranks_that_do_not_exist_are_an_error_before_the_run(spawn, config):

@@ -41,10 +41,10 @@ def phases(fleet):
 
 
 def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config):
-    """Two actors, no window: each call has a phase of its own, around what the actor measured."""
+    """Of two actors one is to be recorded: each call of both has a phase of its own."""
     actors = [spawn(Stopwatch) for _ in range(2)]
 
-    with rlprof_ray.Fleet(config(steps="none")) as fleet:
+    with rlprof_ray.Fleet(config(steps="none", roles={"actor": {"ranks": [0]}})) as fleet:
         fleet.attach(actor=actors)
         for step in fleet.steps(range(1, 6)):
             with fleet.phase("update"):
@@ -60,6 +60,11 @@ def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config
             assert span.attributes == {"source": "ray", "call": "Stopwatch.update"}
             before_ns = span.end_ns
     assert found == {}
+    run = rlprof.read(fleet.run_dir)
+    assert (run.missing, run.problems) == ((), ())
+    assert [(str(one.target), one.state) for one in run.processes] == [
+        ("actor 0/2", "ended"), ("actor 1/2", "ended"), ("driver 0/1", "ended"),
+    ]  # fmt: skip
 
 
 def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spawn, config):

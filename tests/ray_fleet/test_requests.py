@@ -55,7 +55,8 @@ def test_members_record_what_the_run_is_asked(ray, spawn, config):
         rows(fleet)
     )
     assert {answers[0].id} == {capture.request for capture in run.captures}
-    assert [process.target.role for process in run.processes] == ["actor", "actor", "driver"]
+    own = [process for process in run.processes if not process.name.endswith("-ray")]
+    assert [str(process.target) for process in own] == ["actor 0/3", "actor 2/3", "driver 0/1"]
 
 
 def test_a_request_may_choose_other_options(ray, spawn, config):

@@ -47,14 +47,14 @@ class Here:
     """Tells a process from a later one with the same pid."""
 
     @classmethod
-    def now(cls) -> Here:
-        """Describe the calling process."""
+    def now(cls, pid: int | None = None) -> Here:
+        """Describe the calling process, or the process *pid* of this host."""
         return cls(
             host=socket.gethostname(),
             boot_id=_read("/proc/sys/kernel/random/boot_id"),
             pid_namespace=_pid_namespace(),
-            pid=os.getpid(),
-            started=_started("self"),
+            pid=os.getpid() if pid is None else pid,
+            started=_started("self" if pid is None else pid),
         )
 
 

@@ -33,6 +33,10 @@ class Call:
     start_ns: int
     """Wall clock of the actor's host, epoch ns."""
     end_ns: int
+    actor: str = ""
+    pid: int = 0
+    """0: not known, as with `ray.timeline`."""
+    node: str = ""
 
 
 class Record:
@@ -73,7 +77,7 @@ def _privately(actors: Collection[str]) -> Iterator[tuple[str, Any]]:
 
     from ray._private import state
 
-    if state._READ_TASK_EVENTS_FROM_DASHBOARD_HEAD:  # noqa: SLF001
+    if getattr(state, "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD", False):
         raise LookupError("the dashboard keeps it")
     accessor = state.state._connect_and_get_accessor()  # noqa: SLF001
     records = accessor.get_task_events()
@@ -91,12 +95,14 @@ def _parsed(record: bytes) -> Call | None:
     """Read a record; None while the call goes on."""
     from ray.core.generated import gcs_pb2
 
-    profile = gcs_pb2.TaskEvents.FromString(record).profile_events
+    told = gcs_pb2.TaskEvents.FromString(record)
+    profile, process = told.profile_events, told.state_updates
     for event in profile.events:
         if event.event_name.startswith("task::") and event.end_time:
             return Call(
-                profile.component_id.hex(), event.event_name[6:], event.start_time, event.end_time
-            )
+                profile.component_id.hex(), event.event_name[6:], event.start_time, event.end_time,
+                actor=record[10:26].hex(), pid=process.worker_pid, node=process.node_id.hex(),
+            )  # fmt: skip
     return None
 
 

@@ -59,6 +59,7 @@ def measure(members: Iterable[Member], own_boot_id: str) -> list[dict[str, Any]]
     for reading in first:
         host = hosts.get(reading.boot_id)
         reading.member.offset_ns = 0 if host is None else host.offset_ns
+        reading.member.boot_id = reading.boot_id
         is_alike = abs(reading.offset_ns) <= reading.bound_ns if host is None else (
             reading.agrees(host)
         )  # fmt: skip

@@ -1,8 +1,8 @@
 """Phases of members outside of windows, from Ray's own record of their calls.
 
-A member hears of the driver's phases only while a window is open. Ray records when each of its
-calls ran in any step: a call that ran in a phase of the driver is the member's phase of that name.
-A thread of its own looks every few seconds, so no edge and no helper thread waits for Ray.
+A member hears of the driver's phases only while a window is open on it. Ray records when each of
+its calls ran in any step: a call that ran in a phase of the driver is the member's phase of that
+name. A thread of its own looks every few seconds, so no edge and no helper thread waits for Ray.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import attrs
 from rlprof.rundir import SALVAGED, Journal, as_line
 from rlprof_ray._calls import Record
 from rlprof_ray._tie import tie
+from rlprof_ray._unrecorded import Unrecorded
 from rlprof_ray._waits import Waits
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class History:
         self._own = _Tail(str(folder / f"{name}.jsonl"))
         self._journal = Journal(folder / f"{SALVAGED}ray-{name}.jsonl")
         self._record = Record()
+        self._unrecorded = Unrecorded(session.means.run.path / "manifest")
         self._waits = Waits()
         self._tie = tie()
         self._phases: list[_Phase] = []
@@ -102,6 +104,7 @@ class History:
             self._try(is_last=False)
             pause = max(_EVERY_S, _SHARE * (time.monotonic() - began))
         self._try(is_last=True)
+        self._unrecorded.end()
         self._journal.close()
 
     def _try(self, *, is_last: bool) -> None:
@@ -111,11 +114,10 @@ class History:
             log.debug("Ray's record of calls: %s", exc)
 
     def _look(self, *, is_last: bool) -> None:
-        members = {worker: (member, stem) for member in self._members()
-                   for worker, stem in member.workers.items()}  # fmt: skip
+        self._unrecorded.touch()
+        everyone = self._members()
         self._phases += self._own.phases()
-        self._calls = {worker: calls for worker, calls in self._calls.items() if worker in members}
-        if not members or not self._phases or self._bytes > self._most_bytes:
+        if not everyone or not self._phases or self._bytes > self._most_bytes:
             self._phases.clear()
             return
         is_cut, told_s = tie() != self._tie, _told_s()
@@ -123,8 +125,12 @@ class History:
             last_ns = max(phase.end_ns for phase in self._phases)
             time.sleep(min(max(0.0, told_s - (time.time_ns() - last_ns) / 1e9), told_s))
         until_ns = time.time_ns() - (0 if is_last else int(told_s * 1e9))
-        actors = {member.id for member, _ in members.values()}
-        for call in () if is_cut else self._record.news(actors):
+        news = [] if is_cut else self._record.news({member.id for member in everyone})
+        self._unrecorded.name(everyone, news)
+        members = {worker: (member, stem) for member in everyone
+                   for worker, stem in member.workers.items()}  # fmt: skip
+        self._calls = {worker: calls for worker, calls in self._calls.items() if worker in members}
+        for call in news:
             if call.worker in members:
                 self._calls.setdefault(call.worker, []).append(call)
         due = [phase for phase in self._phases if phase.end_ns <= until_ns]
@@ -137,6 +143,7 @@ class History:
         for worker, calls in self._calls.items():
             member, stem = members[worker]
             calls.sort(key=_middle)
+            count = len(lines)
             for phase in due:
                 if not phase.is_step:
                     for stretch in _stretches(calls, phase, member.offset_ns):
@@ -150,6 +157,8 @@ class History:
                         if member.hello.target.replica is not None:
                             record["attributes"]["replica"] = member.hello.target.replica
                         lines.append(as_line(record))
+            if len(lines) > count:
+                self._unrecorded.introduce(stem)
         self._bytes += sum(map(len, lines))
         if self._bytes > self._most_bytes:
             reason = f"phases of members fill spans.bytes {self._most_bytes:,}; no more are written"

@@ -91,6 +91,8 @@ class Member:
         """Bytes of its process' artifacts, as told last."""
         self.offset_ns = 0
         """How far its wall clock is ahead of the driver's."""
+        self.boot_id = ""
+        """Of its machine, once its clock was read."""
         self.is_ordered = is_ordered(actor)
 
     @property

@@ -1,0 +1,113 @@
+"""Members without a session: the driver writes who they are, so that readers place their phases.
+
+Nothing is sent to such an actor. Ray's record of its calls names its process and node, too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import Here, Journal, as_line, read_clock
+from rlprof.types import safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from rlprof_ray._calls import Call
+    from rlprof_ray._member import Member
+
+_TOUCH_S = 20.0
+"""A reader on another host takes a process for dead if its manifest is older than a minute."""
+
+
+class Unrecorded:
+    """Writes `manifest/<role>-<rank>-<host>-<pid>-ray.jsonl` for each of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._new: dict[str, tuple[bytes, ...]] = {}
+        """By stem: the manifest of a process that has no phase yet."""
+        self._files: list[Path] = []
+        self._peers: dict[str, Member] = {}
+        """By node: a member there whose clock was measured."""
+        self._hosts: dict[str, str] = {}
+        self._touched = time.monotonic()
+
+    def name(self, members: Sequence[Member], calls: Iterable[Call]) -> None:
+        """Give each process that ran some of *calls* without a session the name of its files."""
+        measured = {worker: one for one in members if one.boot_id for worker in one.workers}
+        without = {one.id: one for one in members if not one.has_entered}
+        new: dict[str, Call] = {}
+        for call in calls:
+            if call.worker in measured:
+                self._peers[call.node] = measured[call.worker]
+            member = without.get(call.actor)
+            if call.pid and member is not None and call.worker not in member.workers:
+                new[call.worker] = call
+        for call in new.values():
+            self._name(without[call.actor], call)
+
+    def introduce(self, stem: str) -> None:
+        """Write the manifest of one that has its first phase."""
+        if stem in self._new:
+            file = self._folder / f"{stem}.jsonl"
+            _append(file, *self._new.pop(stem))
+            self._files.append(file)
+
+    def touch(self) -> None:
+        """Show that they are still followed."""
+        if time.monotonic() > self._touched + _TOUCH_S:
+            self._touched = time.monotonic()
+            for file in self._files:
+                with suppress(OSError):
+                    os.utime(file)
+
+    def end(self) -> None:
+        """Say that nothing more is written of them."""
+        for file in self._files:
+            _append(file, _line("ended"))
+
+    def _name(self, member: Member, call: Call) -> None:
+        here, target = self._here(member, call), member.hello.target
+        host = safe_name(here.host)
+        stem = f"{safe_name(target.role)}-{target.rank}-{host}-{here.pid}-ray"
+        who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
+        self._new[stem] = (
+            _line("process", **who, versions={}, devices=[]),
+            _line("clock", **attrs.asdict(read_clock())),
+        )
+        member.workers[call.worker] = stem
+
+    def _here(self, member: Member, call: Call) -> Here:
+        """Say which process ran it, and set its clock to that of a member on its node."""
+        import ray
+
+        if call.node == ray.get_runtime_context().get_node_id():
+            return Here.now(call.pid)
+        if call.node not in self._hosts:
+            nodes = ray.nodes()
+            self._hosts = {str(one["NodeID"]): str(one["NodeManagerHostname"]) for one in nodes}
+        peer = self._peers.get(call.node)
+        if peer is not None:
+            member.offset_ns = peer.offset_ns
+        boot_id = f"ray-{call.node}" if peer is None else peer.boot_id
+        return Here(self._hosts.get(call.node, call.node), boot_id, "", call.pid, "")
+
+
+def _line(event: str, **fields: Any) -> bytes:
+    return as_line({"event": event, "mono": time.monotonic_ns(), **fields})
+
+
+def _append(file: Path, *lines: bytes) -> None:
+    journal = Journal(file)
+    try:
+        with suppress(OSError):  # a full disk: its phases are not written, either
+            journal.write(lines)
+    finally:
+        journal.close()
