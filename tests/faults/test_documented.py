@@ -20,7 +20,7 @@ FILES = {
     "The fleet": [
         FLEET / f"test_{name}.py"
         for name in (
-            "clocks", "driver_ends", "faults", "full_disks", "meetings", "partial", "strict",
+            "clocks", "driver_ends", "faults", "full_disks", "meetings", "strict",
             "verl_scenarios",
         )
     ],
