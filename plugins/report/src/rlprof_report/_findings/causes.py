@@ -263,15 +263,17 @@ def _uneven(facts: Facts) -> Measure | None:
     elif last.slots < 0.85 * slots:
         why = f"it runs {last.slots} requests at once, the others {slots:.0f}"
     else:
-        why = "it is slower with as many requests"
+        why = ""
     return Measure(
         "replica",
         behind,
         f"replica {last.name}",
-        f"Replica {last.name} ends {behind:.2f} s after the others; {why}.",
+        f"Replica {last.name} ends {behind:.2f} s after the others; "
+        f"{why or 'it is slower with as many requests'}.",
         (f"If all ended together, the rollout would take {rollout.even_gain_s:.2f} s less.",),
         (f"replica {last.name}",),
         "rollout",
         int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,
         rollout.phase,
+        is_by_chance=not why,
     )

@@ -56,6 +56,8 @@ class Measure:
     """What to record next: this role, rank and phase."""
     rank: int | None = None
     phase: str = ""
+    is_by_chance: bool = False
+    """Nothing in the step says why: the next step may have another process last."""
 
 
 @attrs.frozen

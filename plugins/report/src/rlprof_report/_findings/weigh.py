@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from rlprof_report.values import Step
 
 TOLD = {
-    "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15, "replica": 0.2,
+    "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15,
 }  # fmt: skip
 """The least share of a step that is reported: low for causes that should not exist at all, high
 for causes that vary by chance. A tenth for the others, and for causes of no particular process."""
 USUAL = 0.1
+_BY_CHANCE = 0.2
+"""The same where most steps do not say why: one replica is always the last."""
 _JITTER_S = 0.05
 """Causes that take less are not reported: schedulers and interpreters take as much."""
 _RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
@@ -106,8 +108,11 @@ def _chronic(
     """Weigh a cause by what it takes in the median step."""
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
+    chances = [row[key].is_by_chance for row in rows if key in row]
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
     least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
+    if 2 * sum(chances) > len(chances):
+        least = _BY_CHANCE * least_s
     is_ones = key[0] in _OF_SOMEBODY and not is_nobodys
     if median < max(least, _JITTER_S) or (is_ones and np.percentile(costs, 33) < least / 2):
         return None
