@@ -186,12 +186,9 @@ def test_an_engine_that_does_not_answer_is_given_up(given, hook):
     given = given(options={"hangs_in": hook}, steps=[1, 2], limits=limits)
     with rlprof.open(given, role="actor") as prof:
         prof.attach({"name": "e"})
-        began = time.monotonic()
         train(prof)
-        took = time.monotonic() - began
 
     notes = [c.notes for c in rlprof.read(prof.run_dir).captures if c.tool == "motor"]
-    assert took < 30
     assert f"{hook} was not answered within {hook}_timeout_s 0.1" in " ".join(notes[0])
     assert "not started" in " ".join(notes[1])
 
@@ -267,12 +264,11 @@ def test_waiting_on_the_engines_own_loop_is_refused_at_once(given):
             train(prof)
         return prof
 
-    began = time.monotonic()
     prof = asyncio.run(rollout())
 
     (capture,) = [c for c in rlprof.read(prof.run_dir).captures if c.tool == "async_motor"]
-    assert time.monotonic() - began < 4
     assert "entered on the engine's own event loop" in capture.notes[0]
+    assert "was not answered" not in " ".join(capture.notes)
 
 
 def test_a_replica_that_was_restarted_is_attached_again(given):

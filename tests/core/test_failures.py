@@ -128,15 +128,12 @@ def test_a_tool_of_the_process_that_hangs_is_given_up(config, calls, hook):
     limits = {f"{hook}_timeout_s": 0.2}
     options = {"anywhere": {"hangs_in": hook}}
     prof = rlprof.open(config(tool="anywhere", tools=options, limits=limits))
-    began = time.monotonic()
 
     done = train(prof, [1, 2, 3])
 
-    took = time.monotonic() - began
-    tools.gate.set()
+    tools.gate.set()  # only now does the hook return
     prof.close()
     assert done == [1, 2, 3]
-    assert took < 5
     assert [call[2] for call in calls if call[1] == "start"] == ["1/rollout"]
     notes = captures(prof)["1/rollout", "anywhere"].notes
     assert f"{hook} was not answered within {hook}_timeout_s 0.2" in " ".join(notes)
@@ -153,10 +150,9 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
     train(prof, [1])
 
     tools.gate.set()
-    for _ in range(100):
-        if any(call[1] == "stop" for call in calls):
-            break
-        threading.Event().wait(0.02)
+    deadline = time.monotonic() + 30
+    while not any(call[1] == "stop" for call in calls) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
     prof.close()
     assert [call[1] for call in calls if call[1] != "configure"] == ["start", "stop"]
@@ -518,7 +514,7 @@ def test_strict_does_not_end_the_helper_thread(config, monkeypatch):
     monkeypatch.setattr(Journal, "write", full)
 
     with rlprof.open(config(strict=True)) as prof:
-        for _ in range(100):
+        for _ in range(3000):
             if len(refused) == 3:
                 break
             prof.scribe._wake.set()

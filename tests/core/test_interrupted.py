@@ -59,7 +59,7 @@ def running(*words):
 
 def gone(*words):
     """Wait until no process has *words* in its command line; whether that came about."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while running(*words) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not running(*words)

@@ -21,7 +21,7 @@ def ask(prof, **wanted):
     """Leave a request and wait until the helper thread has answered it."""
     request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
     control.write(prof.run_dir, request)
-    for _ in range(200):
+    for _ in range(6000):
         prof.scribe._wake.set()
         threading.Event().wait(0.01)
         answers = [a for a in rlprof.read(prof.run_dir).answers if a.id == request.id]
@@ -441,7 +441,7 @@ def test_the_command_says_why_a_window_failed(live, capsys):
 @pytest.mark.slow
 def test_the_command_says_that_a_step_is_over(live, capsys):
     """Each process answers for itself; nothing is recorded."""
-    for _ in range(100):  # until it is past its first step
+    for _ in range(1200):  # until it is past its first step
         if list(rlprof.read(next(live.iterdir())).spans()):
             break
         time.sleep(0.05)

@@ -96,6 +96,11 @@ def test_counters_end_at_their_bound(tmp_path):
     assert told == ["counters end here: they fill counters.bytes (300)"]
 
 
+def looks(run_dir):
+    """Return what the counters say of the rollout."""
+    return [one for one in rlprof.read(run_dir).counters() if one.target.role == "rollout"]
+
+
 def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):
     """They are read as values, on the clock of the run; in a window more often."""
     engines.register()
@@ -108,13 +113,15 @@ def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch
         prof.attach({"name": "engine 0", "use": 0.25})
         prof.step(1)
         with prof.phase("rollout"):
-            time.sleep(0.3)
+            deadline = time.monotonic() + 30
+            while len(looks(prof.run_dir)) < 6 and time.monotonic() < deadline:
+                time.sleep(0.01)
 
-    found = list(rlprof.read(prof.run_dir).counters())
-    uses = [one for one in found if one.target.role == "rollout"]
+    uses = looks(prof.run_dir)
     assert len(uses) > 5
     assert {one.values["kv_cache_use"] for one in uses} == {0.25}
-    assert began - 10**9 < found[0].time_ns < time.time_ns()
+    first = next(iter(rlprof.read(prof.run_dir).counters()))
+    assert began - 10**9 < first.time_ns < time.time_ns()
 
 
 @pytest.mark.parametrize("said", ["none", None])

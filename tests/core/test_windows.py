@@ -271,7 +271,7 @@ def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
     with rlprof.open(config(tool="anywhere", limits={"window_s": 0.05})) as prof:
         prof.step(1)
         with prof.phase("rollout"):
-            for _ in range(100):
+            for _ in range(1200):
                 if not prof.is_recording:
                     stopped.set()
                     break
@@ -286,7 +286,7 @@ def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
         prof.step(1)
         with prof.phase("rollout"):
             pass
-        for _ in range(200):
+        for _ in range(1200):
             if prof.scribe.over_budget:
                 break
             threading.Event().wait(0.05)

@@ -88,17 +88,22 @@ def test_a_call_that_is_given_up_goes_on():
     """One that is cancelled may block all later ones."""
     done = []
 
-    async def call():
-        await asyncio.sleep(0.05)
-        done.append("answered")
-
     async def main():
+        begun, goes_on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def call():
+            begun.set()
+            await goes_on.wait()
+            done.append("answered")
+            answered.set()
+
         waiting = asyncio.ensure_future(called(call(), None, lambda: False, "motor: start"))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         waiting.cancel()
         await asyncio.wait({waiting})
         before = list(done)
-        await asyncio.sleep(0.1)
+        goes_on.set()
+        await answered.wait()
         return waiting.cancelled(), before
 
     assert asyncio.run(main()) == (True, [])

@@ -99,12 +99,13 @@ def test_without_metrics_what_the_frontend_saw_is_told(frontend, tmp_path, has_s
     """When it came, and its tokens if this release keeps that; that the rest is not is said."""
     requests = Requests(frontend, has_metrics=False)
     requests.start()
+    before = time.monotonic()
     begin(frontend, "one", has_stats=has_stats)
     end(frontend, "one")
     requests.stop(tmp_path)
 
     (line,) = lines_of(tmp_path)
-    assert line["queued_ts"] == pytest.approx(time.monotonic(), abs=5)
+    assert before - 1 < line["queued_ts"] < time.monotonic() + 1  # not the wall clock's
     assert ("first_token_ts" in line) == has_stats
     assert "scheduled_ts" not in line
     assert "requests: queued, prefill" in requests.unsupported

@@ -96,19 +96,20 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns():
 
 
 def test_a_hook_is_not_behind_a_long_call():
-    """It runs on the loop while that call does; the call is none the longer for it."""
+    """It runs on the loop while that call still does."""
     handle = Asked()
     engine = reach(handle)
-    thread = threading.Thread(target=handle.generate, args=(3,))
+    over = asyncio.Event()
+    thread = threading.Thread(target=handle.loop.run_until_complete, args=(over.wait(),))
     thread.start()
     while not handle.loop.is_running():
         time.sleep(0.01)
-    began = time.monotonic()
 
     answer = engine.drive(_answer(), 30)
 
-    assert (answer, time.monotonic() - began < 2) == ("answered", True)
+    assert (answer, thread.is_alive()) == ("answered", True)
     assert (engine.is_resting, engine.loop) == (True, None)
+    handle.loop.call_soon_threadsafe(over.set)
     thread.join()
     handle.loop.close()
 
@@ -150,11 +151,9 @@ def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook():
     thread.start()
     while not handle.loop.is_running():
         time.sleep(0.01)
-    began = time.monotonic()
 
-    found = engine.drive(asyncio.sleep(0.5, "slept"), 60)
+    assert engine.drive(asyncio.sleep(0.5, "slept"), 60) == "slept"
 
-    assert (found, time.monotonic() - began < 10) == ("slept", True)
     thread.join()
     handle.loop.close()
 
@@ -163,15 +162,16 @@ def test_a_call_does_not_wait_for_a_hook_that_takes_long():
     """It runs the loop in our place, and serves the hook."""
     handle = Asked()
     engine = reach(handle)
-    hook = threading.Thread(target=lambda: engine.drive(asyncio.sleep(4), 60))
+    over = asyncio.Event()
+    hook = threading.Thread(target=lambda: engine.drive(over.wait(), 60))
     hook.start()
     while not handle.loop.is_running():
         time.sleep(0.01)
-    began = time.monotonic()
 
     assert handle.generate(0.01) == "tokens"
 
-    assert time.monotonic() - began < 3
+    assert hook.is_alive()
+    handle.loop.call_soon_threadsafe(over.set)
     hook.join()
     handle.loop.close()
 
@@ -250,12 +250,10 @@ def test_an_engine_that_was_shut_down_is_not_waited_for():
 
     handle.tokenizer_manager.stop_profile = for_ever
     handle.shutdown()
-    began = time.monotonic()
 
     with pytest.raises(CaptureError, match="the engine was shut down"):
         engine.drive(engine.stop(), 60)
 
-    assert time.monotonic() - began < 10
     handle.loop.close()
 
 

@@ -168,7 +168,8 @@ def test_torch_clock_agrees_with_the_marks(torch_run, tmp_path):
     found = finish(raw, tmp_path / "a.json.gz", header={}, marks=marks)
 
     width = max(after - before for before, after in marks)
-    assert width <= found.error_ns < width + 50_000_000  # a busy machine; 1 ms where it is quiet
+    begun, ended = marks[0][0], marks[-1][1]
+    assert width <= found.error_ns <= width + ended - begun
     assert found.clock == "baseTimeNanoseconds plus ts; checked by 2 of 2 marks"
     assert abs(found.epoch_ns - marks[0][0]) < 8_000_000 * 10**9  # Kineto's three months
 

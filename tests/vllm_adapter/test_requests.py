@@ -42,7 +42,7 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path):
     states = frontend.output_processor.request_states
     states.pop("full")
     states.pop("ended")
-    time.sleep(0.05)
+    time.sleep(0.001)
     states.pop("aborted", None)
     assert states.pop("nobody", None) is None
     requests.stop(tmp_path)
@@ -52,7 +52,7 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path):
     assert {name: one["args"].get("finish") for name, one in whole.items()} == {
         "full": "length", "ended": "stop", "aborted": "abort", "going on": None,
     }  # fmt: skip
-    assert whole["ended"]["dur"] < 50_000 <= whole["aborted"]["dur"]
+    assert whole["ended"]["dur"] < whole["aborted"]["dur"]
     assert [name for name, one in whole.items() if "unfinished" in one["args"]] == ["going on"]
 
 
