@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections import Counter
 
 import pytest
 import torch
@@ -92,6 +91,7 @@ def test_the_trace_says_whose_it_is_and_when(config):
             work()
         stamps.append(time.time_ns())
 
+    opened = time.time_ns()
     _, (trace,), _ = record(config(), body, rank=0, world_size=4)
 
     head = trace["rlprof"]
@@ -106,7 +106,7 @@ def test_the_trace_says_whose_it_is_and_when(config):
     begin = head["epoch_ns"] + round(event["ts"] * 1000)
     assert stamps[0] - head["error_ns"] <= begin
     assert begin + event["dur"] * 1000 <= stamps[1] + head["error_ns"]
-    assert head["error_ns"] < 50_000_000  # a busy machine; 50 us where it is quiet
+    assert head["error_ns"] <= time.time_ns() - opened  # its marks lie between
     assert "checked by 2 of 2 marks" in head["clock"]
 
 
@@ -119,24 +119,22 @@ def test_files_are_named_by_all_that_tells_them_apart(config):
     assert file.parent.parts[-4:] == ("step_000003", "update_actor", "actor_0_of_2", "torch")
 
 
-@pytest.mark.parametrize(
-    ("contents", "present"),
-    [
-        (["shapes"], lambda e: "Input Dims" in e.get("args", {})),
-        (["stack"], lambda e: e.get("cat") == "python_function"),
-        (["memory"], lambda e: e.get("name") == "[memory]"),
-        (["flops", "shapes"], lambda e: "Input Dims" in e.get("args", {})),
-        (["cpu", "modules"], lambda e: e.get("name") == "aten::addmm"),
-    ],
-    ids=["shapes", "stack", "memory", "flops", "modules"],
-)
-def test_contents_arrive_in_the_trace(config, contents, present):
+def test_contents_arrive_in_the_trace(config):
     """What contents ask for is there, and is not there when it was not asked for."""
-    _, (trace,), _ = record(config(options={"contents": contents}))
+    asked = {
+        "shapes": lambda event: "Input Dims" in event.get("args", {}),
+        "stack": lambda event: event.get("cat") == "python_function",
+        "memory": lambda event: event.get("name") == "[memory]",
+    }
+    _, (trace,), _ = record(config(options={"contents": ["cpu", "flops", "modules", *asked]}))
     _, (plain,), _ = record(config(options={"contents": ["cpu"]}))
 
-    assert any(present(event) for event in trace["traceEvents"])
-    assert contents[-1] == "modules" or not any(present(event) for event in plain["traceEvents"])
+    def present(found):
+        return {name for name, is_it in asked.items() if any(map(is_it, found["traceEvents"]))}
+
+    assert present(trace) == {*asked}
+    assert present(plain) == set()
+    assert named(trace, "aten::addmm")
 
 
 def test_memory_gives_up_the_other_threads_and_says_so(config):
@@ -207,26 +205,23 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_range_names_leave_a_trace_that_opens(config, name):
+def test_hostile_range_names_leave_a_trace_that_opens(config):
     """Our ranges and the user's own, whatever they are called, give strict JSON Perfetto opens."""
-
-    def body():
-        own = name.encode("utf-8", "replace").decode()
-        with torch.profiler.record_function(own):
-            torch.add(torch.ones(2), 1)
-
     with rlprof.open(config()) as prof:
         prof.step(1)
-        with prof.phase("outer"), prof.phase(name):
-            body()
+        with prof.phase("outer"):
+            for name in HOSTILE:
+                with prof.phase(name):
+                    own = name.encode("utf-8", "replace").decode()
+                    with torch.profiler.record_function(own):
+                        torch.add(torch.ones(2), 1)
 
     (capture,) = rlprof.read(prof.run_dir).captures
     (artifact,) = capture.artifacts
     trace = strict(prof.run_dir / artifact.path)
     seen = summary(prof.run_dir / artifact.path)
     assert (capture.state, seen.errors) == ("whole", {})
-    assert named(trace, range_name(name))
+    assert all(named(trace, range_name(name)) for name in HOSTILE)
     assert seen.slices >= sum(event["ph"] == "X" for event in trace["traceEvents"])
 
 
@@ -392,10 +387,9 @@ def run_script(config, mode, end, tmp_path):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"contents": ["memory", "shapes", "stack", "flops"]}],
-                         ids=["default", "heavy"])  # fmt: skip
-def test_training_is_bit_equal(config, tmp_path, options):
-    """Seeded parameters after N steps are the same bits with and without profiling."""
+def test_training_is_bit_equal(config, tmp_path):
+    """Seeded parameters after N steps are the same bits with heavy profiling and without."""
+    options = {"contents": ["memory", "shapes", "stack", "flops"]}
     end = """
     prof.close()
     import hashlib
@@ -409,26 +403,6 @@ def test_training_is_bit_equal(config, tmp_path, options):
     assert [result.returncode for result in results] == [0, 0], results[1].stderr
     assert results[0].stdout == results[1].stdout
     assert len(results[0].stdout) > 64
-
-
-@pytest.mark.parametrize(
-    ("end", "code"),
-    [
-        ("", 0),
-        ("sys.exit(7)", 7),
-        ("prof.step(9); prof.phase('open').__enter__(); sys.exit(7)", 7),
-        ("prof.step(9); prof.phase('open').__enter__(); 1 / 0", 1),
-    ],
-    ids=["return", "sys.exit", "sys.exit in a window", "exception in a window"],
-)
-def test_exit_codes_are_the_users_own(config, tmp_path, end, code):
-    """A process that ends without close has its own exit code, and a torch window is stopped."""
-    results = [run_script(config(), mode, end, tmp_path) for mode in ("off", "on")]
-
-    assert [code, code] == [result.returncode for result in results], results[1].stderr
-    (run,) = (tmp_path / "runs").iterdir()
-    states = Counter(capture.state for capture in rlprof.read(run).captures)
-    assert states == {"whole": 6 + ("open" in end)}
 
 
 def test_standard_error_is_not_littered(config, tmp_path):
@@ -508,17 +482,15 @@ prof.close()
 """
 
 
-@pytest.mark.parametrize("mode", ["discrete", "continuous"])
 @pytest.mark.parametrize(
-    "options",
+    ("mode", "options"),
     [
-        {},
-        {"all_threads": False},
-        {"schedule": {"active": 1, "repeat": 0}},
-        {"schedule": {"active": 1, "wait": 1, "repeat": 0}},
-        {"schedule": {"active": 1, "warmup": 1, "repeat": 0}},
+        ("discrete", {}),
+        ("discrete", {"schedule": {"active": 1, "repeat": 0}}),
+        ("continuous", {"all_threads": False}),
+        ("continuous", {"schedule": {"active": 1, "warmup": 1, "repeat": 0}}),
     ],
-    ids=["all threads", "one thread", "back to back", "with pauses", "with warm-up"],
+    ids=["all threads", "back to back", "one thread", "with warm-up"],
 )
 def test_hundreds_of_windows_do_not_crash(config, tmp_path, mode, options):
     """Our ranges never outlive the trace they began in; bare torch crashes when one does."""
