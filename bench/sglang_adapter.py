@@ -54,7 +54,7 @@ def config(home: Path) -> dict[str, Any]:
     """Return a config with both ways to record the same engine, each in a phase of its own."""
     return {
         "run_dir": f"{home}/runs", "scratch_dir": f"{home}/scratch", "tool": "torch",
-        "tools": {"torch": {"contents": ["cpu"]}}, "steps": {"every": 1}, "calibrate": False,
+        "tools": {"torch": {"contents": ["cpu"]}}, "steps": {"every": 1},
         "roles": {
             "worker": {"engine": "sglang", "phases": ["worker"]},
             "native": {"engine": "sglang_native", "phases": ["native"]},

@@ -43,7 +43,7 @@ def config(home: str) -> dict[str, Any]:
     """Return a config with both ways to record the same engine, each in a phase of its own."""
     return {
         "run_dir": f"{home}/runs", "scratch_dir": f"{home}/scratch", "tool": "torch",
-        "tools": {"torch": {"contents": ["cpu"]}}, "steps": {"every": 1}, "calibrate": False,
+        "tools": {"torch": {"contents": ["cpu"]}}, "steps": {"every": 1},
         "roles": {
             "worker": {"engine": "vllm", "phases": ["worker"]},
             "native": {"engine": "vllm_native", "phases": ["native"]},

@@ -91,7 +91,6 @@ def train(home):
             "actor": {"phases": ["update"]},
         },
         "engines": {"sglang": {"iterations": {"skip": 1, "count": 3}}},
-        "calibrate": False,
     }
     import torch
 

@@ -20,7 +20,6 @@ ORDER = [
     "rundir",
     "schedule",
     "hookspecs",
-    "_requirement",
     "plugins",
     "config",
     "control",

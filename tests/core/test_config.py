@@ -982,3 +982,20 @@ def test_without_an_error_nothing_was_changed(data):
             assert repr(data[key]) == repr(getattr(config, key))
     for key, options in data.get("tools", {}).items():
         assert options == config.tools[key]
+
+
+def test_a_config_with_calibrate_still_loads(caplog):
+    """The key had one use, a log line; a run does not fail for it."""
+    config = load_config({"tool": "none", "calibrate": True})
+
+    assert config == load_config({"tool": "none"})
+    assert "calibrate: has no effect any more" in caplog.text
+
+
+def test_each_recorded_rank_has_an_equal_share_of_the_bytes():
+    """`ranks: all` counts the whole world; a role with spans only has no share."""
+    roles = {"a": {"ranks": "all"}, "b": {"ranks": [0, 3]}, "c": {"tool": "none"}}
+    config = load_config({"tool": "torch", "limits": {"bytes": 1000}, "roles": roles})
+
+    assert config.share(8) == 100
+    assert config.inside(8)["limits"]["bytes"] == 800

@@ -1,10 +1,7 @@
-"""What a window costs: estimated before it, and lessened under pressure."""
+"""What a window costs: estimated by `rlprof plan`, and lessened under pressure."""
 
 from __future__ import annotations
 
-import logging
-import os
-import subprocess
 import time
 
 import attrs
@@ -40,45 +37,15 @@ def levels(prof):
 
 
 @pytest.mark.slow
-def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use):
+def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
     """Its sample runs bare and recorded; the second time the figures are there."""
     found = calibration.measured(use)
+    monkeypatch.setattr(calibration, "begin", lambda _: 1 / 0)
 
     assert isinstance(found, calibration.Calibration)
     assert found.slowdown >= 1
     assert found.bytes_per_s > 0
-    assert calibration.known(use) == found
-    assert calibration.begin(use) is None
-
-
-@pytest.mark.slow
-def test_two_processes_do_not_measure_the_same(use):
-    """The first that comes does it; a second one finds it begun."""
-    first = calibration.begin(use)
-    second = calibration.begin(use)
-
-    assert isinstance(first, subprocess.Popen)
-    assert second is None
-    first.kill()
-    first.wait()
-
-
-def test_nothing_is_measured_beside_a_window(config, use, monkeypatch):
-    """The measuring would take part in what is recorded; it waits until no window is open."""
-    begun = []
-    monkeypatch.setattr(calibration, "begin", lambda _: begun.append(len(begun)))
-    with rlprof.open(config(tool="costly", calibrate=True, steps=[1])) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            before = len(begun)
-            prof.scribe.measure([use])
-            prof.scribe.flush()
-            prof.scribe.flush()
-            inside = len(begun)
-        prof.scribe.flush()
-        prof.scribe.flush()
-
-        assert (inside, len(begun) > inside) == (before, True)
+    assert calibration.measured(use) == found
 
 
 def test_whose_version_it_is_is_found_without_a_look_at_all_of_them(use, monkeypatch):
@@ -91,10 +58,9 @@ def test_whose_version_it_is_is_found_without_a_look_at_all_of_them(use, monkeyp
 
 
 def test_a_tool_without_a_sample_has_no_estimate(config):
-    """Nothing is started for it, and the reason is said."""
+    """The reason is said."""
     _, uses = check_config(config())
 
-    assert calibration.begin(uses["actor"][0]) is None
     assert "brings no sample" in calibration.measured(uses["actor"][0])
 
 
@@ -115,26 +81,6 @@ def test_a_tool_that_refuses_is_told_apart_from_one_that_breaks(use):
     assert calibration.measured(refusing) == (
         "it is measured where it sees no device, and refuses to there: export says no"
     )
-
-
-def test_the_log_estimates_a_window_before_it_opens(config, use, caplog, monkeypatch):
-    """From what was measured and how long the phase took; once for each tool."""
-    cost = calibration.Calibration(slowdown=2.0, bytes_per_s=3e9, stop_per_s=5.0)
-    monkeypatch.setattr(calibration, "known", lambda _: cost)
-    monkeypatch.setattr(calibration, "begin", lambda _: None)
-
-    with caplog.at_level(logging.INFO, "rlprof"):
-        with rlprof.open(config(tool="costly", steps=[1, 2])) as prof:
-            prof._took_ns["rollout"] = 500_000_000
-            prof.scribe._learn(use)  # as the helper thread does, soon
-            train(prof, range(1, 3))
-
-    expected = (
-        "actor 0/1: 1/rollout: costly may take up to 1500.0 MB, make it 2.0 times as long and the "
-        "step wait 2.5 s (it took 0.5 s last time)"
-    )
-    said = [record.getMessage() for record in caplog.records if "may take" in record.getMessage()]
-    assert said == [expected]
 
 
 @pytest.mark.slow
@@ -168,26 +114,24 @@ def test_plan_says_why_there_is_no_estimate(tmp_path, capsys):
 
 def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
     """Rather less than nothing: the tool is asked for lighter options, and it is said."""
-    given = config(
-        tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 80}, calibrate=False
-    )
+    given = config(tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 80})
 
     with rlprof.open(given) as prof:
         for step in range(3):
             train(prof, [step])
-            while prof.scribe.budget.spent < 30 * (step + 1):  # each leaves some 30 bytes
+            while prof._tracks[0]._instruments.spent < 30 * (step + 1):  # each leaves some 30 bytes
                 prof.scribe._wake.set()
                 time.sleep(0.01)
 
     assert levels(prof) == [2, 2, 1]
     assert notes(prof)[:2] == ["", ""]
     assert "recorded less than asked: level: 1; the last window took" in notes(prof)[2]
-    assert "of limits.bytes are left" in notes(prof)[2]
+    assert "of its share of limits.bytes are left" in notes(prof)[2]
 
 
 def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
     """Half of stop_timeout_s is a warning, before the whole of it switches the tool off."""
-    given = config(tool="costly", tools={"costly": {"level": 1}}, calibrate=False)
+    given = config(tool="costly", tools={"costly": {"level": 1}})
 
     with rlprof.open(given) as prof:
         train(prof, [0])
@@ -207,18 +151,6 @@ def test_a_tool_that_has_nothing_lighter_goes_on_as_it_was(config):
 
     assert levels(prof) == [1, 1]
     assert notes(prof) == ["", ""]
-
-
-@pytest.mark.slow
-def test_measuring_ends_with_the_session(config, use):
-    """A run that is over before its tools were measured leaves no process behind."""
-    with rlprof.open(config(tool="costly", steps=[1])) as prof:
-        while prof.scribe._measuring is None:
-            prof.scribe._wake.set()
-        pid = prof.scribe._measuring[1].pid
-
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 @pytest.mark.parametrize(

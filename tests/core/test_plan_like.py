@@ -41,7 +41,7 @@ def train(prof, steps):
 def _earlier(config):
     """Record one of three steps with `costly`; return the run folder."""
     given = config(tool="costly", steps=[2], roles={"actor": {"phases": ["rollout"]}})
-    with rlprof.open(given | {"calibrate": False}) as prof:
+    with rlprof.open(given) as prof:
         train(prof, range(1, 4))
     return prof.run_dir
 

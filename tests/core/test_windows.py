@@ -281,13 +281,14 @@ def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
 
 
 def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
-    """limits.bytes counts the artifacts of the run; what is skipped is said."""
-    with rlprof.open(config(limits={"bytes": 10})) as prof:
+    """A rank whose share of limits.bytes is used up skips its windows and says why."""
+    roles = {"actor": {}, "critic": {"ranks": [0, 1]}}  # three ranks
+    with rlprof.open(config(limits={"bytes": 30}, roles=roles), role="actor") as prof:
         prof.step(1)
         with prof.phase("rollout"):
             pass
         for _ in range(1200):
-            if prof.scribe.over_budget:
+            if prof.why_full:
                 break
             threading.Event().wait(0.05)
         prof.step(2)
@@ -296,7 +297,8 @@ def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
 
     run = rlprof.read(prof.run_dir)
     assert starts(calls) == ["1/rollout"]
-    assert [(s.step, s.reason) for s in run.skipped] == [(2, "limits.bytes 10 is reached")]
+    reason = "its share of limits.bytes, 10, is used up"
+    assert [(s.step, s.reason) for s in run.skipped] == [(2, reason)]
 
 
 @pytest.mark.parametrize("steps", [["a", None], [1.5, object()]], ids=["text", "objects"])

@@ -19,8 +19,7 @@ from rlprof.cli import main
 from rlprof.control import Request
 from rlprof.rundir import _run as values
 from rlprof.rundir import as_json
-from rlprof.session import _scribe, calibration
-from rlprof.session.calibration import Calibration
+from rlprof.session import _scribe
 from tests.core.test_on_demand import ask
 from tests.docs.pages import PAGES, blocks, rows, section, words
 from tests.docs.shell import write
@@ -133,7 +132,7 @@ tools.register()
 engines.register()
 roles = {"actor": {}, "rollout": {"engine": "motor", "tool": []}}
 config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1] + "/scratch", "tool": "fake",
-          "steps": [1], "roles": roles, "calibrate": False}
+          "steps": [1], "roles": roles}
 prof = rlprof.open(config, role="actor")
 prof.attach({"name": "engine 0"})
 prof.scribe.exports.poll = lambda: []  # exporting takes its time
@@ -161,7 +160,6 @@ def _live(config, monkeypatch):
     """Record a run in which everything happens that a process can tell of."""
     engines.register()
     monkeypatch.setattr(_scribe, "_MOST_SPANS", 50)
-    monkeypatch.setattr(calibration, "known", lambda _: Calibration(1.5, 1000.0, 0.1))
     roles = {
         "actor": {"phases": ["update"]},
         "rollout": {"engine": "motor", "phases": ["rollout"], "tool": [], "ranks": "all"},
@@ -171,7 +169,6 @@ def _live(config, monkeypatch):
         config(tool="costly", roles=roles, limits=limits, steps=[2, 3, 9], spans={"bytes": 1000}),
         role="actor",
     ) as prof:
-        prof.scribe._learn(prof._tracks[0]._uses[0])
         prof.attach({"name": "good"})
         prof.attach({}, replica=1)  # one without a name, so that its start fails
         train(prof, [1, 2])
@@ -216,11 +213,10 @@ def test_what_is_written_is_what_is_listed(live, killed):
 
 @pytest.mark.slow
 def test_what_is_written_elsewhere_is_what_is_listed(live):
-    """`run.json`, who a process is, spans, estimates and requests hold what the page names."""
+    """`run.json`, who a process is, spans and requests hold what the page names."""
     header = json.loads((live / "run.json").read_text())
     lines = told(live)
     (process, *_) = (line for line in lines if line["event"] == "process")
-    (estimate, *_) = (line["estimate"] for line in lines if "estimate" in line)
     (file, *_) = (live / "spans").iterdir()
     spans = [json.loads(line) for line in file.read_text().splitlines()]
     keys = {row[0].strip("`") for row in rows(section(PAGE, "`run.json`"))}
@@ -232,7 +228,6 @@ def test_what_is_written_elsewhere_is_what_is_listed(live):
     for value in (process["target"], process["here"], lines_of(lines, "opened")[0]["window"]):
         written = ", ".join(f'"{key}"' for key in value)
         assert f"`{{{written}}}`" in manifest
-    assert all(f"`{key}`" in manifest for key in estimate)
     table = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
     assert {key for line in spans for key in line} <= table
 

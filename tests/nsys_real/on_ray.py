@@ -34,7 +34,7 @@ def main(home: Path, nsys: str) -> None:
 
     config = {
         "tool": "nsys", "steps": {"every": 1}, "run_dir": str(home / "runs"),
-        "scratch_dir": str(home / "scratch"), "calibrate": False,
+        "scratch_dir": str(home / "scratch"),
         "roles": {"actor": {"ranks": "all", "phases": ["update"]}},
         "tools": {"nsys": {"nsys": nsys, "trace": ["nvtx"]}},
         "limits": {"start_timeout_s": 60},

@@ -129,20 +129,3 @@ def test_pip_check_tells_a_plugin_of_another_core(late):
     said = made.run(made.python, "-m", "pip", "check", code=1)
 
     assert "rlprof-late 0.9.3 has requirement rlprof>=0.9, but you have rlprof 0.1.0" in said
-
-
-def test_a_plugin_of_another_core_that_seems_to_fit_is_told_everywhere(late):
-    """It may break in the run: no list calls it fitting, and no run begins with it."""
-    made = late(SMOOTH)
-    file = str(made.path / "profile.yaml")
-
-    listed = made.run("rlprof", "plugins", code=1)
-    checked = made.run("rlprof", "check", file, code=1)
-    opened = made.run(made.python, "-c", f"import rlprof; rlprof.open({file!r})", code=1)
-    exported = made.run("rlprof", "export", "nowhere", "--to", "late_report", code=1)
-
-    for said in (listed, checked, opened):
-        assert_explained(said)
-    assert_explained(exported, "exporter 'late_report'")
-    assert f"{ASKS} is made for another core; {ADVICE}" in listed
-    assert opened.splitlines()[-1].strip().startswith(f"{file}:2: tool: ")

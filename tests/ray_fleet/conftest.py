@@ -22,7 +22,6 @@ CONFIG = {
     "tool": "stacks",
     "steps": [2, 3],
     "roles": {"actor": {"ranks": "all", "phases": ["update"]}},
-    "calibrate": False,
     "limits": {"start_timeout_s": 60},  # CI's machine is busy with another lane
 }
 

@@ -34,7 +34,6 @@ def config(**changes):
         "steps": {"every": 1},
         "roles": {"rollout": {"engine": "sglang", **changes.pop("role", {})}},
         "engines": {"sglang": engine},
-        "calibrate": False,
     } | changes
 
 

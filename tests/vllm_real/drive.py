@@ -28,7 +28,6 @@ def config(**changes):
         "steps": {"every": 1},
         "roles": {"rollout": {"engine": "vllm", **changes.pop("role", {})}},
         "engines": {"vllm": engine},
-        "calibrate": False,
     } | changes
 
 

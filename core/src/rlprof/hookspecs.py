@@ -68,7 +68,7 @@ class Tool:
     `leave_alone`
         a static method `leave_alone(environ)`: take out of *environ*, a dict, what would bring the
         tool into a process that is started with it: what it preloads, what it says to itself. Core
-        calls it before it starts a process of its own, for exports and estimates, in a process that
+        calls it before it starts a process of its own, for exports, in a process that
         the tool records: those are nothing of the program's. Default: there is nothing.
     `cautions`
         a static method `cautions(options)`: what a user should know before the run, each a sentence

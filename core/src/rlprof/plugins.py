@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import attrs
 import pluggy
 
-from rlprof._requirement import refuses
 from rlprof.errors import PluginError, one_line, shown
 from rlprof.hookspecs import KINDS
 from rlprof.types import RunsOn
@@ -156,8 +155,6 @@ def load(kind: Kind, name: str) -> type[Any]:
     except (Exception, SystemExit) as exc:
         raise PluginError(_misfit(offer, f"does not load: {_said(exc)}")) from exc
     check(kind, plugin, offer)
-    if refuses(offer.requires, core_version()):  # last: what does not load says more of it
-        raise PluginError(_misfit(offer, "is made for another core"))
     return plugin  # type: ignore[no-any-return]
 
 

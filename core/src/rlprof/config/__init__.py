@@ -6,6 +6,7 @@ config names and checks their options too. Both raise one ConfigError with every
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,9 @@ __all__ = [
     "parse_ranks",
     "structure",
 ]
+
+
+_NO_CALIBRATE = "has no effect any more: only `rlprof plan` measures a tool; delete the line"
 
 
 def load_config(config: Mapping[str, Any] | str | os.PathLike[str] | Config) -> Config:
@@ -111,7 +115,11 @@ def fault_at(
 def _structured(source: Source, faults: Faults) -> Any:
     for path, message in source.faults:
         faults.add(path, message)
-    value = structure(Config, source.data, path="", faults=faults)
+    data = source.data
+    if isinstance(data, Mapping) and "calibrate" in data:
+        logging.getLogger("rlprof").warning("%s: %s", source.locate("calibrate"), _NO_CALIBRATE)
+        data = {key: value for key, value in data.items() if key != "calibrate"}
+    value = structure(Config, data, path="", faults=faults)
     if "engine" in faults.found:
         given = source.data["engine"]
         name = one_line(given) if isinstance(given, str) and given else "NAME"

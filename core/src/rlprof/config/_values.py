@@ -70,7 +70,7 @@ class Limits:
     """What profiling may cost."""
 
     bytes: int = attrs.field(default=4 * 10**9, metadata={"parse": parse_size})
-    """Artifacts of the whole run; once reached no window is opened any more."""
+    """Artifacts of the run; each recorded rank may write an equal share, see `Config.share`."""
     window_s: float = attrs.field(default=300.0, validator=_seconds)
     """A window open for so long is closed early."""
     configure_timeout_s: float = attrs.field(default=60.0, validator=_seconds)
@@ -228,9 +228,6 @@ class Config:
     """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
     fleet: Fleet = Fleet()
     """What a driver of many actors does with the files of its nodes."""
-    calibrate: bool = True
-    """Measure once a host, in a process of its own at lowest priority, what a tool costs, so that
-    the log can estimate a window before it opens."""
     strict: bool = False
     """True: errors of rlprof and its plugins stop training instead of being recorded."""
 
@@ -272,9 +269,19 @@ class Config:
         own = self.roles[role]
         return self.tool if own.tool is None else own.tool
 
-    def inside(self) -> dict[str, Any]:
-        """Return, as plain data, what the processes of an engine share of the config."""
+    def share(self, world_size: int) -> int:
+        """Return the bytes of artifacts one rank may write: an equal part of `limits.bytes`.
+
+        `ranks: all` counts as *world_size* ranks.
+        """
+        recorded = (role for name, role in self.roles.items() if self.records(name))
+        ranks = (world_size if one.ranks is None else len(one.ranks) for one in recorded)
+        return max(1, self.limits.bytes // max(1, sum(ranks)))
+
+    def inside(self, world_size: int) -> dict[str, Any]:
+        """Return, as plain data, the part of the config for the *world_size* ranks of an engine."""
         data = self.as_data()
         keys = ("run_dir", "scratch_dir", "steps", "limits", "spans", "counters")
         shared = {key: data[key] for key in keys}
-        return {**shared, "calibrate": False}  # nobody asks there what a tool may cost
+        shared["limits"]["bytes"] = self.share(world_size) * world_size  # one role, all its ranks
+        return shared

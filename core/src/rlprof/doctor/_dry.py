@@ -92,7 +92,7 @@ def _places(folder: Path, config: Config, timeout_s: float) -> dict[str, Any]:
     limits["export_timeout_s"] = min(limits["export_timeout_s"], timeout_s / 2)
     scratch = str(folder / "scratch")
     places = {"run_dir": str(folder), "scratch_dir": scratch}
-    return {**places, "steps": [1], "limits": limits, "calibrate": False}
+    return {**places, "steps": [1], "limits": limits}
 
 
 def _capture(run: Path) -> CaptureResult | None:

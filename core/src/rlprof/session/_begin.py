@@ -21,7 +21,6 @@ from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
-from rlprof.session._budget import Budget
 from rlprof.session._devices import devices
 from rlprof.session._farewell import worker_name
 from rlprof.session._follow import Leader
@@ -188,11 +187,10 @@ def _open(
 
     def means(tick: Callable[[], None]) -> Means:
         quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
-        budget = Budget(run.path, own=followed is not None)
         metrics = Metrics(run.path / "metrics" / f"{name}.prom", run.run_id, target)
         scribe = Scribe(
             run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick,
-            budget=budget, spans=config.spans, metrics=metrics,
+            spans=config.spans, metrics=metrics,
         )  # fmt: skip
         any_thread = followed is not None and followed.any_thread
         file = run.path / "counters" / f"{name}.jsonl"
@@ -209,17 +207,14 @@ def _open(
     scribe.hurry()  # who looks at the run now should see this process
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
-    instruments = Instruments(target, session.means, session.took_s)
+    instruments = Instruments(target, session.means, config.share(target.world_size))
     own = schedule if followed is None else Schedule()
     track = Track(target, Agenda(own), session.means, instruments)
     session.add(track)
     if schedule.steps or target.worker is not None:  # which exists because somebody has asked
         try:
             scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-            tools = [use for use in uses if use.kind == "tool"]
-            track.adopt(tools)
-            if config.calibrate:
-                scribe.measure(tools)
+            track.adopt([use for use in uses if use.kind == "tool"])
         except BaseException:  # strict, or Ctrl-C in a long import
             session.close()
             raise
@@ -266,7 +261,6 @@ def _at_exit(session: Session) -> None:
 def engine_track(
     config: Config,
     means: Means,
-    took_s: Callable[[str | None], float | None],
     handle: Any,
     *,
     role: str,
@@ -294,11 +288,12 @@ def engine_track(
         held_by = dict(coordinates or {})
         world = max(held) + 1 if world_size is None else world_size
         target = Target(role, held[0], world, replica=replica, coordinates=held_by)
-    is_chosen = any(own.includes(rank) for rank in held)
-    schedule = config.schedule(role) if is_chosen else Schedule()
+    chosen = [rank for rank in held if own.includes(rank)]
+    schedule = config.schedule(role) if chosen else Schedule()
     workers = _workers(config, means, target, given)
     link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
-    instruments = Instruments(target, means, took_s, link)
+    share = config.share(target.world_size) * max(1, len(chosen))
+    instruments = Instruments(target, means, share, link)
     for use in uses:
         means.sampler.add(target, use.plugin, handle)
     track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
@@ -312,7 +307,7 @@ def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...
     manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
     given = {
         "run": str(means.run.path),
-        "config": config.inside(),
+        "config": config.inside(target.world_size),
         "role": role,
         "replica": target.replica or 0,
         "world_size": target.world_size,

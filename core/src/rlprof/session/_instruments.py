@@ -11,7 +11,7 @@ from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
@@ -27,18 +27,30 @@ class Instruments:
         self,
         target: Target,
         means: Means,
-        took_s: Callable[[str | None], float | None],
+        limit: int,
         link: Link | None = None,
     ) -> None:
+        self.limit = limit
+        """The bytes of artifacts after which no further window is opened."""
         self._target = target
         self._means = means
-        self._took_s = took_s
         self._link = link
         self._recorders: dict[str, Recorder] = {}
-        self._estimated: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._recorders)
+
+    @property
+    def spent(self) -> int:
+        """The bytes of the artifacts so far."""
+        return sum(recorder.bytes for recorder in tuple(self._recorders.values()))
+
+    @property
+    def why_full(self) -> str:
+        """Why no further window may open; empty while the artifacts are within the limit."""
+        if self.spent < self.limit:
+            return ""
+        return f"its share of limits.bytes, {self.limit:,}, is used up"
 
     @property
     def need_their_thread(self) -> bool:
@@ -89,34 +101,13 @@ class Instruments:
         """Let the recorder of *use* make ready, with lighter options if the last were too much."""
         recorder = self._recorders[use.name]
         said: dict[str, Any] = {}
-        left = self._means.limits.bytes - self._means.scribe.budget.known
         recorder.take(use)
-        found = lighter(recorder, use, left=left, limits=self._means.limits)
+        found = lighter(recorder, use, left=self.limit - self.spent, limits=self._means.limits)
         if found is not None:
             chosen, said["lighter"] = found
             recorder.take(chosen)
             self._means.boundary.say(f"{window.id}: {use.name} records less: {said['lighter']}")
         if request:
             said["request"] = request
-        estimate = self._estimate(recorder.use, window)
-        if estimate is not None:
-            said["estimate"] = estimate
         recorder.prepare(window, **said)
         return recorder
-
-    def _estimate(self, use: ToolUse, window: Window) -> dict[str, float] | None:
-        """Say, before a tool's first window, what it will cost if that is known."""
-        took_s = self._took_s(window.phase)
-        if use.name in self._estimated or took_s is None:
-            return None
-        found = self._means.scribe.cost_of(use)
-        if found is None:
-            return None
-        self._estimated.add(use.name)
-        cost = found.of(took_s)
-        self._means.boundary.say(
-            f"{window.id}: {use.name} may take up to {cost['bytes'] / 1e6:.1f} MB, make it "
-            f"{cost['slowdown']:.1f} times as long and the step wait {cost['stop_s']:.1f} s "
-            f"(it took {took_s:.1f} s last time)"
-        )
-        return cost

@@ -63,6 +63,7 @@ class Off:
 
     run_dir = None
     is_recording = False
+    why_full = ""
 
     def steps(self, steps: Iterable[T]) -> Iterable[T]:
         """Return *steps* as they are."""

@@ -58,6 +58,8 @@ class Recorder:
 
     def __init__(self, name: str, target: Target, means: Means, *, link: Link | None) -> None:
         self.name = name
+        self.bytes = 0
+        """What the artifacts of all its windows took."""
         self.last_bytes = 0
         """What the artifacts of its last window took."""
         self.last_stop_s = 0.0
@@ -267,6 +269,7 @@ class Recorder:
 
     def _measured(self, size: int) -> None:
         self.last_bytes = size
+        self.bytes += size
 
     def _ask(self, method: str, *args: Any) -> None:
         call = getattr(self._recording, method, None)

@@ -19,21 +19,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import Journal, as_line, read_clock, span_line
-from rlprof.session import calibration
 from rlprof.session._exports import Exports
 from rlprof.session._figures import Figures
 from rlprof.session.export_process import RAW
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from rlprof.config import Limits, Spans, ToolUse
+    from rlprof.config import Limits, Spans
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
-    from rlprof.session._budget import Budget
     from rlprof.session._metrics import Metrics
-    from rlprof.session.calibration import Calibration
 
 _TICK_S = 1.0
 _EXPORT_TICK_S = 0.2
@@ -60,10 +56,6 @@ def _ours(scratch: Path) -> list[Path]:
     return found[::-1]
 
 
-def _named(use: ToolUse) -> str:
-    return f"{use.name} {use.asked}"
-
-
 class Scribe:
     """Writes one process' manifest and spans, and runs its exports."""
 
@@ -76,11 +68,9 @@ class Scribe:
         limits: Limits,
         boundary: Boundary,
         tick: Callable[[], None],
-        budget: Budget,
         spans: Spans,
         metrics: Metrics,
     ) -> None:
-        self.budget = budget
         self.dropped = 0
         self.figures = Figures()
         self._metrics = metrics
@@ -102,11 +92,6 @@ class Scribe:
         self._rubbish: deque[Path] = deque()
         self._tickets: deque[threading.Event] = deque()
         self.exports = Exports(limits.export_timeout_s, self.discard)
-        self.is_recording: Callable[[], bool] = lambda: False
-        """Whether a window is open: nothing is measured beside it."""
-        self._unmeasured: deque[ToolUse] = deque()
-        self._measuring: tuple[ToolUse, subprocess.Popen[bytes]] | None = None
-        self._costs: dict[str, Calibration] = {}
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._is_late = False
@@ -114,11 +99,6 @@ class Scribe:
         self._turns = 0
         self._next_clock = 0.0
         threading.Thread(target=self._live, name="rlprof-scribe", daemon=True).start()
-
-    @property
-    def over_budget(self) -> bool:
-        """Whether the run may take no further window."""
-        return self.budget.known >= self._limits.bytes
 
     def tell(self, event: str, **fields: Any) -> None:
         """Leave a line for the manifest."""
@@ -142,14 +122,6 @@ class Scribe:
     def hurry(self) -> None:
         """Have what was left written now rather than within a second."""
         self._wake.set()
-
-    def measure(self, uses: Iterable[ToolUse]) -> None:
-        """Have measured what tools cost, if that is not known on this host."""
-        self._unmeasured.extend(uses)
-
-    def cost_of(self, use: ToolUse) -> Calibration | None:
-        """Say what a tool costs, if that is known by now; asks no file, for steps call it."""
-        return self._costs.get(_named(use))
 
     def flush(self) -> None:
         """Wait until what was left is on disk, but not for a run folder that does not answer."""
@@ -209,8 +181,7 @@ class Scribe:
             self.clock()
             self._look()
             self._tell_left_out()
-        lines = self.exports.poll()
-        for line in lines:
+        for line in self.exports.poll():
             self.tell(**line)
             if line["event"] == "failed":
                 self._boundary.tell(f"{line['tool']}.export", line["error"])
@@ -223,34 +194,6 @@ class Scribe:
         with suppress(OSError):
             self._metrics.write(self.figures.newest)
         self._tidy()
-        self._measure()
-        self.budget.look(line["artifact"] for line in lines if line["event"] == "artifact")
-
-    def _measure(self) -> None:
-        """Measure one tool after the other while no window is open, and keep what is known."""
-        if self.is_recording():
-            return
-        if self._measuring is not None:
-            use, process = self._measuring
-            if process.poll() is None:
-                return
-            self._measuring = None
-            self._learn(use)
-        for _ in range(len(self._unmeasured)):
-            use = self._unmeasured.popleft()
-            begun = calibration.begin(use)
-            if begun is not None:
-                self._measuring = use, begun
-                return
-            if not self._learn(use):  # another process is at it
-                self._unmeasured.append(use)
-
-    def _learn(self, use: ToolUse) -> bool:
-        """Keep what is known of *use*; say whether no more will be."""
-        found = calibration.known(use)
-        if found is not None:
-            self._costs[_named(use)] = found
-        return not calibration.is_awaited(use)
 
     def _look(self) -> None:
         """Say it if somebody has removed the run folder: writing to open files goes on silently."""
@@ -258,10 +201,6 @@ class Scribe:
             self._boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
 
     def _last_turn(self) -> None:
-        if self._measuring is not None:
-            _, process = self._measuring
-            process.kill()
-            process.wait()
         self._look()
         with suppress(OSError):
             self._write_spans()

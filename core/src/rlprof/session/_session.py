@@ -72,7 +72,6 @@ class Session:
         """The span of the step, if it has begun here: who follows has no steps of its own."""
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
-        self._took_ns: dict[str | None, int] = {}
         self._is_closed = self._is_forgotten = False
         self._unretired: list[Track] = []
         """Tracks that have still to end, once the session is closed."""
@@ -80,7 +79,7 @@ class Session:
         self._mailbox: Mailbox | None = None
         self._came: deque[Batch] = deque()
         self.means = means(self._tick)
-        self.scribe.is_recording = self.means.sampler.is_recording = lambda: self.is_recording
+        self.means.sampler.is_recording = lambda: self.is_recording
         self._slow: SlowSteps | None = None
         if listens and config.slow_step is not None:
             self._slow = SlowSteps(config.slow_step)
@@ -102,6 +101,12 @@ class Session:
     def is_recording(self) -> bool:
         """Whether a window is open in this process."""
         return any(track.is_recording for track in self._tracks)
+
+    @property
+    def why_full(self) -> str:
+        """Why no target of this process may have a further window; empty if one may."""
+        reasons = [track.why_full for track in self._tracks]
+        return reasons[0] if reasons and all(reasons) else ""
 
     # What the working thread calls
 
@@ -203,7 +208,7 @@ class Session:
         from rlprof.session._begin import engine_track
 
         made = engine_track(
-            self._config, self.means, self.took_s, handle,
+            self._config, self.means, handle,
             role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
             coordinates=coordinates,
         )  # fmt: skip
@@ -394,7 +399,6 @@ class Session:
             scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip
         if scope.is_phase:
-            self._took_ns[scope.name] = scope.end_ns - scope.start_ns
             for track in self._tracks:
                 track.leave_phase(scope)
 
@@ -404,13 +408,13 @@ class Session:
         step, self.current_step = self.current_step, None
         if step is None or self.step_id is None:  # none began here
             return
+        end_ns = time.monotonic_ns()
         self.scribe.span((
-            "step", f"step {step}", self._step_ns, time.monotonic_ns(), step,
+            "step", f"step {step}", self._step_ns, end_ns, step,
             threading.get_ident(), self.step_id, None, 0, None,
         ))  # fmt: skip
-        took_ns = self._took_ns[None] = time.monotonic_ns() - self._step_ns
         if self._slow is not None and not any(track.has_captured(step) for track in self._tracks):
-            self._slow.ended(step, took_ns / 1e9)
+            self._slow.ended(step, (end_ns - self._step_ns) / 1e9)
         for track in self._tracks:
             track.end_step(step, self._occurrences)
 
@@ -445,11 +449,6 @@ class Session:
             self._mailbox.look(self.means)
 
     # How it is made, and unmade in a forked child
-
-    def took_s(self, phase: str | None) -> float | None:
-        """Say how long *phase* (None: a step) took when it was here last."""
-        took_ns = self._took_ns.get(phase)
-        return None if took_ns is None else took_ns / 1e9
 
     def add(self, track: Track) -> None:
         """Take the track of the process itself."""

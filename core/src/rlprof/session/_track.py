@@ -134,6 +134,11 @@ class Track:
         """Whether a window is open and its tools record."""
         return self._open is not None and self._open.is_recording
 
+    @property
+    def why_full(self) -> str:
+        """Why no further window may open, if the target's share of bytes is used up."""
+        return self._instruments.why_full
+
     def has_captured(self, step: int) -> bool:
         """Whether something of *step* was recorded."""
         return self._captured_step == step
@@ -260,8 +265,8 @@ class Track:
         chosen = self._uses if uses is None else uses
         if not chosen:
             return ""
-        if self._means.scribe.over_budget:
-            return f"limits.bytes {self._means.limits.bytes:,} is reached"
+        if self.why_full:
+            return self.why_full
         self._begin(window, chosen, Demand(request, 1) if request else None, None)
         return ""
 
@@ -269,9 +274,9 @@ class Track:
         uses = self._uses if self._demand is None else self._asked[self._demand.id]
         if window is None or (self.needs_tools and not uses):
             return
-        if self._means.scribe.over_budget:
+        if self.why_full:
             self._captured_step = window.start_step
-            self._skip(window.start_step, f"limits.bytes {self._means.limits.bytes:,} is reached")
+            self._skip(window.start_step, self.why_full)
             return
         if self._adopting is not None and not self._is_ready(self._adopting):
             self._captured_step = window.start_step

@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -25,9 +24,6 @@ from rlprof.session.interpreter import command, environment, uninterrupted
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse
-
-_STALE_S = 120
-"""A measurement begun so long ago is not going on any more."""
 
 
 @attrs.frozen
@@ -89,22 +85,10 @@ def can_be_measured(use: ToolUse) -> bool:
     return hasattr(use.plugin, "sample") and use.plugin.__module__ != "__main__"
 
 
-def is_awaited(use: ToolUse) -> bool:
-    """Whether there is something to know of *use* that nobody has found out yet."""
-    return can_be_measured(use) and not file_of(use).exists()
-
-
-def begin(use: ToolUse) -> subprocess.Popen[bytes] | None:
-    """Start measuring *use*, unless that was done, or is being done by another process."""
-    if not can_be_measured(use):
-        return None
+def begin(use: ToolUse) -> subprocess.Popen[bytes]:
+    """Start a process that measures *use*."""
     file = file_of(use)
-    mark = file.with_suffix(".begun")
-    with suppress(OSError):
-        if file.exists() or time.time() - mark.stat().st_mtime < _STALE_S:
-            return None
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    mark.touch()
     env = environment() | dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"), "")
     plugin = f"{use.plugin.__module__}:{use.plugin.__qualname__}"
     asked = json.dumps(dict(use.asked), default=str)
@@ -118,7 +102,6 @@ def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
     if not can_be_measured(use):
         return "the tool brings no sample to measure it with"
     file = file_of(use)
-    file.with_suffix(".begun").unlink(missing_ok=True)
     process = None
     try:
         with uninterrupted():

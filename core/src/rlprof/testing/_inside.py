@@ -65,7 +65,7 @@ def linked(
     """Return the way to an engine as `prof.attach` makes it, with all that its hooks are given."""
     checked, _ = check_config(config)
     made = engine_track(
-        checked, prof.means, prof.took_s, handle,
+        checked, prof.means, handle,
         role="rollout", replica=0, ranks=None, world_size=None, loop=loop, coordinates=None,
     )  # fmt: skip
     assert made is not None, "the kit's config has no such role"

@@ -109,6 +109,12 @@ class Crew:
         request = self._requests[window.id] = "" if demand is None else demand.id
         return FarWindow(self, posts, window, tools, config=config, request=request)
 
+    @property
+    def why_full(self) -> str:
+        """Why no further window may open; empty while a chosen member has bytes left."""
+        reasons = [post.member.why_full for post in self.posts if post.is_chosen]
+        return reasons[0] if reasons and all(reasons) else ""
+
     def watch(self) -> None:
         """Take the answers that are there, and name who is late; never waits."""
         self.settle(within_s=_NOW)
@@ -261,10 +267,8 @@ class Crew:
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
             self.enter([member])
-        if answer.spent is not None:
-            more = answer.spent - member.spent
-            self.means.scribe.budget.hear(more if more >= 0 else answer.spent)  # else it is new
-            member.spent = answer.spent
+        if ask.what == "start":
+            member.why_full = answer.why_full
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
         elif ask.window is not None:

@@ -52,8 +52,8 @@ class Answer:
     """What its files are called."""
     worker: str = ""
     """Ray's id of its process."""
-    spent: int | None = None
-    """Bytes of the artifacts that its process has written; None: it was not asked for that."""
+    why_full: str = ""
+    """Why its process opens no further window, whatever it is asked."""
 
 
 @attrs.frozen
@@ -227,12 +227,7 @@ def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ra
     why = follower.begin(
         wanted.window, phases=wanted.phases, config=wanted.config, request=wanted.request
     )
-    return attrs.evolve(_answer(began, why), spent=_spent(follower))
-
-
-def _spent(follower: Follower) -> int:
-    means = getattr(follower.session, "means", None)  # none, if rlprof is off there
-    return 0 if means is None else int(means.scribe.budget.spent)
+    return attrs.evolve(_answer(began, why), why_full=follower.session.why_full)
 
 
 def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: ARG001

@@ -87,8 +87,8 @@ class Member:
         """Whether it was asked to close it."""
         self.workers: dict[str, str] = {}
         """What its files are called, by Ray's id of the process: one that was restarted has two."""
-        self.spent = 0
-        """Bytes of its process' artifacts, as told last."""
+        self.why_full = ""
+        """Why its process opens no further window."""
         self.offset_ns = 0
         """How far its wall clock is ahead of the driver's."""
         self.boot_id = ""
