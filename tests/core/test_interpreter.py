@@ -94,21 +94,6 @@ def test_doctor_asks_elsewhere_than_in_the_working_directory(shadows, monkeypatc
     assert (answer.value, answer.fault) == ("", "")
 
 
-def test_what_rlprof_imports_is_pythons_and_what_a_plugin_does_is_as_in_training(
-    shadows, monkeypatch
-):
-    """Also where training looks into a folder with a `types.py` in it before it looks elsewhere."""
-    code = ["import json, queue, types", "def main(argv):", "    import profile",
-            "    print(profile.mine, argv)"]  # fmt: skip
-    (shadows / "asks.py").write_text("\n".join(code))
-    (shadows / "profile.py").write_text("mine = True")
-    monkeypatch.setattr(sys, "path", [str(shadows), *sys.path])
-
-    done = subprocess.run(command("asks", "a b", ""), capture_output=True, text=True)
-
-    assert (done.stdout, done.stderr) == ("True ['a b', '']\n", "")
-
-
 @pytest.mark.parametrize("entry", ["", "."])
 def test_the_folder_training_imports_from_is_named(tmp_path, monkeypatch, entry):
     """`python -c` and notebooks look where they are; so does who works for them."""

@@ -1,7 +1,6 @@
 """Another Python that finds the modules this one finds, to run one of rlprof's own in.
 
-`python -m` is not for that: it looks into the working directory first, whatever this process does,
-and a `types.py` there ends it before its first line.
+`python -m` would look into the working directory first, where a `types.py` may lie.
 """
 
 from __future__ import annotations
@@ -15,16 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping
 
-_STANDARD = os.path.dirname(os.__file__)  # noqa: PTH120 -- as it stands in sys.path
 _BOOT = """\
 import sys
-sys.path[:] = {safe}
-import {module} as asked
 sys.path[:] = {path}
+import {module} as asked
 sys.exit(asked.main(sys.argv[1:]))
 """
-"""What is rlprof's is imported from behind the standard library, what a plugin imports is looked
-for where this process looks, in that order."""
 
 
 _unrecorded: list[Callable[[MutableMapping[str, str]], object]] = []
@@ -40,10 +35,7 @@ def unrecorded_by(plugin: type[Any]) -> None:
 
 def command(module: str, *args: str) -> list[str]:
     """Return the command line that calls `main` of *module* with *args*."""
-    path = _path()
-    safe = sorted(path, key=lambda entry: not _is_standard(entry))
-    boot = _BOOT.format(module=module, safe=ascii(safe), path=ascii(path))
-    return [sys.executable, "-c", boot, *args]
+    return [sys.executable, "-c", _BOOT.format(module=module, path=ascii(_path())), *args]
 
 
 def environment() -> dict[str, str]:
@@ -93,7 +85,3 @@ def _absolute(entry: str) -> str:
         return os.path.abspath(entry)  # noqa: PTH100 -- as Python itself does for sys.path
     except FileNotFoundError:  # the working directory was removed
         return entry
-
-
-def _is_standard(entry: str) -> bool:
-    return entry in (_STANDARD, f"{_STANDARD}/lib-dynload") or entry.endswith(".zip")

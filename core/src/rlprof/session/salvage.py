@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir import SALVAGED, TRIED, Journal, as_line, read
+from rlprof.rundir import SALVAGED, TRIED, Journal, as_line
 from rlprof.session._exports import Exports, Job
 from rlprof.session._scratch import refusal
 from rlprof.session.export_process import RAW, RESULT, is_done
@@ -63,15 +63,11 @@ def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
     journal = Journal(run.path / "manifest" / me)
     done: list[Path] = []
     exports = Exports(timeout_s, discard=done.append)
-    others = _Others(run.path, me)
     try:
         for capture in candidates(run):
             with _held(Path(capture.scratch) / "capture.json") as is_mine:
-                if others.have_exported(capture):
-                    outcome = ""
-                elif not is_mine:
-                    outcome = "another salvage is at it"
-                else:
+                outcome = "another salvage is at it"
+                if is_mine:
                     outcome = refusal(run, capture) or _one(run, capture, exports, journal, done)
                 while done:  # what came of them is in the manifest
                     _discard(done.pop())
@@ -79,33 +75,6 @@ def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
     finally:
         exports.abandon()
         journal.close()
-
-
-class _Others:
-    """What other salvagers have done meanwhile, read again whenever one has written."""
-
-    def __init__(self, path: Path, me: str) -> None:
-        self._path = path
-        self._me = me
-        self._sizes: dict[str, int] | None = None
-        self._exported: set[tuple[Any, ...]] = set()
-
-    def have_exported(self, capture: CaptureResult) -> bool:
-        """Whether the manifest says by now what came of *capture*."""
-        files = self._path.glob(f"manifest/{SALVAGED}*")
-        sizes = {file.name: file.stat().st_size for file in files if file.name != self._me}
-        if sizes != self._sizes:
-            self._sizes = sizes
-            self._exported = {
-                _key(one)
-                for one in read(self._path).captures
-                if one.artifacts and one.export_s is not None
-            }
-        return _key(capture) in self._exported
-
-
-def _key(capture: CaptureResult) -> tuple[Any, ...]:
-    return capture.process, capture.target, capture.window, capture.tool
 
 
 @contextmanager
