@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,41 @@ def test_rooms_import_only_rooms_before_them(file):
             assert ORDER.index(other) < ORDER.index(own), f"{file.name} imports {module}"
 
 
+def siblings(package: Path) -> dict[str, set[str]]:
+    """Say which modules of *package* each of them imports, type-checking blocks included."""
+    names = {
+        ".".join((package.name, *file.relative_to(package).with_suffix("").parts)): file
+        for file in files(package)
+        if file != package / "__init__.py"  # the front door names all, and is named by all
+    }
+    names = {name.removesuffix(".__init__"): file for name, file in names.items()}
+    found: dict[str, set[str]] = {}
+    for name, file in names.items():
+        nodes = ast.walk(ast.parse(file.read_text()))
+        lines = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+        every = [(str(line.module), alias.name) for line in lines for alias in line.names]
+        wanted = {f"{module}.{own}" if f"{module}.{own}" in names else module
+                  for module, own in every}  # fmt: skip
+        found[name] = wanted & names.keys() - {name}
+    return found
+
+
+@pytest.mark.parametrize(
+    "package",
+    [CORE, *sorted((ROOT / "plugins").glob("*/src/*"))],
+    ids=lambda package: package.name,
+)
+def test_no_modules_import_each_other_in_a_circle(package):
+    """Imports for types count: the files of a package can be read from one end to the other."""
+    circle: list[str] = []
+    try:
+        TopologicalSorter(siblings(package)).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+
+    assert circle == []
+
+
 @pytest.mark.parametrize(
     "file",
     [*files(CORE), *files(ROOT / "plugins")],
@@ -145,7 +181,7 @@ def test_core_catches_everything_only_at_its_boundaries():
         "session/_boundary.py",  # everything in a run
         "session/_devices.py",  # NVIDIA's own library, perhaps without a driver
         "session/_sampler.py",  # what an engine's plugin counts
-        "session/_aside.py",  # hands what was raised to who waits
+        "session/_background.py",  # hands what was raised to who waits
         "session/_worker.py",  # hands what was raised to who waits
         "session/calibrate_process.py",  # a tool's sample, in the helper process
         "session/export_process.py",  # export, likewise

@@ -11,7 +11,7 @@ import pytest
 import rlprof
 from rlprof.cli import main
 from rlprof.rundir import Here
-from rlprof.session import _current, _farewell
+from rlprof.session import _current, _engine_workers
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
@@ -250,7 +250,7 @@ def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
 
 def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, monkeypatch):
     """Its exports may take minutes: the waiting is said once, and in the end that it was not."""
-    monkeypatch.setattr(_farewell, "_SILENT_S", 0)
+    monkeypatch.setattr(_engine_workers, "_SILENT_S", 0)
     engine = rlprof.Target("rollout", 0, 1, replica=2)
     file = tmp_path / "manifest" / "rollout-0-host-1-replica2-worker0.jsonl"
     file.parent.mkdir()
@@ -258,7 +258,7 @@ def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, m
     (file.parent / "rollout-0-host-1-replica3-worker0.jsonl").write_bytes(file.read_bytes())
     said = []
 
-    slow = _farewell.await_workers(tmp_path, [engine], 0.3, said.append)
+    slow = _engine_workers.await_workers(tmp_path, [engine], 0.3, said.append)
 
     assert slow == [file.stem]
     assert said == [f"waits up to 0.3 s for the exports of {file.stem}"]

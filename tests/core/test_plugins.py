@@ -112,8 +112,7 @@ def three(monkeypatch):
         ("tool", "goood",
          "tool 'goood' is not installed; did you mean 'good'? (installed: better, good)"),
         ("tool", "trch",
-         ("tool 'trch' is not installed; did you mean 'torch' (pip install rlprof-torch)? "
-         "(installed: better, good)")),
+         "tool 'trch' is not installed; did you mean 'torch'? (installed: better, good)"),
         ("tool", "motor",
          ("'motor' is an engine, not a tool (installed: better, good); "
           "write roles: {rollout: {engine: motor}}")),

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from rlprof.hookspecs import hookimpl
     from rlprof.plugins import register
     from rlprof.rundir import Run, Selection, read
+    from rlprof.rundir._process import Leader
     from rlprof.session._annotate import annotate
-    from rlprof.session._follow import Follower, Leader
+    from rlprof.session._follow import Follower
     from rlprof.session._off import Off
     from rlprof.session._open import follow, launch, open  # noqa: A004 -- rlprof.open, as one says it
     from rlprof.session._orders import Order
@@ -60,8 +61,9 @@ _HOMES = {
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
     "rundir": ("Run", "Selection", "read"),
+    "rundir._process": ("Leader",),
     "session._annotate": ("annotate",),
-    "session._follow": ("Follower", "Leader"),
+    "session._follow": ("Follower",),
     "session._off": ("Off",),
     "session._open": ("follow", "launch", "open"),
     "session._orders": ("Order",),

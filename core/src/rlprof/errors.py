@@ -6,7 +6,7 @@ import reprlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _REPR = reprlib.Repr()
 _REPR.maxlevel = 3
@@ -27,6 +27,21 @@ def one_line(words: object, *, longest: int = 200) -> str:
     text = " ".join(str(words).split())
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def raised(exc: BaseException) -> str:
+    """Name *exc* and pass on what it says, as one printable line."""
+    return one_line(f"{type(exc).__name__}: {exc}", longest=500)
+
+
+def closest(value: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Ask whether one of *known* was meant, if one is near *value*."""
+    from difflib import get_close_matches
+
+    if type(value) is not str or len(value) > 100:
+        return ""
+    close = get_close_matches(value, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 class RlprofError(Exception):

@@ -7,8 +7,9 @@ a `Follower`, and knows by its `Leader` when nobody is left to close a window.
 
 from __future__ import annotations
 
+from rlprof.rundir import Leader
 from rlprof.session._begin import DRIVER
-from rlprof.session._follow import Follower, Leader, leader
+from rlprof.session._follow import Follower, leader
 from rlprof.session._track import Track
 
 __all__ = ["DRIVER", "Follower", "Leader", "Track", "leader"]

@@ -5,7 +5,6 @@ One broken stranger breaks nothing else, because nothing but what the config nam
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Mapping
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import attrs
 import pluggy
 
-from rlprof.errors import PluginError, one_line, shown
+from rlprof.errors import PluginError, closest, raised, shown
 from rlprof.hookspecs import KINDS
 from rlprof.types import RunsOn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 Kind = Literal["tool", "engine", "exporter"]
 
@@ -153,7 +152,7 @@ def load(kind: Kind, name: str) -> type[Any]:
     try:
         plugin = offer.entry.load()  # type: ignore[union-attr]  # installed offers have one
     except (Exception, SystemExit) as exc:
-        raise PluginError(_misfit(offer, f"does not load: {_said(exc)}")) from exc
+        raise PluginError(_misfit(offer, f"does not load: {raised(exc)}")) from exc
     check(kind, plugin, offer)
     return plugin  # type: ignore[no-any-return]
 
@@ -192,7 +191,7 @@ def check(kind: Kind, plugin: Any, offer: Offer) -> None:
     except PluginError as exc:
         raise PluginError(_misfit(offer, str(exc))) from exc
     except Exception as exc:
-        raise PluginError(_misfit(offer, f"cannot be made: {_said(exc)}")) from exc
+        raise PluginError(_misfit(offer, f"cannot be made: {raised(exc)}")) from exc
 
 
 class _Manager(pluggy.PluginManager):
@@ -228,12 +227,12 @@ def _compare(kind: Kind, instance: Any, manager: pluggy.PluginManager) -> None:
     callers = manager.get_hookcallers(instance) or []
     for caller in callers:
         if caller.name not in spec:
-            hint = _close(caller.name, spec)
+            hint = closest(caller.name, spec)
             raise PluginError(f"marks {caller.name!r}, which is no hook{hint} {has}")
         hook = caller.get_hookimpls()[0]
         for arg in hook.argnames:
             if arg not in spec[caller.name]:
-                hint, args = _close(arg, spec[caller.name]), ", ".join(spec[caller.name])
+                hint, args = closest(arg, spec[caller.name]), ", ".join(spec[caller.name])
                 raise PluginError(
                     f"takes {arg!r} in {caller.name}, which is not given{hint} (there are: {args})"
                 )
@@ -253,15 +252,6 @@ def _compare(kind: Kind, instance: Any, manager: pluggy.PluginManager) -> None:
             raise PluginError(
                 f"has a method {name!r} that is never called; mark it with @rlprof.hookimpl"
             )
-
-
-def _close(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _said(exc: BaseException) -> str:
-    return one_line(f"{type(exc).__name__}: {exc}", longest=500)
 
 
 def _misfit(offer: Offer, what: str) -> str:
@@ -284,12 +274,7 @@ def _not_installed(kind: Kind, name: str) -> str:
         is_meant = (kind, other[0]) == ("tool", "engine")
         advice = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
         return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}{advice}"
-    hint = _close(name, names)
-    if hint:
-        return f"{kind} {shown(name)} is not installed{hint}{there}"
-    known = {word: dist for (which, word), dist in KNOWN.items() if which == kind}
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f"; did you mean {close[0]!r} (pip install {known[close[0]]})?" if close else ""
+    hint = closest(name, names) or closest(name, [word for which, word in KNOWN if which == kind])
     return f"{kind} {shown(name)} is not installed{hint}{there}"
 
 

@@ -11,8 +11,9 @@ import attrs
 
 from rlprof import control
 from rlprof.config import load_config
-from rlprof.config._structure import Faults, closest, join
+from rlprof.config._structure import Faults, join
 from rlprof.config._tools import use_tools
+from rlprof.errors import closest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

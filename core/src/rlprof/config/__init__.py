@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config._source import Source, error_of, raise_faults, read_source
-from rlprof.config._structure import BAD, Faults, closest, join, structure
+from rlprof.config._structure import BAD, Faults, join, structure
 from rlprof.config._tools import ToolUse, merge_launches, options_of, use_tools
 from rlprof.config._values import (
     Config,
@@ -25,7 +25,7 @@ from rlprof.config._values import (
     parse_names,
     parse_ranks,
 )
-from rlprof.errors import one_line, shown
+from rlprof.errors import closest, one_line, shown
 
 if TYPE_CHECKING:
     import os

@@ -6,17 +6,16 @@ into 1, 2.9 into 2 and 7 into '7', and stops at the first level that fails.
 
 from __future__ import annotations
 
-import difflib
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import attrs
 
-from rlprof.errors import one_line, shown
+from rlprof.errors import closest, one_line, shown
 
 DEEPEST = 30
 """YAML anchors can make data that contain themselves."""
@@ -199,11 +198,3 @@ def _unknown(key: Any, known: list[str], elsewhere: Mapping[str, str]) -> str:
         return f"is another profiler's word; here: {elsewhere[key]}"
     close = closest(key, known)
     return f"unknown key{close or '; there are: ' + (', '.join(known) or 'none')}"
-
-
-def closest(value: Any, known: Sequence[str], cutoff: float = 0.6) -> str:
-    """Ask whether one of *known* was meant, if one is near *value*."""
-    if type(value) is not str or len(value) > 100:
-        return ""
-    close = difflib.get_close_matches(value, known, n=1, cutoff=cutoff)
-    return f"; did you mean {close[0]!r}?" if close else ""

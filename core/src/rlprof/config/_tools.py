@@ -12,7 +12,7 @@ import attrs
 
 from rlprof import plugins
 from rlprof.config._structure import BAD, Faults, join, structure
-from rlprof.errors import PluginError, RlprofError, one_line, shown
+from rlprof.errors import PluginError, RlprofError, one_line, raised, shown
 from rlprof.types import Launch, Target, Workers
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def options_of(plugin: type[Any], asked: Mapping[str, Any], faults: Faults) -> A
     try:
         return structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=faults)
     except Exception as exc:  # a stranger's class, before the run: told, not passed on
-        return faults.add("", f"the plugin cannot read its options: {_said(exc)}")
+        return faults.add("", f"the plugin cannot read its options: {raised(exc)}")
 
 
 def _is_of(path: str, options: Mapping[str, Any]) -> bool:
@@ -232,17 +232,13 @@ def _launch(
     except RlprofError as exc:
         faults.add("", one_line(exc, longest=500))
     except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on
-        faults.add("", f"configure raised {_said(exc)}")
+        faults.add("", f"configure raised {raised(exc)}")
     else:
         if isinstance(launch, Launch):
             return launch
         if launch is not None:
             faults.add("", f"configure returned {shown(launch)}, not a Launch or nothing")
     return Launch()
-
-
-def _said(exc: BaseException) -> str:
-    return one_line(f"{type(exc).__name__}: {exc}", longest=500)
 
 
 def merge_launches(launches: Mapping[str, Launch]) -> Launch:

@@ -21,13 +21,13 @@ from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import Journal, as_json, as_line, last_event, read_lines
 from rlprof.rundir._left import Place
 from rlprof.rundir._nothing import unmatched
-from rlprof.rundir._own import own_folder
-from rlprof.rundir._process import Here, is_alive
+from rlprof.rundir._process import Here, Leader, is_alive
 from rlprof.rundir._reader import SALVAGED, find_runs, read
 from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof.rundir._selection import Selection
 from rlprof.rundir._spans import RawSpan, Span, span_line, span_record
+from rlprof.rundir._user_folder import own_folder
 
 __all__ = [
     "SALVAGED",
@@ -36,6 +36,7 @@ __all__ = [
     "CaptureResult",
     "Here",
     "Journal",
+    "Leader",
     "Left",
     "Place",
     "Process",

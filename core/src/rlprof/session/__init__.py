@@ -1,20 +1,23 @@
-"""Who records: the session of one process, its tools and their state.
+"""The session of a process: it takes steps and phases in, and records with tools.
 
-From what training calls down to what a plugin hears:
+The files from what training calls down to what a plugin's hooks see:
 
-`_open` and `_begin` make it · `_session` steps and phases · `_scope` what `with` does ·
-`_trajectory` a sample's way through an agent loop · `_annotate` functions as phases · `_spans` for
-who has no session at hand · `_off` nothing at all
-`_track` one target, and when its windows open · `_instruments` what records it · `_window` the
-window that is open · `_recorder` one plugin, guarded · `_caller` on which thread and how long ·
-`_worker` a thread that can be given up · `_link` the way to an engine · `_boundary` what keeps
-training safe · `_shortfall` steps that never came
-`_scribe` the helper thread · `_mailbox` what a live run is asked · `_batch` what all tracks take
-with one step · `_exports` and `export_process` what becomes of raw data · `salvage` the same for
-the dead · `_scratch` what of theirs is believed · `interpreter` the processes all these start
-`_pressure` lighter options · `calibration` and `calibrate_process` what a tool costs
+- `_open`, `_begin`: from a config to a session; `_off`: the session that does nothing.
+- `_session`: steps and phases; `_scope`: the context manager of a phase or a span; `_trajectory`;
+  `_annotate`: functions as phases; `_spans`: `rlprof.span`; `_current`: the open session.
+- `_engines`: the track of an attached engine; `_link`: its handle and event loop;
+  `_engine_workers`: waits for its processes at the end.
+- `_track`: one target and its windows; `_instruments`: its recorders; `_window`: the open window.
+- `_recorder`: one plugin; `_caller`: its hooks and their deadlines; `_worker`, `_background`:
+  threads; `_boundary`: catches what plugins raise; `_pressure`: lighter options.
+- `_scribe`: the helper thread; `_exports`, `export_process`: raw data to artifacts; `salvage`,
+  `_scratch`: the same for processes that died; `interpreter`: starts processes.
+- `_sampler`, `_devices`: counters; `_figures`, `_metrics`: figures for loggers; `_pauses`: pauses
+  of the garbage collector; `_unrecorded`: which steps were asked for and never came.
+- `_mailbox`, `_slow`: requests; `_follow`, `_orders`: windows that another process decides on.
+- `calibration`, `calibrate_process`: what a tool costs, for `rlprof plan`.
 
-`_means` is what they share. Nothing is imported here: who is off needs `_off` alone.
+`_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ import os
 import sys
 import tempfile
 import threading
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.config import check_config, choose_tools, fault_at
+from rlprof.config import check_config, fault_at
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
@@ -22,11 +23,8 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._devices import devices
-from rlprof.session._farewell import worker_name
-from rlprof.session._follow import Leader
-from rlprof.session._held import held_ranks, say_unknown
+from rlprof.session._engine_workers import worker_name
 from rlprof.session._instruments import Instruments
-from rlprof.session._link import Link, loop_here
 from rlprof.session._means import Means
 from rlprof.session._metrics import Metrics
 from rlprof.session._off import Off
@@ -36,10 +34,10 @@ from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
 from rlprof.session._worker import Overrun, Worker
-from rlprof.types import Target, Workers, safe_name
+from rlprof.types import Target, safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
     from rlprof.config import Config, ToolUse
     from rlprof.rundir import RunFolder
@@ -184,32 +182,26 @@ def _open(
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
     limits = config.limits
-
-    def means(tick: Callable[[], None]) -> Means:
-        quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
-        metrics = Metrics(run.path / "metrics" / f"{name}.prom", run.run_id, target)
-        scribe = Scribe(
-            run.path, name, scratch=scratch, limits=limits, boundary=quiet, tick=tick,
-            spans=config.spans, metrics=metrics,
-        )  # fmt: skip
-        any_thread = followed is not None and followed.any_thread
-        file = run.path / "counters" / f"{name}.jsonl"
-        sampler = Sampler(
-            file, config.counters, lambda reason: scribe.tell("problem", reason=reason)
-        )
-        return Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread)
-
+    quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
+    metrics = Metrics(run.path / "metrics" / f"{name}.prom", run.run_id, target)
+    scribe = Scribe(
+        run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans,
+        metrics=metrics,
+    )  # fmt: skip
+    any_thread = followed is not None and followed.any_thread
+    file = run.path / "counters" / f"{name}.jsonl"
+    sampler = Sampler(file, config.counters, lambda reason: scribe.tell("problem", reason=reason))
+    means = Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread)
     session = Session(config, boundary, means, listens=followed is None)
-    scribe = session.scribe
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()
     scribe.hurry()  # who looks at the run now should see this process
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
-    instruments = Instruments(target, session.means, config.share(target.world_size))
+    instruments = Instruments(target, means, config.share(target.world_size))
     own = schedule if followed is None else Schedule()
-    track = Track(target, Agenda(own), session.means, instruments)
+    track = Track(target, Agenda(own), means, instruments)
     session.add(track)
     if schedule.steps or target.worker is not None:  # which exists because somebody has asked
         try:
@@ -221,11 +213,20 @@ def _open(
     _at_exit(session)
     if _current.session is None:
         _current.session = session
-        session.end_pauses = watch_pauses(session)
+        session.at_end.append(watch_pauses(session))
     else:
         _current.beside.append(session)
+    session.at_end.append(partial(_leave, session))
     boundary.say(f"writes to {run.path}")
     return session
+
+
+def _leave(session: Session) -> None:
+    """Make *session*, which closes, no longer one of this process."""
+    if _current.session is session:
+        _current.session = None
+    elif session in _current.beside:
+        _current.beside.remove(session)
 
 
 def _joined(
@@ -256,64 +257,6 @@ def _at_exit(session: Session) -> None:
     if multiprocessing is not None and sys.modules["multiprocessing"].parent_process() is not None:
         # Children of multiprocessing, and so of torch.multiprocessing.spawn, leave by os._exit.
         multiprocessing.Finalize(None, session.close, exitpriority=100)
-
-
-def engine_track(
-    config: Config,
-    means: Means,
-    handle: Any,
-    *,
-    role: str,
-    replica: int,
-    ranks: Iterable[int] | None,
-    world_size: int | None,
-    loop: Any,
-    coordinates: Mapping[str, int] | None,
-) -> tuple[Track, list[ToolUse]] | None:
-    """Check what the config says of *role*, loudly; None: this replica is not recorded."""
-    own = config.roles.get(role)
-    if own is None:
-        say_unknown(config, role)
-        return None
-    if own.engine is None:
-        raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
-    uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
-    held = held_ranks("attach", [replica] if ranks is None else ranks)
-    given = () if ranks is None else held
-    if world_size is not None and max(held) >= world_size:
-        what = f"rank {max(held)} does not exist in a world of {world_size}"
-        raise ConfigError([f"attach: {what}; name the ranks it holds, and how many there are"])
-    target = means.target
-    if (target.role, target.replica) != (role, replica):  # else it is this process' own engine
-        held_by = dict(coordinates or {})
-        world = max(held) + 1 if world_size is None else world_size
-        target = Target(role, held[0], world, replica=replica, coordinates=held_by)
-    chosen = [rank for rank in held if own.includes(rank)]
-    schedule = config.schedule(role) if chosen else Schedule()
-    workers = _workers(config, means, target, given)
-    link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
-    share = config.share(target.world_size) * max(1, len(chosen))
-    instruments = Instruments(target, means, share, link)
-    for use in uses:
-        means.sampler.add(target, use.plugin, handle)
-    track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
-    return track, uses if schedule.steps else []
-
-
-def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...]) -> Workers:
-    """Describe the engine's own processes to its plugin; what records them is not yet said."""
-    role = target.role
-    chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
-    manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
-    given = {
-        "run": str(means.run.path),
-        "config": config.inside(target.world_size),
-        "role": role,
-        "replica": target.replica or 0,
-        "world_size": target.world_size,
-        "leader": attrs.asdict(Leader(means.here, str(manifest))),
-    }
-    return Workers(ranks=ranks, chosen=chosen, given=given)
 
 
 def _forget() -> None:

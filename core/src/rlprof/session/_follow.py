@@ -12,10 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rlprof.errors import ConfigError
-from rlprof.rundir import Here, is_alive, last_event
+from rlprof.rundir import Leader, is_alive, last_event
 from rlprof.session._off import Off
 
 if TYPE_CHECKING:
@@ -36,15 +34,6 @@ LOOK_WORKER_S = 0.5
 """How often an engine's process does: its leader waits for it when it closes."""
 _LOOK_OPEN_S = 1.0
 """And while one is; the helper thread comes by more often at its edges."""
-
-
-@attrs.frozen
-class Leader:
-    """Who opens the windows of a fleet."""
-
-    here: Here
-    manifest: str
-    """The file it writes to, which tells on other hosts whether it lives."""
 
 
 class Pulse:

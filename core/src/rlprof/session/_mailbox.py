@@ -11,7 +11,7 @@ from rlprof import control
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Demand
-from rlprof.session._batch import Batch
+from rlprof.session._track import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlprof.config import Config
-    from rlprof.session._follow import Follower, Leader
+    from rlprof.rundir import Leader
+    from rlprof.session._follow import Follower
     from rlprof.session._session import Session
     from rlprof.types import Launch
 
@@ -89,7 +90,7 @@ def launch(
     `attach` has them. *config* as for `open`; ConfigError has every fault of it.
     """
     from rlprof.config import check_config, merge_launches
-    from rlprof.session._held import held_ranks, say_unknown
+    from rlprof.session._engines import held_ranks, say_unknown
     from rlprof.types import Launch
 
     config = _given(config)

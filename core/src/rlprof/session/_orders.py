@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from rlprof.rundir import Here
+from rlprof.rundir import Here, Leader
 from rlprof.rundir._fields import known
-from rlprof.session._follow import Follower, Leader
+from rlprof.session._follow import Follower
 from rlprof.types import Window
 
 if TYPE_CHECKING:

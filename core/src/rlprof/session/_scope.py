@@ -8,20 +8,40 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from itertools import count
 
     from typing_extensions import Self
-
-    from rlprof.session._session import Session
 
 around: ContextVar[Scope | None] = ContextVar("rlprof_around", default=None)
 """The scope around the running code: a thread and an asyncio task each have their own.
 
 It may hold one that has ended, where scopes end out of turn or in another task; readers skip it.
 """
+
+
+class Host(Protocol):
+    """What a scope asks of its session."""
+
+    ids: count[int]
+    current_step: int | None
+    step_id: int | None
+    """The span of the step, if it has begun here."""
+
+    def enter_phase(self, scope: Scope) -> None:
+        """Open the window of a phase if one is due, and its range."""
+
+    async def enter_phase_aside(self, scope: Scope) -> None:
+        """Do the same in a coroutine."""
+
+    def leave(self, scope: Scope) -> None:
+        """Write the span down, and close the range and the window."""
+
+    async def leave_aside(self, scope: Scope) -> None:
+        """Do the same in a coroutine."""
 
 
 class Scope:
@@ -33,7 +53,7 @@ class Scope:
     )  # fmt: skip
 
     def __init__(
-        self, session: Session, name: str, attributes: dict[str, Any] | None, *, is_phase: bool
+        self, session: Host, name: str, attributes: dict[str, Any] | None, *, is_phase: bool
     ) -> None:
         self.session = session
         self.name = name

@@ -67,10 +67,11 @@ class Scribe:
         scratch: Path,
         limits: Limits,
         boundary: Boundary,
-        tick: Callable[[], None],
         spans: Spans,
         metrics: Metrics,
     ) -> None:
+        self.watchers: list[Callable[[], None]] = []
+        """Called once a second or so."""
         self.dropped = 0
         self.figures = Figures()
         self._metrics = metrics
@@ -84,7 +85,6 @@ class Scribe:
         self._scratch = scratch
         self._limits = limits
         self._boundary = boundary
-        self._tick = tick
         self._manifest = Journal(folder / "manifest" / f"{name}.jsonl")
         self._spans = Journal(folder / "spans" / f"{name}.jsonl")
         self._records: deque[dict[str, Any]] = deque()
@@ -174,7 +174,8 @@ class Scribe:
         self._boundary.call("helper thread", self._last_turn, self._lost)
 
     def _turn(self) -> None:
-        self._tick()  # first: time limits hold on a full disk, too
+        for watch in tuple(self.watchers):  # first: time limits hold on a full disk, too
+            watch()
         tickets = [self._tickets.popleft() for _ in range(len(self._tickets))]
         if time.monotonic() >= self._next_clock:
             self._next_clock = time.monotonic() + _CLOCK_S

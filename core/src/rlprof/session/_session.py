@@ -21,16 +21,16 @@ import attrs
 
 from rlprof.errors import shown
 from rlprof.schedule import LAST_STEP
-from rlprof.session import _current
-from rlprof.session._aside import aside, unwaited
+from rlprof.session._background import in_background, start_background
 from rlprof.session._boundary import survives
-from rlprof.session._farewell import await_workers
+from rlprof.session._engine_workers import await_workers
+from rlprof.session._engines import engine_track
 from rlprof.session._link import is_on_a_loop
 from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope, noted
-from rlprof.session._shortfall import shortfall, unheld
 from rlprof.session._slow import SlowSteps
 from rlprof.session._trajectory import Trajectory
+from rlprof.session._unrecorded import shortfall, unheld
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config, ToolUse
-    from rlprof.session._batch import Batch
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._scribe import Scribe
-    from rlprof.session._track import Track
+    from rlprof.session._track import Batch, Track
     from rlprof.types import Window
 
 T = TypeVar("T")
@@ -55,17 +54,16 @@ class Session:
         self,
         config: Config,
         boundary: Boundary,
-        means: Callable[[Callable[[], None]], Means],
+        means: Means,
         *,
         listens: bool = True,
     ) -> None:
         self.boundary = boundary
         self.ids = itertools.count(1)
         self.current_step: int | None = None
-        self.watchers: list[Callable[[], None]] = []
-        """Called by the helper thread, once a second or so."""
-        self.end_pauses: Callable[[], None] = lambda: None
-        """Stops watching the garbage collector."""
+        self.watchers = means.scribe.watchers
+        self.at_end: list[Callable[[], None]] = []
+        """Called once, when the session begins to close or its process was forked."""
         self._config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
@@ -78,7 +76,7 @@ class Session:
         self._has_misstepped = False
         self._mailbox: Mailbox | None = None
         self._came: deque[Batch] = deque()
-        self.means = means(self._tick)
+        self.means = means
         self.means.sampler.is_recording = lambda: self.is_recording
         self._slow: SlowSteps | None = None
         if listens and config.slow_step is not None:
@@ -86,6 +84,7 @@ class Session:
         if listens:
             self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
             self._came = self._mailbox.came
+        self.watchers.append(self._tick)
 
     @property
     def scribe(self) -> Scribe:
@@ -205,8 +204,6 @@ class Session:
         """
         if self._is_closed:
             return
-        from rlprof.session._begin import engine_track
-
         made = engine_track(
             self._config, self.means, handle,
             role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
@@ -242,14 +239,14 @@ class Session:
 
     def _end(self) -> None:
         self._is_closed = True
-        self.end_pauses()
-        if _current.session is self:
-            _current.session = None
-        if self in _current.beside:
-            _current.beside.remove(self)
+        self._leave()
         self._unretired = list(self._tracks)
         self._end_step()
         self._say_shortfall()
+
+    def _leave(self) -> None:
+        while self.at_end:
+            self.at_end.pop()()
 
     def _retire(self) -> None:
         """Let all tracks end, those that a signal has cut once more."""
@@ -330,11 +327,11 @@ class Session:
             return
         self._count(scope)
         try:
-            await asyncio.gather(*(aside(self._open_for, track, scope) for track in due))
+            await asyncio.gather(*(in_background(self._open_for, track, scope) for track in due))
         except BaseException:  # who enters is cancelled; what is opened by now nobody would close
             scope.is_aside = True
             for track in due:
-                unwaited(self._close_unentered, track, scope)
+                start_background(self._close_unentered, track, scope)
             raise
         self._enter_opened(scope, due)
 
@@ -378,7 +375,7 @@ class Session:
                 track.pop(scope)
             scope.is_aside = True
             try:
-                await asyncio.gather(*(aside(self._close_of, track, scope) for track in mine))
+                await asyncio.gather(*(in_background(self._close_of, track, scope) for track in mine))
             finally:  # also if who leaves is cancelled
                 self.leave(scope)
         else:
@@ -441,8 +438,6 @@ class Session:
     def _tick(self) -> None:
         for track in self._tracks:
             track.check_time()
-        for watch in self.watchers:
-            watch()
         if self._mailbox is not None and not self._is_closed:
             if self._slow is not None:
                 self._mailbox.take(self._slow.requests(self._config), self.means)
@@ -457,7 +452,7 @@ class Session:
     def forget(self) -> None:
         """Become deaf, in a forked child."""
         self._is_closed = self._is_forgotten = True
-        self.end_pauses()
+        self._leave()
         for track in self._tracks:
             track.forget()
         self._tracks = ()

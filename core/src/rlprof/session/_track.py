@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.schedule import Demand
-from rlprof.session._batch import Batch
 from rlprof.session._link import is_on_a_loop
 
 if TYPE_CHECKING:
@@ -31,6 +30,19 @@ if TYPE_CHECKING:
 
 _LOOP_S = 0.5
 """So long may a loop stand still for an engine that is nearly ready; it may need that very loop."""
+
+
+@attrs.define(eq=False)
+class Batch:
+    """Demands that one thread hands to many tracks, while another goes through them.
+
+    All tracks of a process take them when the same step begins.
+    """
+
+    is_out: bool = False
+    """Whether a step has begun since all tracks knew: set before the first of them hears of it."""
+
+
 _OUT = Batch(is_out=True)
 """Of a demand that no other track has."""
 

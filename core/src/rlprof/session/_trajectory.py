@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from rlprof.session._session import Session
+    from rlprof.session._scope import Host
 
 
 class Trajectory(Scope):
@@ -26,7 +26,7 @@ class Trajectory(Scope):
 
     def __init__(
         self,
-        session: Session,
+        session: Host,
         id: Any,  # noqa: A002 -- what it is
         attributes: Mapping[str, Any] | None,
     ) -> None:

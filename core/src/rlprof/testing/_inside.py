@@ -12,8 +12,8 @@ import attrs
 
 import rlprof
 from rlprof.config import check_config
-from rlprof.session._begin import engine_track
-from rlprof.session._farewell import await_workers
+from rlprof.session._engine_workers import await_workers
+from rlprof.session._engines import engine_track
 from rlprof.testing import _kit_tool
 
 if TYPE_CHECKING:

@@ -103,11 +103,11 @@ class Crew:
     def prepared(self, uses: Sequence[ToolUse], window: Window, demand: Demand | None) -> FarWindow:
         """Return the window that opens on all members that are meant."""
         tools = tuple(use.name for use in uses)
-        posts = [post for post in self.posts if post.includes(demand)]
+        members = [post.member for post in self.posts if post.includes(demand)]
         config = None if demand is None else self._with_options(uses)
         self._windows += 1
         request = self._requests[window.id] = "" if demand is None else demand.id
-        return FarWindow(self, posts, window, tools, config=config, request=request)
+        return FarWindow(self, members, window, tools, config=config, request=request)
 
     @property
     def why_full(self) -> str:

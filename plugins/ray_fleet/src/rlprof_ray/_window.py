@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof_ray import _inside
 from rlprof_ray._inside import Wanted
@@ -13,8 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof.types import Window
-    from rlprof_ray._crew import Crew, Post
     from rlprof_ray._member import Ask, Member
+
+
+class Asker(Protocol):
+    """What a window needs of the crew of its role."""
+
+    means: Any
+
+    def enter(self, members: Sequence[Member]) -> None:
+        """Have those follow that do not yet."""
+
+    def ask(self, asks: Sequence[Ask]) -> None:
+        """Remember questions that are on their way."""
+
+    def settle(self, asks: Sequence[Ask], *, within_s: float) -> None:
+        """Take answers for up to *within_s*."""
+
+    def miss(
+        self, member: Member, window: Window | None, hook: str, error: str, tools: Sequence[str]
+    ) -> None:
+        """Say in the manifest what a member has not done."""
 
 
 class FarWindow:
@@ -25,8 +44,8 @@ class FarWindow:
 
     def __init__(
         self,
-        crew: Crew,
-        posts: Sequence[Post],
+        crew: Asker,
+        members: Sequence[Member],
         window: Window,
         tools: tuple[str, ...],
         *,
@@ -38,11 +57,12 @@ class FarWindow:
         self.is_recording = False
         self._crew = crew
         self._run = str(crew.means.run.path)
-        self._posts = posts
+        self._wanted = members
         self._tools = tools
         self._config = config
         self._request = request
         self._members: list[Member] = []
+        """Those of them that were asked to begin."""
         self._entered: set[int] = set()
         """Phases that members were told to enter, and not yet to leave."""
         self._began = 0.0
@@ -56,8 +76,8 @@ class FarWindow:
         wanted = Wanted(self.window, phases, self._config, self._request)
         how = order(_inside.begin, self._run, wanted)
         asks: list[Ask] = []
-        self._crew.enter([post.member for post in self._posts])
-        for member in [post.member for post in self._posts]:
+        self._crew.enter(self._wanted)
+        for member in self._wanted:
             why = self._why_not(member)
             if why:
                 self._crew.miss(member, self.window, "start", why, self._tools)

@@ -10,6 +10,7 @@ import attrs
 from rlprof.rundir import clock_at, unbroken
 from rlprof_report._engine_requests import ENDING, engine_requests
 from rlprof_report.device._late import late_ranks
+from rlprof_report.device._looked import Looked
 from rlprof_report.device._requests import times_of
 from rlprof_report.device._roles import by_role
 from rlprof_report.device._tops import tops
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
 
 _PACKED = 12
 """Times that gzip makes a trace smaller, where nobody has counted."""
-
-
-@attrs.frozen(eq=False)
-class Looked:
-    """One trace of a run, looked at."""
-
-    shown: CaptureDevice
-    found: TraceFigures
 
 
 def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:

@@ -13,7 +13,7 @@ from rlprof_report.device.values import Idle, MemoryPeak, RoleDevice, Temporal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlprof_report.device._device import Looked
+    from rlprof_report.device._looked import Looked
 
 _TOP = 20
 _Sums = TypeVar("_Sums", Temporal, Idle)

@@ -1,4 +1,4 @@
-"""Work beside an event loop, on a thread of its own.
+"""Work in the background of an event loop, on a thread of its own.
 
 A loop's executor may be full of what waits for this very work, and drops what is cancelled before
 its turn has come; a thread of our own begins at once, and goes on if nobody waits for it any more.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def aside(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
+def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
     """Begin to call *function*; return what is done when it has returned.
 
     Where the host has no thread left it is not called, and the training's own phase goes on.
@@ -41,12 +41,12 @@ def aside(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(end, raised)
 
-    if not unwaited(contextvars.copy_context().run, work):
+    if not start_background(contextvars.copy_context().run, work):
         done.set_result(None)
     return done
 
 
-def unwaited(function: Callable[..., Any], *args: Any) -> bool:
+def start_background(function: Callable[..., Any], *args: Any) -> bool:
     """Call *function* without anybody who waits for it; False: the host has no thread left."""
     thread = threading.Thread(target=function, args=args, name="rlprof-aside", daemon=True)
     try:

@@ -1,0 +1,103 @@
+"""Engines: the ranks they hold, and the track of one that was attached."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.config import choose_tools
+from rlprof.errors import ConfigError, closest, shown
+from rlprof.rundir import Leader
+from rlprof.schedule import Agenda, Schedule
+from rlprof.session._boundary import write_log
+from rlprof.session._instruments import Instruments
+from rlprof.session._link import Link, loop_here
+from rlprof.session._track import Track
+from rlprof.types import Target, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlprof.config import Config, ToolUse
+    from rlprof.session._means import Means
+
+
+def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
+    """Return the global *ranks* an engine holds; raise ConfigError, of *where*, for no ranks."""
+    try:
+        held: tuple[int, ...] = () if isinstance(ranks, str) else tuple(ranks)
+    except TypeError:  # no iterable
+        held = ()
+    if not held or any(type(rank) is not int or rank < 0 for rank in held):
+        what = "expected the global ranks it holds, e.g. [0, 1]"
+        raise ConfigError([f"{where}: ranks: {what}, got {shown(ranks)}"])
+    return held
+
+
+def say_unknown(config: Config, role: str) -> None:
+    """Log that *config* has no such role, and which one may be meant; unless it names none."""
+    if not config.roles:
+        return
+    there = ", ".join(config.roles)
+    message = "role %r is not in the config (there: %s): not recorded%s"
+    write_log(logging.WARNING, message, role, there, closest(role, list(config.roles)))
+
+
+def engine_track(
+    config: Config,
+    means: Means,
+    handle: Any,
+    *,
+    role: str,
+    replica: int,
+    ranks: Iterable[int] | None,
+    world_size: int | None,
+    loop: Any,
+    coordinates: Mapping[str, int] | None,
+) -> tuple[Track, list[ToolUse]] | None:
+    """Check what the config says of *role*, loudly; None: this replica is not recorded."""
+    own = config.roles.get(role)
+    if own is None:
+        say_unknown(config, role)
+        return None
+    if own.engine is None:
+        raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
+    uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
+    held = held_ranks("attach", [replica] if ranks is None else ranks)
+    given = () if ranks is None else held
+    if world_size is not None and max(held) >= world_size:
+        what = f"rank {max(held)} does not exist in a world of {world_size}"
+        raise ConfigError([f"attach: {what}; name the ranks it holds, and how many there are"])
+    target = means.target
+    if (target.role, target.replica) != (role, replica):  # else it is this process' own engine
+        held_by = dict(coordinates or {})
+        world = max(held) + 1 if world_size is None else world_size
+        target = Target(role, held[0], world, replica=replica, coordinates=held_by)
+    chosen = [rank for rank in held if own.includes(rank)]
+    schedule = config.schedule(role) if chosen else Schedule()
+    workers = _workers(config, means, target, given)
+    link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
+    share = config.share(target.world_size) * max(1, len(chosen))
+    instruments = Instruments(target, means, share, link)
+    for use in uses:
+        means.sampler.add(target, use.plugin, handle)
+    track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
+    return track, uses if schedule.steps else []
+
+
+def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...]) -> Workers:
+    """Describe the engine's own processes to its plugin; what records them is not yet said."""
+    role = target.role
+    chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
+    manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
+    given = {
+        "run": str(means.run.path),
+        "config": config.inside(target.world_size),
+        "role": role,
+        "replica": target.replica or 0,
+        "world_size": target.world_size,
+        "leader": attrs.asdict(Leader(means.here, str(manifest))),
+    }
+    return Workers(ranks=ranks, chosen=chosen, given=given)
