@@ -45,7 +45,8 @@ def _reason(recorder: Recorder, left: int, limits: Limits) -> str:
     size, stop_s = recorder.last_bytes, recorder.last_stop_s
     recorder.last_bytes, recorder.last_stop_s = 0, 0.0  # each window is judged once
     if size > left:
-        return f"the last window took {size:,} bytes and {left:,} of its share of limits.bytes are left"
+        share = f"{left:,} of its share of limits.bytes are left"
+        return f"the last window took {size:,} bytes and {share}"
     if stop_s > _SHARE * limits.stop_timeout_s:
         return f"the last stop took {stop_s:.1f} s of limits.stop_timeout_s"
     return ""

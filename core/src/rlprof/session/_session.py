@@ -375,7 +375,8 @@ class Session:
                 track.pop(scope)
             scope.is_aside = True
             try:
-                await asyncio.gather(*(in_background(self._close_of, track, scope) for track in mine))
+                closing = [in_background(self._close_of, track, scope) for track in mine]
+                await asyncio.gather(*closing)
             finally:  # also if who leaves is cancelled
                 self.leave(scope)
         else:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rlprof.rundir import clock_at, unbroken
 from rlprof_report._engine_requests import ENDING, engine_requests
 from rlprof_report.device._late import late_ranks
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from rlprof.rundir import CaptureResult, Run
     from rlprof.types import Artifact
     from rlprof_report.device._kinds import Rules
-    from rlprof_report.device._trace import Meeting, TraceFigures
+    from rlprof_report.device._trace import Meeting
 
 
 _PACKED = 12
