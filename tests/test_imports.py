@@ -92,6 +92,7 @@ def siblings(package: Path) -> dict[str, set[str]]:
         ".".join((package.name, *file.relative_to(package).with_suffix("").parts)): file
         for file in files(package)
         if file != package / "__init__.py"  # the front door names all, and is named by all
+        and file.parent.name != "rundir"  # the reader in it has circles
     }
     names = {name.removesuffix(".__init__"): file for name, file in names.items()}
     found: dict[str, set[str]] = {}

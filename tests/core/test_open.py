@@ -28,8 +28,18 @@ def test_without_a_config_rlprof_is_off():
 def test_off_offers_all_that_a_session_does():
     """Code written for a session works when rlprof is off."""
     session = {name for name in vars(rlprof.Session) if not name.startswith("_")}
-    internal = {"add", "forget", "enter_phase", "enter_phase_aside", "go_to", "leave",
-                "leave_aside", "record", "release", "scribe"}
+    internal = {
+        "add",
+        "forget",
+        "enter_phase",
+        "enter_phase_aside",
+        "go_to",
+        "leave",
+        "leave_aside",
+        "record",
+        "release",
+        "scribe",
+    }
 
     assert session - internal <= {name for name in dir(rlprof.Off) if not name.startswith("_")}
 

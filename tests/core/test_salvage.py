@@ -15,7 +15,6 @@ import pytest
 import rlprof
 from rlprof.cli import main
 from rlprof.session import export_process
-from rlprof.session.salvage import salvage
 
 pytestmark = pytest.mark.slow
 

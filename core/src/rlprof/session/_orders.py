@@ -13,11 +13,12 @@ import attrs
 
 from rlprof.rundir import Here, Leader
 from rlprof.rundir._fields import known
-from rlprof.session._follow import Follower
 from rlprof.types import Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rlprof.session._follow import Follower
 
 _followers: dict[tuple[str, str, int, int], Follower] = {}
 """By run folder, role, replica and worker: who follows in this process."""
