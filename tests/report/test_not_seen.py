@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import rlprof
@@ -64,6 +66,20 @@ def test_lost_spans_are_named(tmp_path):
 
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
     assert analysis.notes[0].startswith(f"Not there: spans/{lost.name}. ")
+
+
+def test_a_rank_that_left_nothing_is_named(tmp_path):
+    """A rank that the config asks for and that has no file is in the verdict and the notes."""
+    path = make_torchrun(tmp_path / "run", steps=4)
+    header = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**header, "expected": {"trainer": "all"}}))
+    for file in path.glob("*/trainer-2-*"):
+        file.unlink()
+
+    analysis = analyse(rlprof.read(path))
+
+    assert "trainer 2 writes no spans" in analysis.verdict
+    assert analysis.notes[0] == "trainer 2/4: expected, and no manifest is there."
 
 
 @pytest.mark.parametrize(("make", "stem"), [(make_torchrun, "trainer-0-"), (make_fleet, "driver-")])

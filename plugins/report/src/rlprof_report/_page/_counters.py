@@ -41,7 +41,8 @@ def _picture(name: str, ones: Sequence[Counter]) -> str:
     end = max(one.times_s[-1] for one in ones)
     begin = min(one.times_s[0] for one in ones)
     high = max(max(one.values) for one in ones)
-    top = 1.0 if _is_share(name) and high <= 1.0 else high if high > 0 else 1.0
+    unit = ones[0].unit
+    top = 1.0 if unit == "share" and high <= 1.0 else high if high > 0 else 1.0
     scale = (end - begin) or 1.0
     if len(ones) <= _LINES:
         marks = "".join(
@@ -58,13 +59,13 @@ def _picture(name: str, ones: Sequence[Counter]) -> str:
     else:
         marks = _band(ones, begin, scale, top)
     last = median(one.values[-1] for one in ones)
-    words = f"{name}, {len(ones)} processes: at most {_shown(name, high)}"
-    words += f", at the end {_shown(name, last)}"
+    words = f"{name}, {len(ones)} processes: at most {_shown(unit, high)}"
+    words += f", at the end {_shown(unit, last)}"
     return f"<div><h3>{escaped(name, 60)}</h3>" + chart(
         marks,
         label=words,
         x=[Tick(0, seconds(begin)), Tick(1, seconds(end))],
-        y=[Tick(0, "0"), Tick(1, _shown(name, top))],
+        y=[Tick(0, "0"), Tick(1, _shown(unit, top))],
         height=_HEIGHT,
     ) + "</div>"  # fmt: skip
 
@@ -86,11 +87,7 @@ def _band(ones: Sequence[Counter], begin: float, scale: float, top: float) -> st
     )
 
 
-def _is_share(name: str) -> bool:
-    return name.endswith(("_busy", "_use"))
-
-
-def _shown(name: str, value: float | None) -> str:
-    if _is_share(name):
+def _shown(unit: str, value: float | None) -> str:
+    if unit == "share":
         return percent(value)
-    return f"{number(value)}B" if name.endswith("_bytes") else number(value)
+    return f"{number(value)}{unit}"
