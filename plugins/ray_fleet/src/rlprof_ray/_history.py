@@ -139,7 +139,7 @@ class History:
         self._forget(max((phase.start_ns for phase in due if phase.is_step), default=0), members)
 
     def _write(self, due: Sequence[_Phase], members: dict[str, tuple[Member, str]]) -> None:
-        lines = []
+        lines: list[bytes] = []
         for worker, calls in self._calls.items():
             member, stem = members[worker]
             calls.sort(key=_middle)
