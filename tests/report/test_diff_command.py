@@ -13,14 +13,19 @@ from tests.docs.shell import agree, commands
 from tests.report.written_runs import WrittenRun
 
 
-def write(path, steps=20, *, update=4.0, tokens=1000, seed=1, extra=(), **more):
-    """Write a run whose rollout takes 10 ms a token, with noise of 1 %."""
+def write(path, steps=20, *, update=4.0, tokens=1000, seed=1, extra=(), recorded=0, **more):
+    """Write a run whose rollout takes 10 ms a token, with noise of 1 %, and one step recorded."""
     rng, run = np.random.default_rng(seed), WrittenRun(path, **more)
     for step in range(1, steps + 1):
         count = round(tokens * rng.uniform(0.8, 1.2))
         phases = {"rollout": 0.01 * count, "update_actor": update, **dict.fromkeys(extra, 1.0)}
         noisy = {name: seconds * rng.normal(1, 0.01) for name, seconds in phases.items()}
+        window = {"start_step": step, "end_step": step + 1, "phase": None, "occurrence": 0}
+        if step == recorded:
+            run.event("opened", window=window, tool="torch", scratch="", asked={})
         run.step(step, noisy, tokens=count if tokens > 1 else 0)
+        if step == recorded:
+            run.event("closed", window=window, tool="torch", seconds=0.0, reason="end")
     run.end()
     return path
 
@@ -70,28 +75,49 @@ def test_without_tokens_seconds_are_compared(tmp_path, capsys):
     assert any("lengths may differ" in note for note in found["notes"])
 
 
-def test_steps_of_one_run_are_compared(tmp_path, capsys):
-    """`RUN:STEPS` takes these steps, and the first three of the run stay left out."""
-    run = write(tmp_path / "a", steps=40)
+def test_steps_that_were_asked_for_are_compared(tmp_path, capsys):
+    """`RUN:STEPS` takes these steps, the first of the run among them, but no recorded ones."""
+    run = write(tmp_path / "a", steps=40, recorded=25)
 
     found = compare(capsys, f"{run}:1-20", f"{run}:21-28,30-40")
 
-    assert found["a"]["steps"] == list(range(4, 21))
-    assert found["b"]["steps"] == [*range(21, 29), *range(30, 41)]
+    assert found["a"]["steps"] == list(range(1, 21))
+    assert found["a"]["left_out"] == {}
+    assert found["b"]["steps"] == [*range(21, 25), *range(26, 29), *range(30, 41)]
+    assert found["b"]["left_out"] == {"recorded": [25]}
     assert not any("two runs" in note for note in found["notes"])
 
 
-def test_too_few_steps_are_no_comparison(tmp_path, capsys):
-    """Below 8 clean steps nothing is compared, and the answer says what it needs."""
-    a, b = write(tmp_path / "a"), write(tmp_path / "b", steps=10, seed=2)
+@pytest.mark.parametrize(
+    ("steps", "basis"), [("1-5", "equal tokens"), ("4-5", "seconds")], ids=["five", "two"]
+)
+def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys):
+    """Below 8 steps the difference is told, with a warning; below 3 lengths cannot count."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", update=6.0, seed=2)
 
-    found = compare(capsys, a, b)
+    found = compare(capsys, f"{a}:{steps}", b)
 
-    assert found["step"]["state"] == "too few steps"
-    assert found["step"]["change"] is None
-    assert found["sentences"] == [
-        "Too few steps: A has 17 clean steps and B 7; a comparison needs 8 of each."
+    count, update = len(found["a"]["steps"]), found["phases"][1]
+    assert update["change"] == pytest.approx(0.5, abs=0.1)
+    assert (update["state"], update["low"], update["basis"]) == ("too few steps", None, basis)
+    assert found["sentences"][:2] == [
+        f"Too few steps for an interval: A has {count} and B 17, each needs 8.",
+        "Chance alone may explain these differences:",
     ]
+    assert [sentence.split(":")[0] for sentence in found["sentences"][2:4]] == [
+        "The step", "update_actor",
+    ]  # fmt: skip
+
+
+def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
+    """If recording touched all steps that were asked for, the answer says so."""
+    run = write(tmp_path / "a", recorded=5)
+
+    assert main(["diff", str(run), f"{run}:5"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "B  " + str(run) + ":5: 0 steps (left out: 1 recorded)" in shown
+    assert "Too few steps for an interval: A has 16 and B 0, each needs 8." in shown
 
 
 def test_a_phase_that_one_run_has_is_named(tmp_path, capsys):
@@ -101,7 +127,7 @@ def test_a_phase_that_one_run_has_is_named(tmp_path, capsys):
     found = compare(capsys, a, b)
 
     assert by_name(found)["validate"] == "only B"
-    assert "Only B has validate." in found["sentences"]
+    assert any(one.startswith("Only B has validate (") for one in found["sentences"])
 
 
 def test_config_and_versions_that_differ_are_listed(tmp_path, capsys):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 
-from rlprof_report._diff import Effect, Series, effect
-from rlprof_report._diff.effect import p_value, posterior
+from rlprof_report._diff import Series, effect
+from rlprof_report._diff.effect import posterior
 from rlprof_report._diff.student import Mixture, student_cdf
 from rlprof_report._diff.times import _judged
 from rlprof_report.values.diff import Change
@@ -39,7 +40,7 @@ def alarms(pairs, count, *, rho, **b):
     told = 0
     for _ in range(pairs):
         mixture, _, _ = posterior(steps(rng, count, rho=rho), steps(rng, count, rho=rho, **b))
-        told += p_value(mixture) < 0.05
+        told += mixture.p < 0.05
     return told / pairs
 
 
@@ -155,8 +156,7 @@ def test_lengths_that_do_not_vary_within_runs_widen_the_interval():
 def test_the_more_phases_the_surer_each_must_be(chances, seen):
     """Like runs with many phases raise no more alarms than those with one: Holm's method."""
     one = Change("a", "no difference seen", 1.0, 1.1, 20, 20, change=0.1)
-    effects = [Effect(0.1, 0.0, 0.2, 0.2, p, 1.0, 20.0, 20.0) for p in chances]
 
-    judged = _judged([(one, found) for found in effects])
+    judged = _judged([attrs.evolve(one, p=p) for p in chances])
 
     assert [change.state for change in judged].count("slower") == seen

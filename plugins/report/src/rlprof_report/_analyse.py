@@ -28,7 +28,7 @@ from rlprof_report._findings import Facts, conclude, losses_of, silent_of
 from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
-from rlprof_report.values import Analysis, Clean, Step
+from rlprof_report.values import Analysis, Clean, Stage, Step
 from rlprof_traces.clocks import in_words
 
 if TYPE_CHECKING:
@@ -64,10 +64,15 @@ def analyse(
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
     groups = groups_of(recorded, timeline)
+    frontiers = [tuple(frontier_of(own)) for own in groups]
+    groups = [[group for group in own if len(group.ranks) > 1] for own in groups]
     others = others_of(recorded, timeline)
     counted = _counted(timeline, step)
     pieces = pieces_of(recorded, timeline)
-    steps = _steps(recorded, timeline, touched, groups, others, pieces=pieces, counted=counted)
+    steps = _steps(
+        recorded, timeline, touched, groups, others,
+        frontiers=frontiers, pieces=pieces, counted=counted,
+    )  # fmt: skip
     clean, steps = clean_of(
         steps, touched, unfinished=timeline.unfinished, skipped=timeline.skipped
     )
@@ -119,6 +124,7 @@ def _steps(
     groups: list[list[Group]],
     others: list[Others],
     *,
+    frontiers: list[tuple[Stage, ...]],
     pieces: list[list[Piece]],
     counted: set[int],
 ) -> list[Step]:
@@ -157,7 +163,7 @@ def _steps(
                 unaccounted_s=unaccounted_s,
                 overlaps=overlaps_of(own),
                 ranks=ranks,
-                frontier=tuple(frontier_of(groups[place])),
+                frontier=frontiers[place],
                 rollout=rollout,
                 path=path_of(
                     own,

@@ -1,7 +1,7 @@
 """Comparing two runs, or parts of one: honest about noise, lengths and autocorrelation.
 
-`effect` estimates one change, `times` does so for a step and its phases, `rest` compares what is
-no time, `words` says it.
+`effect` estimates one change, `times` does so for a step and its phases, `slowest` names the rank
+behind a change, `kernels` and `rest` compare what is no time of a phase, `words` prints it.
 """
 
 from __future__ import annotations

@@ -47,14 +47,13 @@ class Series:
 
 @attrs.frozen
 class Effect:
-    """B over A less 1, with its interval."""
+    """B over A less 1, with its interval: the fields of this name of `values.diff.Change`."""
 
     change: float
     low: float
     high: float
     visible: float
     p: float
-    """How often like runs differ by as much."""
     exponent: float
     a_samples: float
     b_samples: float
@@ -79,17 +78,11 @@ def effect(a: Series, b: Series) -> Effect:
         low=float(np.expm1(low)),
         high=float(np.expm1(high)),
         visible=float(np.expm1(half + mixture.quantile(_POWER) - mixture.mean)),
-        p=p_value(mixture),
+        p=mixture.p,
         exponent=exponent,
         a_samples=_independent(a, rho),
         b_samples=_independent(b, rho),
     )
-
-
-def p_value(mixture: Mixture) -> float:
-    """Return the two-sided probability of no difference."""
-    below = mixture.below(0.0)
-    return 2 * min(below, 1 - below)
 
 
 def posterior(a: Series, b: Series) -> tuple[Mixture, float, float]:

@@ -1,4 +1,4 @@
-"""The steps of a run to compare: the clean ones of those that the user asked for."""
+"""The steps of a run to compare, and how long their phases took."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._diff.effect import Series
+from rlprof.fleets import DRIVER
+from rlprof_report._figures.path import BETWEEN
 from rlprof_report.values.diff import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlprof import Run
     from rlprof_report.values import Analysis, Finding, Step
@@ -38,17 +39,17 @@ class Part:
         """Whether *step* was asked for."""
         return not self.ranges or any(step in one for one in self.ranges)
 
-    def clean(self) -> list[tuple[int, Step]]:
+    def compared(self) -> list[tuple[int, Step]]:
         """Return the steps to compare, each with its place in the run."""
-        return [(at, step) for at, step in self._asked() if not _left_out(at, step)]
+        return [(at, step) for at, step in self._asked() if not self._left_out(at, step)]
 
     def side(self) -> Side:
         """Say which steps are compared."""
         left_out: dict[str, tuple[int, ...]] = {}
         for at, step in self._asked():
-            if reason := _left_out(at, step):
+            if reason := self._left_out(at, step):
                 left_out[reason] = (*left_out.get(reason, ()), step.step)
-        steps = [step for _, step in self.clean()]
+        steps = [step for _, step in self.compared()]
         tokens = [step.tokens for step in steps]
         return Side(
             run=str(self.run.path),
@@ -59,30 +60,37 @@ class Part:
             tokens=float(np.median(tokens)) if tokens and min(tokens) > 0 else None,
         )
 
+    @property
+    def peers(self) -> str:
+        """The role of the process that leads, if it is one of several ranks; else empty."""
+        for process in self.run.processes:
+            if process.name == self.analysis.leader and process.target.role != DRIVER:
+                return process.target.role if process.target.world_size > 1 else ""
+        return ""
+
+    def has_frontier(self) -> bool:
+        """Whether every step says what each phase adds to the slowest rank."""
+        return all(_stages(step, self.peers) for _, step in self.compared())
+
+    def phases(self, step: Step, *, of_slowest: bool) -> Mapping[str, float]:
+        """Return the seconds of each phase of *step*, and of the time in none.
+
+        A rank that comes early waits where ranks meet. That wait counts nowhere *of_slowest*.
+        """
+        if of_slowest:
+            return _stages(step, self.peers)
+        return {one.name: one.seconds for one in step.phases} | {BETWEEN: step.unaccounted_s}
+
     def _asked(self) -> list[tuple[int, Step]]:
         return [(at, s) for at, s in enumerate(self.analysis.steps) if self.has(s.step)]
 
-
-def _left_out(at: int, step: Step) -> str:
-    """Say why a step is not compared; empty if it is."""
-    if step.state != "clean":
-        return step.state
-    return "warm-up" if at < _WARM_UP else ""
-
-
-def series(
-    steps: list[tuple[int, Step]], seconds: Callable[[Step], float], *, by_tokens: bool
-) -> Series:
-    """Return the times of one thing in those *steps* that have it."""
-    rows = [
-        (taken, step.tokens if by_tokens else 1, at)
-        for at, step in steps
-        if (taken := seconds(step)) > 0
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return Series(seconds=table[:, 0], tokens=table[:, 1], at=table[:, 2])
+    def _left_out(self, at: int, step: Step) -> str:
+        """Say why a step is not compared; empty if it is. Warm-up that was asked for is."""
+        if step.state not in ("clean", "warm-up"):
+            return step.state
+        is_warm_up = step.state == "warm-up" or at < _WARM_UP
+        return "warm-up" if is_warm_up and not self.ranges else ""
 
 
-def phase_seconds(step: Step) -> Mapping[str, float]:
-    """Return the time of each outermost phase of *step*."""
-    return {phase.name: phase.seconds for phase in step.phases}
+def _stages(step: Step, role: str) -> dict[str, float]:
+    return {stage.name: stage.seconds for stage in step.frontier if stage.role == role}

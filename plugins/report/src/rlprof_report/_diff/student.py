@@ -50,6 +50,12 @@ class Mixture:
         """Its middle; the distributions are symmetric."""
         return float(self.weights @ self.places)
 
+    @property
+    def p(self) -> float:
+        """The two-sided probability of 0."""
+        below = self.below(0.0)
+        return 2 * min(below, 1 - below)
+
     def below(self, x: float) -> float:
         """Return the probability of at most *x*."""
         return float(self.weights @ student_cdf((x - self.places) / self.scales, self.df))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._diff.compared import interval, percent, signed
 from rlprof_report._plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rlprof_report.values.diff import Change, Diff, Pair, Side
+    from rlprof_report.values.diff import Change, Diff, Pair, Resized, Side
 
 _WIDEST = 44
 """Characters of a value in a table."""
 _MOST = 12
 """Lines of a list; the JSON has all."""
+_TIMES = 9
+"""From this change on, ratios are shown instead of percents."""
 
 
 def text(diff: Diff) -> str:
@@ -26,6 +27,7 @@ def text(diff: Diff) -> str:
         _changes((diff.step, *diff.phases)),
         _listed("new findings in B", (finding.title for finding in diff.came)),
         _listed("findings only in A", (finding.title for finding in diff.went)),
+        _listed("findings that changed", map(_resized, diff.resized)),
         _pairs("rollout", diff.shares),
         _listed("kernels", _kernels(diff)),
         _pairs("config", diff.settings),
@@ -38,7 +40,7 @@ def text(diff: Diff) -> str:
 def _side(letter: str, side: Side) -> str:
     chosen = f":{side.chosen}" if side.chosen else ""
     left = ", ".join(f"{len(steps)} {why}" for why, steps in side.left_out.items())
-    steps = f"{len(side.steps)} clean steps" + (f" (left out: {left})" if left else "")
+    steps = f"{len(side.steps)} steps" + (f" (left out: {left})" if left else "")
     tokens = "" if side.tokens is None else f", {side.tokens:,.0f} tokens a step"
     return f"{letter}  {plain(side.run)}{chosen}: {steps}{tokens}"
 
@@ -47,13 +49,17 @@ def _changes(changes: Sequence[Change]) -> str:
     head = ("", "A", "B", "CHANGE", "95 % INTERVAL", "SEEN FROM", "")
     rows = [
         (
-            change.name, _seconds(change.a_s), _seconds(change.b_s), signed(change),
+            change.name, seconds(change.a_s), seconds(change.b_s), signed(change),
             interval(change), "-" if change.visible is None else percent(change.visible),
             change.state,
         )
         for change in changes
     ]  # fmt: skip
     return table(head, rows, right=range(1, 6))
+
+
+def _resized(one: Resized) -> str:
+    return f"was {one.a_s:.2f} s, is {one.b_s:.2f} s a step: {one.finding.title}"
 
 
 def _kernels(diff: Diff) -> Iterator[str]:
@@ -90,7 +96,38 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[in
     )
 
 
-def _seconds(value: float | None) -> str:
+def seconds(value: float | None) -> str:
+    """Show a time: `1.25 s`, `30 ms`."""
     if value is None:
         return "-"
     return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.0f} ms"
+
+
+def signed(change: Change) -> str:
+    """Show a change: `+4.8 %`; from ten times on, `x 12`."""
+    if change.change is None:
+        return "-"
+    if change.change >= _TIMES:
+        return f"x {1 + change.change:,.0f}"
+    return f"{100 * change.change:+.{_digits(change)}f} %"
+
+
+def interval(change: Change) -> str:
+    """Show the interval of a change: `2.1 to 7.6 %`, `x 11 to 14`."""
+    if change.low is None or change.high is None:
+        return "-"
+    if (change.change or 0) >= _TIMES:
+        return f"x {1 + change.low:,.0f} to {1 + change.high:,.0f}"
+    digits = _digits(change)
+    return f"{100 * change.low:.{digits}f} to {100 * change.high:.{digits}f} %"
+
+
+def _digits(change: Change) -> int:
+    """Show a second digit where thousands of steps make the interval narrow."""
+    return 2 if change.low is not None and (change.high or 0) - change.low < 0.002 else 1
+
+
+def percent(value: float) -> str:
+    """Show a share with the digits that mean something: `6 %`, `0.8 %`, `0.05 %`."""
+    digits = 0 if value >= 0.02 else 1 if value >= 0.002 else 2
+    return f"{100 * value:.{digits}f} %"

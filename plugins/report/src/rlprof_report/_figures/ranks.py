@@ -40,9 +40,10 @@ class Group:
 
 
 def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
-    """Group the outermost phases by step, then by role and name; a rank alone makes no group.
+    """Group the outermost phases by step, then by role and name.
 
-    Where ranks write steps of their own, the time between their phases is a group, too.
+    Where ranks write steps of their own, the time between their phases is a group, too, and so is
+    a phase of one rank, for which the others wait. Elsewhere a rank alone makes no group.
     """
     found: list[list[Group]] = [[] for _ in range(len(timeline))]
     rows = recorded.phases
@@ -69,8 +70,12 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
     edges = [*np.flatnonzero(new).tolist(), len(rows)]
     words = recorded.words
     names = sorted({process.target.role for process in recorded.processes})
+    has_peers = [
+        not timeline.leads_fleet and len(np.unique(rank[role == number])) > 1
+        for number in range(len(names))
+    ]
     for start, end in pairwise(edges):
-        if rank[start] == rank[end - 1]:
+        if rank[start] == rank[end - 1] and not has_peers[role[start]]:
             continue
         own, ranks_here = rows[start:end], rank[start:end]
         first = np.flatnonzero(np.append(True, ranks_here[1:] != ranks_here[:-1]))
@@ -168,14 +173,14 @@ def ranks_of(group: Group, stems: list[str]) -> Ranks:
 def frontier_of(groups: list[Group]) -> Iterator[Stage]:
     """Say stage by stage which rank is furthest behind; a role's stages add up to its slowest rank.
 
-    Stages come in the order in which ranks enter them; a rank that has no such stage spends
-    nothing there.
+    Stages come in the order in which the last rank enters them. A rank that has no such stage
+    spends nothing there.
     """
     roles: dict[str, list[Group]] = {}
     for group in groups:
         roles.setdefault(group.role, []).append(group)
     for role, own in roles.items():
-        own.sort(key=lambda group: (group.phase != BETWEEN, int(np.median(group.first))))
+        own.sort(key=lambda group: (group.phase != BETWEEN, int(group.first.max())))
         ranks = np.unique(np.concatenate([group.ranks for group in own]))
         behind = np.zeros(len(ranks))
         before = 0.0

@@ -27,9 +27,9 @@ def add(subparsers: Any) -> None:
         help="compare two runs, or two parts of one",
         description="Show what takes longer in B than in A, at equal tokens: the step and each "
         "phase, with a 95 % interval of the change, and the smallest change that this many steps "
-        "can show. Below come findings, slots, kernels, config and versions that differ. Each side "
-        "needs 8 clean steps: the first 3 steps are left out, and so are steps that recording "
-        "touched.",
+        "can show. Below come findings, slots, kernels, config and versions that differ. An "
+        "interval needs 8 steps of each side. Steps that recording touched are left out, and of a "
+        "whole run the first 3 steps, too.",
     )
     for name in ("A", "B"):
         parser.add_argument(

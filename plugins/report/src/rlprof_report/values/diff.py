@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ChangeState = Literal["slower", "faster", "no difference seen", "too few steps", "only A", "only B"]
 
+KernelState = Literal["new", "gone", "slower", "faster"]
+
 
 @attrs.frozen
 class Side:
@@ -24,7 +26,7 @@ class Side:
     chosen: str
     """The steps that were asked for, as typed; empty: all."""
     steps: tuple[int, ...]
-    """The clean steps that are compared."""
+    """The steps that are compared: clean ones, and warm-up that was asked for."""
     left_out: Mapping[str, tuple[int, ...]]
     """By reason: `recorded`, `touched`, `warm-up`, `unfinished`."""
     tokens: float | None
@@ -36,7 +38,7 @@ class Change:
     """The step, or one of its phases, in B against A."""
 
     name: str
-    """The name of the phase; `step` is the whole step."""
+    """The name of the phase; `step` is the whole step, `between phases` the time in none."""
     state: ChangeState
     a_s: float | None
     """Median seconds of the compared steps; None: there are none."""
@@ -50,12 +52,28 @@ class Change:
     exponent: float = 0.0
     """The time grows with tokens to this power, fitted on A and B together."""
     change: float | None = None
-    """B over A less 1, by `basis`; 0.05: B takes 5 % longer. None: too few steps."""
+    """B over A less 1, by `basis`; 0.05: B takes 5 % longer. None: one side has none of it."""
     low: float | None = None
-    """The interval that holds the change in 95 of 100 comparisons."""
+    """The interval that holds the change in 95 of 100 comparisons. None: too few steps."""
     high: float | None = None
     visible: float | None = None
     """The smallest change that 4 of 5 comparisons of such steps would find."""
+    p: float | None = None
+    """How often like runs differ by as much."""
+    rank: str = ""
+    """The rank that the change comes from, `trainer 1`: of B if B is slower, else of A. Empty: it
+    comes from no single one, or ranks write no spans."""
+
+
+@attrs.frozen
+class Resized:
+    """A finding that both have, and that takes a quarter more or less in B."""
+
+    a_s: float
+    """What it takes of a step in A."""
+    b_s: float
+    finding: Finding
+    """As B has it."""
 
 
 @attrs.frozen
@@ -73,7 +91,7 @@ class KernelChange:
 
     role: str
     name: str
-    state: Literal["new", "gone", "slower", "faster"]
+    state: KernelState
     a_median_us: float | None
     b_median_us: float | None
     a_count: int
@@ -94,6 +112,7 @@ class Diff:
     came: tuple[Finding, ...] = ()
     """Findings that B has and A has not."""
     went: tuple[Finding, ...] = ()
+    resized: tuple[Resized, ...] = ()
     shares: tuple[Pair, ...] = ()
     """Slots and utilisation of the rollout, as medians over the compared steps."""
     kernels: tuple[KernelChange, ...] = ()

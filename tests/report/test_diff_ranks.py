@@ -1,0 +1,106 @@
+"""`rlprof diff` where ranks meet: the rank that waits is not blamed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import rlprof
+from rlprof_report import analyse
+from rlprof_report._diff import Part, diff, text
+from tests.report.folder import Folder
+
+RANKS = (0, 1, 2)
+
+
+def part(path, reward, *, writers=RANKS, seed=1):
+    """Run 20 steps on three ranks that meet in update; *reward* says who needs how long for it."""
+    draw = random.Random(seed)  # noqa: S311 -- a simulation
+    folder, now = Folder({"tool": "none", "roles": {"trainer": {}}}), 10.0
+    stems = {rank: folder.process("trainer", rank, world=len(RANKS)) for rank in writers}
+    for step in range(1, 21):
+        began = now
+        rollout = {rank: now + draw.uniform(1.9, 2.1) for rank in RANKS}
+        rewards = {
+            rank: end + reward.get(rank, 0) * draw.uniform(0.98, 1.02)
+            for rank, end in rollout.items()
+        }
+        now = max(rewards.values()) + draw.uniform(0.98, 1.02)
+        for rank, stem in stems.items():
+            spans = {"rollout": (began, rollout[rank]), "update": (rewards[rank], now)}
+            spans |= {"reward": (rollout[rank], rewards[rank])} if rank in reward else {}
+            for name, times in spans.items():
+                folder.span(stem, "phase", name, times, step)
+            folder.span(stem, "step", f"step {step}", (began, now), step)
+    run = rlprof.read(folder.write(path, until=now + 1))
+    analysis = analyse(run)
+    return Part(run, analysis, analysis.findings)
+
+
+def states(found):
+    """Return what is said of each phase, and of which rank."""
+    return {phase.name: (phase.state, phase.rank) for phase in found.phases}
+
+
+def test_the_phase_of_the_slow_rank_is_named(tmp_path):
+    """Rank 0 waits in update for the reward of rank 1; reward is slower, and rank 1 is named."""
+    even = part(tmp_path / "even", dict.fromkeys(RANKS, 1.0))
+    slow = part(tmp_path / "slow", {0: 1.0, 1: 2.0, 2: 1.0}, seed=2)
+
+    found, back = diff(even, slow), diff(slow, even)
+
+    assert states(found) == {
+        "rollout": ("no difference seen", ""),
+        "update": ("no difference seen", ""),
+        "reward": ("slower", "trainer 1"),
+    }
+    assert found.sentences[1].endswith("B waits for trainer 1.")
+    assert states(back)["reward"] == ("faster", "trainer 1")
+    assert back.sentences[1].endswith("A waits for trainer 1.")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_phase_that_only_one_rank_has_is_named(rank, tmp_path):
+    """What one rank does alone, the others wait for; whether or not it leads."""
+    a = part(tmp_path / "a", {rank: 1.0})
+    b = part(tmp_path / "b", {rank: 1.5}, seed=2)
+
+    found = diff(a, b)
+
+    assert {name: state for name, (state, _) in states(found).items()} == {
+        "rollout": "no difference seen", "update": "no difference seen", "reward": "slower",
+    }  # fmt: skip
+
+
+def test_a_change_of_all_ranks_names_none(tmp_path):
+    """Where every rank takes longer, no single one is the reason."""
+    a = part(tmp_path / "a", dict.fromkeys(RANKS, 1.0))
+    b = part(tmp_path / "b", dict.fromkeys(RANKS, 1.5), seed=2)
+
+    assert states(diff(a, b))["reward"] == ("slower", "")
+
+
+def test_one_rank_alone_is_called_that(tmp_path):
+    """If the others wrote no spans, a wait looks like a slow phase, and a note says so."""
+    a = part(tmp_path / "a", dict.fromkeys(RANKS, 1.0))
+    b = part(tmp_path / "b", {0: 1.0, 1: 2.0, 2: 1.0}, writers=(0,), seed=2)
+
+    found = diff(a, b)
+
+    assert states(found)["update"] == ("slower", "")
+    assert "Where ranks meet, it may wait for a slower one." in " ".join(found.notes)
+
+
+def test_a_finding_that_grew_shows_both_sizes(tmp_path):
+    """A rank that is slow in both runs, but not as much, neither came nor went."""
+    a = part(tmp_path / "a", {0: 1.0, 1: 1.5, 2: 1.0})
+    b = part(tmp_path / "b", {0: 1.0, 1: 2.5, 2: 1.0}, seed=2)
+
+    found = diff(a, b)
+
+    assert (found.came, found.went) == ((), ())
+    assert [one.finding.cause for one in found.resized] == ["straggler"]
+    assert found.resized[0].a_s == pytest.approx(0.5, abs=0.15)
+    assert found.resized[0].b_s == pytest.approx(1.5, abs=0.15)
+    assert f"was {found.resized[0].a_s:.2f} s, is {found.resized[0].b_s:.2f} s" in text(found)
