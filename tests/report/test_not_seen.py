@@ -40,6 +40,7 @@ def test_a_driver_that_goes_on_alone_is_a_finding(tmp_path):
     analysis = analyse(rlprof.read(fleet_of(tmp_path / "run", world=1)))
 
     (finding,) = analysis.findings
+    assert finding.cause == "driver"
     assert finding.title.endswith("after actor 0 is done, the last member with spans.")
     assert finding.command == ""
     assert "writes no spans" not in analysis.verdict
@@ -53,7 +54,7 @@ def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
 
     verdict = analyse(rlprof.read(path)).verdict
 
-    assert f"spans/{manifest.name} is left out: manifest/{manifest.name} is missing" in verdict
+    assert f"Missing or damaged in manifest/: {manifest.name}. " in verdict
 
 
 def test_lost_spans_are_named(tmp_path):
@@ -65,7 +66,7 @@ def test_lost_spans_are_named(tmp_path):
     analysis = analyse(rlprof.read(path))
 
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
-    assert analysis.notes[0].startswith(f"Not there: spans/{lost.name}. ")
+    assert analysis.notes[0].startswith(f"Missing in spans/: {lost.name}. ")
 
 
 def test_a_rank_that_left_nothing_is_named(tmp_path):

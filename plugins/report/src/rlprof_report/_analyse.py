@@ -279,6 +279,6 @@ def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysi
         verdict=" ".join([verdict, *lost[:1]]),
         captures=_captures(run),
         clocks=in_words(run),
-        notes=(*lost, *run.problems, *recorded.problems),
+        notes=(*lost[1:], *run.problems, *recorded.problems),
         definitions=DEFINITIONS,
     )

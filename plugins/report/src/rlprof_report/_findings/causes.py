@@ -167,7 +167,7 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
         are = "writes" if len(context.silent.get(role, ())) == 1 else "write"
         rest = f"; {named(silent)} {are} no spans." if silent else ", the last member with spans."
         yield Measure(
-            "hidden",
+            "hidden" if silent else "driver",
             one.seconds,
             context.name(context.leader),
             f"{one.seconds:.2f} s of {one.phase} pass after {done} is done{rest}",

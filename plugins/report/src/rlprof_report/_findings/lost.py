@@ -49,15 +49,15 @@ def losses_of(run: Run, recorded: Recorded, timeline: Timeline | None) -> Iterat
     known = {process.name for process in run.processes}
     there = {file.stem for file in run.path.glob("spans/*.jsonl")}
     if not run.selection.roles:
-        for name in sorted(there - known):
-            if not name.startswith(SALVAGED):
-                why = f"manifest/{name}.jsonl is missing or damaged"
-                yield f"spans/{name}.jsonl is left out: {why}."
+        alone = sorted(name for name in there - known if not name.startswith(SALVAGED))
+        if alone:
+            files = listed([f"{name}.jsonl" for name in alone])
+            yield f"Missing or damaged in manifest/: {files}. Their spans are left out."
     wrote = {run.processes[place].name for place in _writers(recorded)}
     gone = [] if run.is_running else sorted(known - there - wrote)
     if gone:
-        files = listed([f"spans/{name}.jsonl" for name in gone])
-        yield f"Not there: {files}. Their processes wrote no span, or the files are lost."
+        files = listed([f"{name}.jsonl" for name in gone])
+        yield f"Missing in spans/: {files}. No span was written, or files are lost."
     if run.missing:
         yield f"{listed([str(one) for one in run.missing])}: expected, and no manifest is there."
     for left in run.left:

@@ -78,7 +78,7 @@ class Score:
 _SECTIONS = {
     "straggler": "ranks", "replica": "rollout", "tool": "rollout", "tail": "rollout",
     "gc": "gantt-of-all", "data": "gantt-of-all", "hidden": "gantt-of-all",
-    "recording": "recording", "device": "device",
+    "driver": "gantt-of-all", "recording": "recording", "device": "device",
 }  # fmt: skip
 """Cause → the section of the page about it; of the others, the critical path."""
 
@@ -88,8 +88,8 @@ class Finding:
     """Something that takes longer than it needs to."""
 
     cause: Literal[
-        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "hidden", "recording",
-        "device", "slow step",
+        "straggler", "replica", "tool", "tail", "sync", "gap", "gc", "data", "hidden", "driver",
+        "recording", "device", "slow step",
     ]  # fmt: skip
     title: str
     """One sentence: what takes how long, and why."""
