@@ -7,7 +7,6 @@ from itertools import combinations
 from statistics import median
 
 import attrs
-import pytest
 
 import rlprof
 from rlprof_report import analyse, notebook
@@ -138,17 +137,6 @@ def test_noise_has_no_heat_map():
     )  # fmt: skip
 
     assert "between phases" not in sections(page(more))["ranks"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "most"),
-    [({"steps": 10, "ranks": 1000, "replicas": 16}, 1e6), ({"steps": 10_000, "ranks": 1}, 2e6)],
-    ids=["1,000 ranks", "10,000 steps"],
-)
-def test_a_large_run_is_a_small_page(size, most):
-    """The page of a thousand ranks is below 1 MB, of ten thousand steps below 2 MB."""
-    assert len(page(made(**size)).encode()) <= most
 
 
 def test_a_page_holds_no_address_but_pictures():

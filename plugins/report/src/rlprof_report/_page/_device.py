@@ -9,6 +9,8 @@ from rlprof_report._page._table import caption, figure, section, table
 from rlprof_report._page._text import escaped, number, percent, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rlprof_report.device import Device, Idle, RoleDevice, Temporal, TopName
     from rlprof_report.values import Analysis
 
@@ -50,7 +52,7 @@ def _use(analysis: Analysis, told: Device, rules: str) -> str:
             (
                 escaped(role.role, 60),
                 f"{role.captures:,}",
-                _use_bar(time),
+                _bar(_USE, _used(time), time.window_s),
                 seconds(time.window_s),
                 percent(time.compute_s / time.window_s),
                 percent(time.exposed_communication_s / time.window_s),
@@ -70,15 +72,13 @@ def _use(analysis: Analysis, told: Device, rules: str) -> str:
     )
 
 
-def _use_bar(time: Temporal) -> str:
-    values = (time.compute_s, time.exposed_communication_s, time.exposed_copy_s, time.idle_s)
-    return strip(
-        [
-            (color, value / time.window_s, f"{name}: {seconds(value)}")
-            for (name, color), value in zip(_USE, values, strict=True)
-        ],
-        label="How the device's time was used",
-    )
+def _bar(parts: Iterable[tuple[str, str]], values: Sequence[float], whole: float) -> str:
+    """Return the *values* as shares of the *whole*, each with its name and colour."""
+    drawn = [
+        (color, value / whole, f"{name}: {seconds(value)}")
+        for (name, color), value in zip(parts, values, strict=True)
+    ]
+    return strip(drawn, label=", ".join(words for _, _, words in drawn))
 
 
 def _idle(analysis: Analysis, told: Device) -> str:
@@ -86,7 +86,7 @@ def _idle(analysis: Analysis, told: Device) -> str:
     rows = [
         (
             escaped(role.role, 60),
-            _idle_bar(role.idle),
+            _bar(_WHY, _causes(role.idle), sum(_causes(role.idle))),
             *(seconds(one) for one in _causes(role.idle)),
         )
         for role in told.roles
@@ -101,19 +101,12 @@ def _idle(analysis: Analysis, told: Device) -> str:
     )
 
 
+def _used(time: Temporal) -> tuple[float, float, float, float]:
+    return time.compute_s, time.exposed_communication_s, time.exposed_copy_s, time.idle_s
+
+
 def _causes(idle: Idle) -> tuple[float, float, float, float]:
     return idle.launch_bound_s, idle.waiting_s, idle.short_s, idle.unknown_s
-
-
-def _idle_bar(idle: Idle) -> str:
-    whole = sum(_causes(idle))
-    return strip(
-        [
-            (color, value / whole, f"{name}: {seconds(value)}")
-            for (name, color), value in zip(_WHY, _causes(idle), strict=True)
-        ],
-        label="Why the device was idle",
-    )
 
 
 def _names(analysis: Analysis, told: Device) -> str:
