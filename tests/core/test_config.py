@@ -162,6 +162,7 @@ def test_sizes_are_read(value, expected):
 
 
 INSTALLED = "installed: counter, npu, nsys, rival, sampler, torch, torch_memory"
+_EXPANDED = "'~' and '$' are not expanded, got "
 SIZE = "expected a size like 4GB, 512MiB or 1000000, got "
 NAMES = "expected a name or a list of names, got "
 RANKS = "expected 'all' or a list of ranks like [0, 7], got "
@@ -187,8 +188,8 @@ SECONDS = "expected seconds, more than 0 and at most 1e9, got "
         ("steps", "4-2", "'4-2' ends before it begins; did you mean '2-4'?"),
         ("steps", {"every": True}, "every: expected a whole number, got True"),
         ("run_dir", "", "expected a folder, got an empty name; leave it out for the default"),
-        ("run_dir", "$HOME/runs", "nobody expands '$HOME/runs'; write the path out"),
-        ("scratch_dir", "~/raw", "nobody expands '~/raw'; write the path out"),
+        ("run_dir", "$HOME/runs", _EXPANDED + "'$HOME/runs'; write the full path"),
+        ("scratch_dir", "~/raw", _EXPANDED + "'~/raw'; write the full path"),
         ("roles", ["actor"], "expected keys and values, got ['actor']"),
         ("roles.actor", "all", "expected keys and values, got 'all'"),
         ("roles.actor.ranks", True, RANKS + "True"),

@@ -54,7 +54,7 @@ BAD: Any = object()
 
 
 def join(path: str, key: object) -> str:
-    """Name what stands under *key* in what stands under *path*."""
+    """Return the path of *key* inside *path*."""
     name = shown(key)
     if isinstance(key, str) and key.isprintable() and len(key) <= _LONGEST_KEY:
         name = key

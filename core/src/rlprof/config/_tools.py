@@ -185,7 +185,7 @@ def _use(
 def _check_within(
     plugin: type[Any], options: Any, asked: Mapping[str, Any], config: Config, faults: Faults
 ) -> None:
-    """Add what was asked to take longer than core waits; a default is nobody's mistake."""
+    """Report options that exceed a limit of the run; defaults are never reported."""
     for option, limit in getattr(plugin, "within", {}).items():
         most, got = getattr(config.limits, limit), getattr(options, option)
         if option in asked and got >= most:

@@ -129,7 +129,7 @@ def _folder(_: Any, __: Any, value: str | None) -> None:
     if not value.strip():
         raise ValueError("expected a folder, got an empty name; leave it out for the default")
     if value.startswith("~") or "$" in value:
-        raise ValueError(f"nobody expands {shown(value)}; write the path out")
+        raise ValueError(f"'~' and '$' are not expanded, got {shown(value)}; write the full path")
 
 
 def _local_folder(_: Any, __: Any, value: str | None) -> None:

@@ -1,7 +1,7 @@
 """Work in the background of an event loop, on a thread of its own.
 
-A loop's executor may be full of what waits for this very work, and drops what is cancelled before
-its turn has come; a thread of our own begins at once, and goes on if nobody waits for it any more.
+A loop's executor may be full of calls that wait for this work, and it drops a call that is
+cancelled before its turn. A thread of our own starts at once and always finishes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
-    """Begin to call *function*; return what is done when it has returned.
+    """Start to call *function*; return a future that is done when it has returned.
 
     Where the host has no thread left it is not called, and the training's own phase goes on.
     """
@@ -47,7 +47,7 @@ def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[No
 
 
 def start_background(function: Callable[..., Any], *args: Any) -> bool:
-    """Call *function* without anybody who waits for it; False: the host has no thread left."""
+    """Call *function* on a thread; return False if the host has no thread left."""
     thread = threading.Thread(target=function, args=args, name="rlprof-aside", daemon=True)
     try:
         thread.start()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rlprof.rundir import RunFolder
 
 _GRACE_S = 5
-"""Who waits for rank 0 gives up by himself, in time to say what for."""
+"""Extra seconds, so that a rank that waits can report what it waited for."""
 
 _opening = threading.Lock()
 """Held while a session is being opened: several threads may try at once."""
@@ -56,7 +56,7 @@ DRIVER = "driver"
 """The role of a fleet's driver: it need not be named to open the windows of the others."""
 
 _DRIVEN = ("torch", "torch-npu", "ray", "vllm", "sglang")
-"""Distributions whose versions matter to who reads a profile."""
+"""Distributions whose versions a reader of the profile will want."""
 
 
 @attrs.frozen

@@ -48,7 +48,7 @@ class Boundary:
         write_log(level, "%s: %s", self._name, message)
 
     def tell(self, what: str, reason: str, exc: BaseException | None = None) -> None:
-        """Log a failure of *what*, the first time in full, then only for who debugs."""
+        """Log a failure of *what*: the first time as a warning, after that at DEBUG level."""
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")

@@ -85,7 +85,7 @@ class Caller:
     def _leave(
         self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
     ) -> NoReturn:
-        """Have what was begun ended once the loop goes on, and begin nothing."""
+        """Queue the stop until the loop is free; never start anything."""
         if hook != "stop":
             raise CaptureError("the engine's own event loop cannot answer while it waits")
         if self._worker is not None:

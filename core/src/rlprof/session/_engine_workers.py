@@ -1,7 +1,7 @@
-"""The end of a session whose engines have processes of their own: they are waited for.
+"""Waits at the end of a session for the processes of its engines.
 
-They see by its manifest that it has ended, finish their exports and close theirs. An engine that is
-shut down before that takes them along.
+They see in its manifest that it has ended, finish their exports and close their own sessions. If
+the engine is shut down earlier, they die with it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.1
 _SILENT_S = 5
-"""After so long it is said what is waited for."""
+"""Log what the session waits for after this many seconds."""
 
 
 def worker_name(name: str, target: Target) -> str:
-    """Name the files of an engine's process: a session of its own may be in the same one."""
+    """Name the files of an engine's process, which may be a process with a session of its own."""
     return f"{name}-replica{target.replica}-worker{target.worker}"
 
 

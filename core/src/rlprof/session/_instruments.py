@@ -84,7 +84,7 @@ class Instruments:
         return OpenWindow(window, recorders)
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
-        """Write whom lines of the manifest are about: an engine, or the process that writes."""
+        """Return the fields that name this target in a manifest line; none for the process."""
         return [{}] if self._link is None else [{"target": attrs.asdict(self._target)}]
 
     def watch(self) -> None:

@@ -258,7 +258,7 @@ class Recorder:
             self._means.boundary.tell(f"{self.name}.{hook} hangs", error)
 
     def _given(self, use: ToolUse) -> dict[str, Any]:
-        """Return what an engine's hooks are called with beside what all are."""
+        """Return the arguments that only an engine's hooks get."""
         return {} if self._link is None else self._link.given(use, self._request)
 
     @property

@@ -67,7 +67,7 @@ class Session:
         self._config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
-        """The span of the step, if it has begun here: who follows has no steps of its own."""
+        """The span of the step; None in a process that follows: it has no steps of its own."""
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
         self._is_closed = self._is_forgotten = False
@@ -249,7 +249,7 @@ class Session:
             self.at_end.pop()()
 
     def _retire(self) -> None:
-        """Let all tracks end, those that a signal has cut once more."""
+        """Close every track; after an interrupted close, finish the rest."""
         with ExitStack() as stack:  # all of them, even if strict lets one raise
             for track in self._unretired:
                 stack.callback(self._let_end, track)
@@ -451,7 +451,7 @@ class Session:
         self._tracks = (*self._tracks, track)
 
     def forget(self) -> None:
-        """Become deaf, in a forked child."""
+        """Ignore all further calls: this is a forked child."""
         self._is_closed = self._is_forgotten = True
         self._leave()
         for track in self._tracks:

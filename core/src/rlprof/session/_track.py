@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rlprof.types import Target, Window
 
 _LOOP_S = 0.5
-"""So long may a loop stand still for an engine that is nearly ready; it may need that very loop."""
+"""How long a loop may stand still for an engine that is nearly ready and may need the loop."""
 
 
 @attrs.define(eq=False)
@@ -192,7 +192,7 @@ class Track:
             self._open_window(self._rule.at_step(step), None, step)
 
     def _take_demands(self) -> None:
-        """Take what has come in; what it begins with may have begun before: other ranks have it."""
+        """Move new demands to the agenda; another rank may already be past their first step."""
         while self._came and self._came[0][1].is_out:
             demand, _ = self._came.popleft()
             late = self.too_late(demand.first)
@@ -373,7 +373,7 @@ class Track:
             self._instruments.end()
 
     def forget(self) -> None:
-        """Become deaf, in a forked child."""
+        """Ignore all further calls: this is a forked child."""
         self._open = None
         self._uses = ()
 
@@ -409,5 +409,5 @@ class Track:
             self._means.scribe.tell("served", **key, request=demand.id, steps=steps, error=error)
 
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
-        """Write whom lines about the track, or about a demand, are about."""
+        """Return the fields that name this target, or those of a demand, in a manifest line."""
         return self._instruments.keys(demand)

@@ -1,7 +1,4 @@
-"""What a session says at its end where its steps were not those that the config asks for.
-
-Asked once, from what is counted anyway: no step and no phase costs more for it.
-"""
+"""Says at the end of a session which steps the config asks for and the run never reached."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def environment() -> dict[str, str]:
 def uninterrupted() -> Iterator[None]:
     """Keep Ctrl-C waiting while a process is started.
 
-    One that comes when the process is there, and nobody has it by name yet, would leave it behind.
-    The process is to let it come again: `heed_interrupts`.
+    A Ctrl-C between the fork and the assignment would orphan the child. The child calls
+    `heed_interrupts` to get its own Ctrl-C back.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
