@@ -109,7 +109,7 @@ def signed(change: Change) -> str:
         return "-"
     if change.change >= _TIMES:
         return f"x {1 + change.change:,.0f}"
-    return f"{100 * change.change:+.{_digits(change)}f} %"
+    return f"{100 * change.change:+.1f} %"
 
 
 def interval(change: Change) -> str:
@@ -118,16 +118,9 @@ def interval(change: Change) -> str:
         return "-"
     if (change.change or 0) >= _TIMES:
         return f"x {1 + change.low:,.0f} to {1 + change.high:,.0f}"
-    digits = _digits(change)
-    return f"{100 * change.low:.{digits}f} to {100 * change.high:.{digits}f} %"
-
-
-def _digits(change: Change) -> int:
-    """Show a second digit where thousands of steps make the interval narrow."""
-    return 2 if change.low is not None and (change.high or 0) - change.low < 0.002 else 1
+    return f"{100 * change.low:.1f} to {100 * change.high:.1f} %"
 
 
 def percent(value: float) -> str:
-    """Show a share with the digits that mean something: `6 %`, `0.8 %`, `0.05 %`."""
-    digits = 0 if value >= 0.02 else 1 if value >= 0.002 else 2
-    return f"{100 * value:.{digits}f} %"
+    """Show a share: `6 %`, `0.8 %`."""
+    return f"{100 * value:.{0 if value >= 0.02 else 1}f} %"
