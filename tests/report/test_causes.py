@@ -98,7 +98,7 @@ def test_the_path_goes_through_the_rank_that_all_wait_for(tmp_path):
     """Beside a finding about a rank, the critical path has the time of that rank."""
     analysis = analyse(rlprof.read(make_torchrun(tmp_path / "run", ["straggler"], seed=1)))
 
-    assert analysis.findings[0].where == ("trainer 1 in forward",)
+    assert analysis.findings[0].where == ("trainer 1",)
     for step in analysis.steps:
         path = {part.what: part for part in step.path}
         assert path["forward"].where == "trainer 1"

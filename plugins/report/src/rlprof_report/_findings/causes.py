@@ -126,7 +126,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             who,
             f"All wait {wait:.2f} s for {who}, the slowest {place}.",
             (f"It spends {took:.2f} s {place}, the median of the others {took - own:.2f} s.",),
-            (f"{who} {place}",),
+            (who,),
             target.role,
             target.rank,
             "" if phase == BETWEEN else phase,
