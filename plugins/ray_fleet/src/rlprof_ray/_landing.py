@@ -1,7 +1,6 @@
 """The run folder at home, as what comes from other nodes may be written to it.
 
-A file comes under another name, and gets its own when it is whole. Folders are opened one in the
-other and links are not followed, so that nothing lands outside, whatever was put there meanwhile.
+A file comes under another name, and gets its own when it is whole. Links are not followed.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import secrets
 import stat
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rlprof_ray import _paths
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 ROOM = ".collect"
 """Below the run folder: files that are not whole yet, and the lock of who brings them."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 1 << 20
 
 
@@ -75,46 +74,41 @@ class Landing:
         self.run = run
         self.sign = f"{ROOM}/here-{secrets.token_hex(8)}"
         """A file that is in this very folder, while it is held, and in no other."""
-        self._root = self._room = -1
+        self._room = run / ROOM
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make room in the run folder; raise OSError where that cannot be, or another has it."""
-        self._root = os.open(self.run, _FOLDER & ~os.O_NOFOLLOW)
+        self._room.mkdir(exist_ok=True)
+        sign = self.run / self.sign
         try:
-            self._room = self._inner(self._root, ROOM)
             with self._locked():
-                name = self.sign.rpartition("/")[2]
-                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=self._room))
+                sign.touch()
                 try:
                     yield
                 finally:
-                    os.unlink(name, dir_fd=self._room)
+                    sign.unlink()
         finally:
             with suppress(OSError):  # it holds parts of what could not be brought
-                os.rmdir(ROOM, dir_fd=self._root)
-            for fd in (self._room, self._root):
-                if fd >= 0:
-                    os.close(fd)
+                self._room.rmdir()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open("lock", flags, 0o644, dir_fd=self._room)
+        file = self._room / "lock"
+        fd = _opened(file)
         if not _lock(fd):
             os.close(fd)
             raise OSError(errno.EBUSY, "somebody else is bringing it home")
         try:
             yield
         finally:
-            os.unlink("lock", dir_fd=self._room)
+            file.unlink()
             os.close(fd)
 
     def size(self, path: str) -> int | None:
         """Return the size of a file that is home; None: there is none of that name."""
         try:
-            with self._folder_of(path, make=False) as (folder, name):
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            found = self._file(path).lstat()
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(found.st_mode):
@@ -123,8 +117,7 @@ class Landing:
 
     def digest(self, path: str) -> str:
         """Return the SHA-256 of a file that is home."""
-        with self._folder_of(path, make=False) as (folder, name):
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        fd = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             return Part(fd).sha256
         finally:
@@ -133,8 +126,7 @@ class Landing:
     @contextmanager
     def part(self, key: str) -> Iterator[Part]:
         """Open what has come of a file before, or nothing."""
-        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(_part(key), flags, 0o644, dir_fd=self._room)
+        fd = _opened(self._room / _part(key))
         try:
             yield Part(fd)
         finally:
@@ -142,46 +134,33 @@ class Landing:
 
     def drop(self, key: str) -> None:
         """Remove what has come of a file."""
-        with suppress(FileNotFoundError):
-            os.unlink(_part(key), dir_fd=self._room)
+        (self._room / _part(key)).unlink(missing_ok=True)
 
     def land(self, key: str, path: str) -> None:
         """Give what has come the name *path*."""
-        with self._folder_of(path, make=True) as (folder, name):
-            os.rename(_part(key), name, src_dir_fd=self._room, dst_dir_fd=folder)
+        file = self._file(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (self._room / _part(key)).rename(file)
 
     def free(self) -> int:
         """Say how many bytes the disk takes."""
-        found = os.fstatvfs(self._root)
+        found = os.statvfs(self.run)
         return found.f_bavail * found.f_frsize if found.f_blocks else sys.maxsize
 
-    @contextmanager
-    def _folder_of(self, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
-        """Open the folder of *path*, from the run folder down."""
+    def _file(self, path: str) -> Path:
+        """Name the file in the run folder; raise OSError where a link would lead out of it."""
         why = _paths.why_not(path)
         if why:
             raise OSError(why)
-        *above, name = path.split("/")
-        folder = os.dup(self._root)
-        try:
-            for one in above:
-                inner = self._inner(folder, one, make=make)
-                os.close(folder)
-                folder = inner
-            yield folder, name
-        finally:
-            os.close(folder)
+        for above in PurePosixPath(path).parents:
+            folder = self.run / above
+            if above.name and (folder.is_symlink() or folder.is_file()):
+                raise OSError(f"{above} in the run folder is no folder")
+        return self.run / path
 
-    def _inner(self, folder: int, name: str, *, make: bool = True) -> int:
-        if make:
-            with suppress(FileExistsError):
-                os.mkdir(name, 0o755, dir_fd=folder)
-        try:
-            return os.open(name, _FOLDER, dir_fd=folder)
-        except OSError as exc:
-            if exc.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise OSError(f"{name} in the run folder is no folder") from None
-            raise
+
+def _opened(file: Path) -> int:
+    return os.open(file, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
 def _lock(fd: int) -> bool:
