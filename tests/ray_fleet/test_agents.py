@@ -15,7 +15,7 @@ from tests.ray_fleet.conftest import own_spans, rows
 pytestmark = pytest.mark.slow
 
 ROLES = {"actor": {"ranks": "all", "phases": ["update"]}, "agent": {"ranks": "all", "tool": []}}
-COUNT = 1000
+COUNT = 200
 
 
 @rlprof.annotate("call_tool", span=True)
@@ -58,7 +58,7 @@ def train(ray, fleet, agents, actors, steps):
 
 
 def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
-    """In a recorded step each of 2,000 loops has its spans with its own id, and the step."""
+    """In a recorded step each of 400 loops has its spans with its own id, and the step."""
     bare = train(ray, rlprof_ray.Fleet(None), [spawn(Agent)] * 2, [spawn(Trainer)], (1, 2, 3))
     agents, actors = [spawn(Agent), spawn(Agent)], [spawn(Trainer)]
 

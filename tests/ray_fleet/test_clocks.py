@@ -27,7 +27,7 @@ class Astray(Trainer):
         time.time_ns = lambda: real_ns() + int(ahead_s * 1e9)
 
 
-@pytest.mark.parametrize("ahead_s", [3, -3, QUARTER_S, -QUARTER_S])
+@pytest.mark.parametrize("ahead_s", [3, -QUARTER_S])
 def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path, ahead_s):
     """Spans and traces of the member lie in the driver's phase, in what is read and drawn."""
     actors = [spawn(Trainer), spawn(Astray, ahead_s)]

@@ -88,40 +88,28 @@ def test_where_the_folder_is_shared_no_agent_is_made(ray, spawn, config, monkeyp
 
 
 def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, capsys):
-    """`rlprof ls` says where and how much, `rlprof collect` brings it, and then all is home."""
+    """`rlprof ls` says where and how much; `collect` brings it, once the fleet is closed."""
     fleet = rlprof_ray.Fleet(
         config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes"), "collect": False})
     )
+    early = fleet.collect()
     train(ray, fleet, [spawn(Trainer)])
     (left,) = rlprof.read(fleet.run_dir).left
     there = files(left.folder)
 
     main(["ls", str(fleet.run_dir)])
     listed = capsys.readouterr().out
-    codes = [main(["collect", str(fleet.run_dir)]) for _ in (1, 2)]
+    then = [fleet.collect(), fleet.collect()]
+    code = main(["collect", str(fleet.run_dir)])
 
     assert (len(there) - 1, sum(there.values()) - there["run.json"]) == (left.files, left.bytes)
     assert f"on {socket.gethostname()} in {left.folder}: {left.files} files" in listed
     assert ": fleet.collect is false\n" in listed
     assert "missing" not in listed
-    assert codes == [0, 0]
-    assert f"{left.files} files" in capsys.readouterr().out
+    assert (early, then, code) == (False, [True, True], 0)
+    assert "nothing to collect" in capsys.readouterr().out
     assert rows(fleet) == ["2/update actor 0/1 whole"]
     assert rlprof.read(fleet.run_dir).left == ()
-
-
-def test_a_fleet_may_be_asked_to_collect_by_hand(ray, spawn, config, tmp_path):
-    """Not before it is closed, for its members write; after that any number of times."""
-    fleet = rlprof_ray.Fleet(
-        config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes"), "collect": False})
-    )
-
-    early = fleet.collect()
-    train(ray, fleet, [spawn(Trainer)])
-    then = [fleet.collect(), fleet.collect()]
-
-    assert (early, then) == (False, [True, True])
-    assert rows(fleet) == ["2/update actor 0/1 whole"]
 
 
 DIES = """
@@ -166,6 +154,7 @@ def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_
 
     assert (died.returncode, left.files) == (-signal.SIGKILL, None)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{left.folder}: " in done.stdout
     found = rlprof.read(run)
     assert [capture.state for capture in found.captures] == ["whole"]
     assert found.left == ()

@@ -43,13 +43,12 @@ def test_what_a_replica_raises_comes_to_the_driver(ray, spawn, config):
     assert not any(ray.get([server.is_profiling.remote() for server in servers]))
 
 
-@pytest.mark.parametrize("strict", [True, False])
-def test_a_member_that_is_dead_is_raised_where_strict_asks_for_it(ray, spawn, config, strict):
-    """Not before its window, and not again at close; without strict nothing is raised."""
+def test_a_member_that_is_dead_is_raised_where_strict_asks_for_it(ray, spawn, config):
+    """Not before its window, and not again at close."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
     raised, out = [], []
 
-    fleet = rlprof_ray.Fleet(config(strict=strict, limits=LIMITS))
+    fleet = rlprof_ray.Fleet(config(strict=True, limits=LIMITS))
     fleet.attach(actor=actors)
     actors[1].die.remote()
     for step in (1, 2, 3):
@@ -67,12 +66,9 @@ def test_a_member_that_is_dead_is_raised_where_strict_asks_for_it(ray, spawn, co
 
     assert [[total] for total in out] == bare((0,), (1, 2, 3))[: len(out)]
     assert states(fleet.run_dir)["2/update actor 0/2"] == "whole"
-    if strict:
-        ((step, words),) = raised
-        assert step in (2, 3)  # it is raised once it is known
-        assert words.startswith("actor 1/2: start: ActorDiedError")
-    else:
-        assert (raised, len(out)) == ([], 3)
+    ((step, words),) = raised
+    assert step in (2, 3)  # it is raised once it is known
+    assert words.startswith("actor 1/2: start: ActorDiedError")
 
 
 def test_a_member_that_cannot_follow_is_raised_by_attach(ray, spawn, config):

@@ -17,7 +17,7 @@ import rlprof_ray
 from rlprof_ray import Replica
 from tests.ray_fleet import test_replicas
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.faults import LIMITS, Server, bare, states, told
+from tests.ray_fleet.faults import LIMITS, bare, states
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def train(ray, fleet, actors, servers, steps, *, fails_in=None, goes_on=True):
     out = []
     for step in fleet.steps(steps):
         with fleet.phase("rollout"):
-            ray.get([server.generate.remote(*PROMPT.get(type(servers), ())) for server in servers])
+            ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
         try:
             with fleet.phase("update"):
                 out.append(ray.get([actor.update.remote(step) for actor in actors]))
@@ -65,10 +65,6 @@ def train(ray, fleet, actors, servers, steps, *, fails_in=None, goes_on=True):
     return out
 
 
-PROMPT = {list: (["1 + 1 ="],)}
-"""Real engines are asked for something; they come in a list, the others in a tuple."""
-
-
 def attached(spawn, fleet, servers):
     """Attach two actors and *servers*; return the actors."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -76,47 +72,23 @@ def attached(spawn, fleet, servers):
     return actors
 
 
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config, goes_on):
-    """Fact 4: its window ends with the exception; the next step is recorded if there is one."""
+def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
+    """Fact 4: its window ends with the exception, and the next step is recorded."""
     servers = [spawn(Counted)]
 
     with rlprof_ray.Fleet(config(roles=ROLES, limits=LIMITS)) as fleet:
         actors = attached(spawn, fleet, servers)
-        if goes_on:
-            out = train(ray, fleet, actors, servers, (1, 2, 3), fails_in=2)
-        else:
-            with pytest.raises(ValueError, match="the loss is nan"):
-                train(ray, fleet, actors, servers, (1, 2, 3), fails_in=2, goes_on=False)
-            out = bare((0, 1), (1, 2, 3))
+        out = train(ray, fleet, actors, servers, (1, 2, 3), fails_in=2)
         is_open = ray.get(servers[0].is_profiling.remote())
         assert not fleet.is_recording
 
-    steps = (2, 3) if goes_on else (2,)
     assert bare((0, 1), (1, 2, 3)) == out
     assert not is_open
     assert states(fleet.run_dir) == {
         f"{step}/{name}": "whole"
-        for step in steps
+        for step in (2, 3)
         for name in ("update actor 0/2", "update actor 1/2", "rollout rollout replica 0")
     }
-
-
-@pytest.mark.parametrize("fault", ["dies in start", "hangs in start", "hangs in stop"])
-def test_a_bad_replica_neither_aborts_nor_blocks_training(ray, spawn, config, fault):
-    """Fact 5: all steps are trained with the result they have without, the bad one is named."""
-    servers = spawn(Server), spawn(Server, fault)
-
-    with rlprof_ray.Fleet(config(roles=ROLES, limits=LIMITS)) as fleet:
-        actors = attached(spawn, fleet, servers)
-        out = train(ray, fleet, actors, servers[:1], (1, 2, 3))
-
-    found = told(fleet.run_dir)
-    bad = {name for name, words in found.items() if not words.startswith("whole")}
-    assert bare((0, 1), (1, 2, 3)) == out
-    assert "2/update actor 0/2" in set(found) - bad
-    assert {"2/rollout rollout replica 1", "3/rollout rollout replica 1"} <= bad
-    assert all(found[name].partition(": ")[2] for name in bad), "it does not say why"
 
 
 @pytest.mark.parametrize("joins", [False, True])
