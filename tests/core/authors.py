@@ -33,6 +33,16 @@ Kind = _returning([_artifact(kind="tracee")])
 Status = _returning([_artifact(status="fine")])
 
 
+class Copies(Fake):
+    """Call whole whatever lies in the raw folder: a text, and a trace."""
+
+    @hookimpl
+    def export(self, folder, out):
+        (out / "there.txt").write_text("x")
+        (out / "trace.json.gz").write_bytes((folder / "trace").read_bytes())
+        return [_artifact(), _artifact("trace.json.gz", kind="trace", format="chrome-trace")]
+
+
 class NamesCommand(Fake):
     """Say what looks at its file."""
 

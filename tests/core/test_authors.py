@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import attrs
@@ -10,7 +11,25 @@ import pytest
 import rlprof
 from rlprof.cli import main
 from rlprof.session import export_process
+from rlprof.session._trace_file import fault_of
 from tests.core import authors
+
+
+TRACE = b'{"rlprof": {}, "traceEvents": []}\n'
+
+
+def exported(folder, name, raw):
+    """Export a capture of the tool *name* that left the files *raw*; return the outcome."""
+    capture = rlprof.Capture(
+        "run", rlprof.Target("actor"), rlprof.Window(1, 2), "odd", "host", 1,
+        plugin=f"tests.core.authors:{name}",
+    )  # fmt: skip
+    (folder / "raw").mkdir()
+    for file, data in raw.items():
+        (folder / "raw" / file).write_bytes(data)
+    (folder / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
+    export_process.export(folder, folder / "out", folder)
+    return json.loads((folder / "exported.json").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -28,20 +47,43 @@ from tests.core import authors
 )
 def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
     """The outcome of the export names the mistake; the raw data are kept."""
-    capture = rlprof.Capture(
-        "run", rlprof.Target("actor"), rlprof.Window(1, 2), "odd", "host", 1,
-        plugin=f"tests.core.authors:{name}",
-    )  # fmt: skip
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/raw.txt").write_text("1")
-    (tmp_path / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
+    outcome = exported(tmp_path, name, {"raw.txt": b"1"})
 
-    export_process.export(tmp_path, tmp_path / "out", tmp_path)
-
-    outcome = json.loads((tmp_path / "exported.json").read_bytes())
     assert outcome["error"].startswith(f"PluginError: {says}")
     assert outcome["artifacts"] == []
     assert (tmp_path / "raw/raw.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("trace", "says"),
+    [
+        (b"", "is empty"),
+        (b"this is not gzip", "is no gzip"),
+        (gzip.compress(TRACE[1:]), 'does not begin with the key "rlprof"'),
+        (gzip.compress(TRACE)[:-8], "is cut: its gzip has no end"),
+        (gzip.compress(TRACE[:-3]), "is cut: its JSON has no end"),
+        (gzip.compress(TRACE), ""),
+    ],
+)
+def test_a_damaged_trace_is_never_called_whole(tmp_path, trace, says):
+    """The export failed, other artifacts are kept, and so are the raw data."""
+    outcome = exported(tmp_path, "Copies", {"trace": trace})
+
+    assert [one["path"] for one in outcome["artifacts"]] == (
+        ["out/there.txt"] if says else ["out/there.txt", "out/trace.json.gz"]
+    )
+    assert outcome["error"].startswith(f"artifact 'trace.json.gz' {says}" if says else "")
+    assert bool(outcome["error"]) == (tmp_path / "raw").exists() == bool(says)
+
+
+def test_a_large_trace_is_looked_at_by_the_size_it_was_written_with(tmp_path):
+    """The end of the gzip says how much text was packed; the plugin says how much there was."""
+    file = tmp_path / "a.json.gz"
+    file.write_bytes(gzip.compress(TRACE))
+    whole = rlprof.Artifact(file.name, "trace", "chrome-trace", text_size=len(TRACE))
+
+    assert fault_of(whole, file) == ""
+    assert "is cut" in fault_of(attrs.evolve(whole, text_size=len(TRACE) + 1), file)
 
 
 @pytest.mark.parametrize(

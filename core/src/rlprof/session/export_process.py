@@ -83,7 +83,7 @@ def export(folder: Path, out: Path, root: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         hooks = plugins.hooks(capture.kind, plugin())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out)
-        artifacts = [_filled_in(artifact, out, root) for artifact in _listed(found)]
+        artifacts, error = _checked(_listed(found), out, root)
     except (
         Exception,
         SystemExit,
@@ -163,14 +163,33 @@ def _listed(found: Any) -> list[Artifact]:
     return artifacts
 
 
-def _filled_in(artifact: Artifact, out: Path, root: Path) -> Artifact:
-    """Add size and checksum, and name the file relative to the run folder."""
+def _checked(named: list[Artifact], out: Path, root: Path) -> tuple[list[Artifact], str]:
+    """Return the artifacts that can be read, and what is wrong with the others."""
+    from rlprof.session._trace_file import fault_of  # nothing else needs gzip
+
+    artifacts, faults = [], []
+    for artifact in named:
+        file = _file_of(artifact, out)
+        if fault := fault_of(artifact, file):
+            faults.append(f"artifact {artifact.path!r} {fault}")
+        else:
+            artifacts.append(_filled_in(artifact, file, root))
+    return artifacts, "; ".join(faults)
+
+
+def _file_of(artifact: Artifact, out: Path) -> Path:
+    """Return the file of *artifact*; raise PluginError if export has not written it into *out*."""
     file = (out / artifact.path).resolve()
     if not file.is_relative_to(out.resolve()):
         raise PluginError(f"artifact {artifact.path!r} lies outside its folder {out}")
     if not file.is_file():
         what = "which is a folder; name its files" if file.is_dir() else "and named it all the same"
         raise PluginError(f"export has not written {artifact.path!r} into out, {what}")
+    return file
+
+
+def _filled_in(artifact: Artifact, file: Path, root: Path) -> Artifact:
+    """Add size and checksum, and name the file relative to the run folder."""
     digest = hashlib.sha256()
     with open_regular(file) as stream:
         while block := stream.read(1 << 20):
