@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir._clock import clock_at, unbroken
 from rlprof.rundir._nothing import why_nothing
 from rlprof.rundir._selection import WINDOWS
 
@@ -89,19 +88,17 @@ def _wanted(capture: CaptureResult, selection: Selection) -> Iterator[CaptureRes
 
 
 def _times_of(run: Run) -> Iterator[tuple[int, int] | None]:
-    """Say when each capture was, by the wall clock; None: its process told no time."""
-    clocks = {one.name: unbroken(one.clocks)[0] for one in run.processes}
+    """Say when each capture was, in epoch ns; None: its process told no time."""
     for capture in run.captures:
-        pairs = clocks.get(capture.process)
-        if not pairs:
+        process = run.by_name.get(capture.process)
+        if process is None:
             yield None
             continue
-        end = capture.closed_ns
+        start, end = capture.opened_ns, capture.closed_ns
         if end is None:  # one that was never closed ends with the last sign of life
             is_cut = capture.state in ("recording", "lost")
-            end = pairs[-1].monotonic_ns if is_cut else capture.opened_ns
-        start, _ = clock_at(pairs, capture.opened_ns)
-        yield start, start + max(0, end - capture.opened_ns)
+            end = process.clocks[-1].realtime_ns if is_cut else start
+        yield start, max(start, end)
 
 
 def _span_times(

@@ -14,7 +14,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof.errors import RunError, one_line, shown
+from rlprof.rundir._clock import clock_at, unbroken
 from rlprof.rundir._journal import read_lines
 from rlprof.rundir._left import left_of
 from rlprof.rundir._missed import with_missed
@@ -27,6 +30,8 @@ from rlprof.types import Target
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from rlprof.types import Clock
+
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 """What `run.json` may raise if it is not one of ours."""
 
@@ -37,6 +42,8 @@ SALVAGED = "+"
 
 _MOST_RANKS = 100_000
 """No run has more of a role; a line of a manifest may say anything."""
+
+_TIMES = ("opened_ns", "started_ns", "closed_ns", "exported_ns")
 
 _NO_TIME_NS = 10**19
 """From here on, the year 2286, no clock is meant."""
@@ -107,6 +114,8 @@ def read(path: str | Path) -> Run:
     for name in ("spans", "counters"):  # read where they are asked for
         files(path / name, ".jsonl", problems)
     processes, captures = _as_told_by_others(processes, captures, stories.values())
+    clocks = {process.name: unbroken(process.clocks)[0] for process in processes}
+    captures = [_placed(capture, clocks.get(capture.process)) for capture in captures]
     for capture in captures:
         for artifact in capture.artifacts:
             why = odd(path / artifact.path)
@@ -168,6 +177,20 @@ def _as_told_by_others(
     offsets = [offset for story in told for offset in story.offsets]
     processes, captures = aligned(processes, captures, offsets)
     return processes, with_missed(captures, told)
+
+
+def _placed(capture: CaptureResult, clocks: list[Clock] | None) -> CaptureResult:
+    """Turn the monotonic times of *capture* into wall-clock times, as those of spans are.
+
+    One that only a driver without *clocks* tells of has no time.
+    """
+    if clocks is None:
+        return attrs.evolve(capture, opened_ns=0)
+    ahead_ns = clock_at(clocks, capture.opened_ns)[0] - capture.opened_ns
+    found = {name: getattr(capture, name) for name in _TIMES}
+    return attrs.evolve(
+        capture, **{name: at + ahead_ns for name, at in found.items() if at is not None}
+    )
 
 
 def _no_run(path: Path) -> str:

@@ -40,9 +40,9 @@ class Process:
     state: ProcessState
     versions: Mapping[str, str]
     offset_ns: int = 0
-    """How far its wall clock was ahead of the driver's of its fleet; taken out of `clocks`."""
+    """Nanoseconds its wall clock was ahead of that of its fleet's driver; taken out of `clocks`."""
     offset_bound_ns: int | None = None
-    """The error of `offset_ns` at most; None: nobody measured this clock."""
+    """The largest possible error of `offset_ns`, in ns; None: nobody measured this clock."""
     devices: tuple[str, ...] = ()
     """The devices that its launcher gave it, `node-a/cuda:0`; empty: unknown."""
 
@@ -67,21 +67,25 @@ class CaptureResult:
     notes: tuple[str, ...]
     """Failures and whatever else a reader should know, in order."""
     opened_ns: int
-    """Monotonic time of its process."""
+    """When `start` was called: epoch ns, on the clock of the spans."""
     closed_ns: int | None
+    """When `stop` had returned: epoch ns; None: the window was not closed."""
     clock_shift_ns: int
-    """What to add to wall-clock times in its artifacts: the clock was stepped after it."""
+    """Nanoseconds to add to wall-clock times in its artifacts: the clock was stepped after it."""
     start_s: float | None
+    """Seconds that `start` took."""
     stop_s: float | None
+    """Seconds that `stop` took."""
     export_s: float | None
+    """Seconds that `export` took, in the helper process."""
     started_ns: int | None = None
-    """Monotonic time at which `start` had returned; with `opened_ns`, what a start took."""
+    """When `start` had returned: epoch ns."""
     exported_ns: int | None = None
-    """Monotonic time at which `export` had returned; None: somebody else exported it, or nobody."""
+    """When the process learned that `export` had ended: epoch ns; None: it never did."""
     late_start_s: float = 0.0
-    """How long the member of a fleet was still busy when its driver asked it to start."""
+    """Seconds that a member of a fleet was still busy when its driver asked it to start."""
     late_stop_s: float = 0.0
-    """The same for its stop."""
+    """The same for its stop, in seconds."""
 
 
 @attrs.frozen
@@ -144,6 +148,7 @@ class Run:
     attempt: int
     config: Mapping[str, Any]
     opened_ns: int
+    """When its first process opened it: epoch ns."""
     processes: tuple[Process, ...]
     captures: tuple[CaptureResult, ...]
     skipped: tuple[Skipped, ...]

@@ -40,8 +40,9 @@ class Span:
     kind: SpanKind
     name: str
     start_ns: int
-    """Wall clock of its host, epoch ns."""
+    """When it began: epoch ns, on the wall clock of its host."""
     end_ns: int
+    """When it ended: epoch ns."""
     step: int | None
     target: Target
     process: str

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import clock_at, unbroken
 from rlprof_timeline._spans import Slice
 
 if TYPE_CHECKING:
@@ -22,23 +21,20 @@ LANE, EXPORTS = "rlprof", "rlprof exports"
 _LONGEST_S = 1e8
 
 
-def of_captures(captures: Sequence[CaptureResult], process: Process) -> Iterator[Slice]:
-    """Draw what start, stop and export of each capture of *process* took, and how late they were.
+def of_captures(captures: Sequence[CaptureResult]) -> Iterator[Slice]:
+    """Draw what start, stop and export of each capture took, and how late they were.
 
     The slices of the lane `rlprof exports` took nothing of the process: a helper process exported.
     """
-    clocks, _ = unbroken(process.clocks)
     for capture in captures:
         args = {"window": capture.window.id, "target": str(capture.target)}
         for lane, what, begin, end in _taken(capture):
             if begin < end:
-                start, _ = clock_at(clocks, begin)
-                name = f"rlprof: {capture.tool}.{what}"
-                yield Slice(lane, name, start, start + end - begin, args)
+                yield Slice(lane, f"rlprof: {capture.tool}.{what}", begin, end, args)
 
 
 def _taken(capture: CaptureResult) -> Iterator[tuple[str, str, int, int]]:
-    """Yield lane, name, begin and end by the monotonic clock of the process."""
+    """Yield lane, name, begin and end in epoch ns."""
     opened, closed, exported = capture.opened_ns, capture.closed_ns, capture.exported_ns
     yield LANE, "start is late", opened - _ns(capture.late_start_s), opened
     if capture.started_ns is not None:
@@ -66,15 +62,13 @@ class Recordings:
     @classmethod
     def of(cls, captures: Sequence[CaptureResult], process: Process) -> Recordings:
         """Take each capture that began, from before its start until after its stop."""
-        clocks, _ = unbroken(process.clocks)
-        last = process.clocks[-1].monotonic_ns
+        last = process.clocks[-1].realtime_ns
         found = []
         for capture in captures:
             if capture.started_ns is None:
                 continue
-            begin, _ = clock_at(clocks, capture.opened_ns)
-            end = begin + (capture.closed_ns or last) - capture.opened_ns
-            found.append((begin, end, f"{capture.tool} {capture.window.id}"))
+            end = capture.closed_ns or last
+            found.append((capture.opened_ns, end, f"{capture.tool} {capture.window.id}"))
         return cls(tuple(found))
 
     def mark(self, item: Slice) -> Slice:

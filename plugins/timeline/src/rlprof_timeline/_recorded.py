@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import clock_at, unbroken
+from rlprof.rundir import unbroken
 from rlprof_timeline._ours import Recordings, of_captures
 from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
@@ -69,12 +69,12 @@ def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
         # A run that goes on has more spans by now: shown are those that were seen.
         spans = islice(own.spans(), seen)
         drawn = map(recordings.mark, map(of_span, spans))
-        ours = of_captures(captures, process)
+        ours = of_captures(captures)
         return [*drawn, *ours, *of_windows(captures, process, left_out)]
 
     clocks = unbroken(process.clocks)[0]
-    begun = [first, first_count, *(clock_at(clocks, capture.opened_ns)[0] for capture in captures)]
-    begun += [item.start_ns for item in of_captures(captures, process)]
+    begun = [first, first_count, *(capture.opened_ns for capture in captures)]
+    begun += [item.start_ns for item in of_captures(captures)]
     target = str(process.target)
     bound = max(clock.bound_ns for clock in clocks)
     about = [

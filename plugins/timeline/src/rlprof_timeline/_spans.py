@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import clock_at, unbroken
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -57,7 +55,6 @@ def of_windows(
 
     Of a part of a run without what was recorded, that is all of them.
     """
-    clocks, _ = unbroken(process.clocks)
     for capture in captures:
         files = [artifact.path for artifact in capture.artifacts if artifact.kind == "files"]
         missing = [left_out[item.path] for item in capture.artifacts if item.path in left_out]
@@ -72,6 +69,5 @@ def of_windows(
         if capture.notes or missing:
             args["notes"] = "; ".join([*capture.notes, *missing])
         # One that was never closed ends with the last sign of life.
-        end = capture.closed_ns or process.clocks[-1].monotonic_ns
-        start, _ = clock_at(clocks, capture.opened_ns)
-        yield Slice("windows", name, start, start + max(0, end - capture.opened_ns), args)
+        start, end = capture.opened_ns, capture.closed_ns or process.clocks[-1].realtime_ns
+        yield Slice("windows", name, start, max(start, end), args)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof.rundir import clock_at, unbroken
 from rlprof_report.values import Touch
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof.rundir import CaptureResult
-    from rlprof.types import Clock
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
 
@@ -34,31 +32,27 @@ class Recording:
 
 def recordings_of(run: Run, epoch: int) -> Iterator[Recording]:
     """Say when each capture was open and when it was being opened, closed and exported."""
-    clocks = {process.name: unbroken(process.clocks)[0] for process in run.processes}
     for capture in run.captures:
-        pairs = clocks.get(capture.process)
-        if pairs and (capture.closed_ns is not None or capture.state in ("recording", "lost")):
-            yield _recording(capture, pairs, epoch)
+        process = run.by_name.get(capture.process)
+        end = capture.closed_ns
+        if process and end is None and capture.state in ("recording", "lost"):
+            end = process.clocks[-1].realtime_ns
+        if process and end is not None:
+            yield _recording(capture, end, epoch)
 
 
-def _recording(capture: CaptureResult, pairs: list[Clock], epoch: int) -> Recording:
-    start, _ = clock_at(pairs, capture.opened_ns)
-
-    def at(monotonic_ns: int) -> int:
-        return start + monotonic_ns - capture.opened_ns
-
-    closed = pairs[-1].monotonic_ns if capture.closed_ns is None else capture.closed_ns
-    end = at(closed)
+def _recording(capture: CaptureResult, closed: int, epoch: int) -> Recording:
+    start, end = capture.opened_ns, closed
     spans = []
     if capture.started_ns is not None:
-        spans.append(("start", start, at(capture.started_ns)))
+        spans.append(("start", start, capture.started_ns))
     elif capture.start_s is not None:
         spans.append(("start", start, start + int(capture.start_s * 1e9)))
     if capture.closed_ns is not None and capture.stop_s is not None:
-        end = at(closed) - int(capture.stop_s * 1e9)
-        spans.append(("stop", end, at(closed)))
+        end = closed - int(capture.stop_s * 1e9)
+        spans.append(("stop", end, closed))
     if capture.exported_ns is not None and capture.export_s is not None:
-        after = at(capture.exported_ns)
+        after = capture.exported_ns
         spans.append(("export", after - int(capture.export_s * 1e9), after))
     touches = tuple(
         (

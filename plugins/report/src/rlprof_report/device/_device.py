@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir import clock_at, unbroken
 from rlprof_report._engine_requests import ENDING, engine_requests
 from rlprof_report.device._late import late_ranks
 from rlprof_report.device._looked import Looked
@@ -104,14 +103,11 @@ def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) ->
 
 def _stretch(run: Run, capture: CaptureResult) -> Stretch:
     """Return the window: from when the tool began to start to when it began to stop."""
-    process = run.by_name[capture.process]
-    clocks, _ = unbroken(process.clocks)
-    from_ns, _ = clock_at(clocks, capture.opened_ns)
+    from_ns = capture.opened_ns
     if capture.closed_ns is None:
         return Stretch(from_ns, 1 << 62, capture.clock_shift_ns)
-    stop_ns = round((capture.stop_s or 0.0) * 1e9)
-    length_ns = max(0, capture.closed_ns - stop_ns - capture.opened_ns)
-    return Stretch(from_ns, from_ns + length_ns, capture.clock_shift_ns)
+    until_ns = capture.closed_ns - round((capture.stop_s or 0.0) * 1e9)
+    return Stretch(from_ns, max(from_ns, until_ns), capture.clock_shift_ns)
 
 
 def _late(looked: Sequence[Looked]) -> tuple[LateRank, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir import clock_at, unbroken
 from rlprof_report.tables.schema import run_name
 
 if TYPE_CHECKING:
@@ -15,18 +14,16 @@ if TYPE_CHECKING:
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG001 -- as others
     """Go through all captures, by window."""
-    clocks = {process.name: unbroken(process.clocks)[0] for process in run.processes}
     for one in run.captures:
         target, window = one.target, one.window
-        opened, _ = clock_at(clocks[one.process], one.opened_ns)
         counted = [artifact.events for artifact in one.artifacts if artifact.events is not None]
         yield (
             run_name(run), one.process, target.role, target.rank,
             None if target.replica is None else str(target.replica), target.worker, one.tool,
             window.id, window.start_step, window.end_step, window.phase, window.occurrence,
-            one.state, "; ".join(one.notes) or None, one.request or None, opened,
-            None if one.closed_ns is None else opened + one.closed_ns - one.opened_ns,
-            one.start_s, one.stop_s, one.export_s, sum(counted) if counted else None,
+            one.state, "; ".join(one.notes) or None, one.request or None,
+            one.opened_ns, one.closed_ns, one.start_s, one.stop_s, one.export_s,
+            sum(counted) if counted else None,
             sum(artifact.size for artifact in one.artifacts),
             [artifact.path for artifact in one.artifacts],
         )  # fmt: skip
