@@ -351,6 +351,26 @@ def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):
     assert codes == [0], capsys.readouterr()
 
 
+def test_one_request_may_name_a_trainer_and_its_engine(given, capsys):
+    """Both record the same steps; an option goes to the role whose tool has it."""
+    with rlprof.open(given(steps="none"), role="actor") as prof:
+        prof.attach({"name": "e"})
+        while not rlprof.read(prof.run_dir).attached:
+            time.sleep(0.05)
+        words = ["capture", str(prof.run_dir), "--role", "actor", "--role", "rollout"]
+        code = main([*words, "--no-wait", "--set", "fake.level=7"])
+        while len(rlprof.read(prof.run_dir).answers) < 2:
+            time.sleep(0.05)
+        train(prof, [4])
+
+    run = rlprof.read(prof.run_dir)
+    assert code == 0, capsys.readouterr()
+    assert [(str(c.target), c.window.start_step, dict(c.asked)) for c in run.captures] == [
+        ("rollout replica 0", 4, {}), ("actor 0/1", 4, {"level": 7}),
+    ]  # fmt: skip
+    assert {c.request for c in run.captures} == {one.id for one in run.answers}
+
+
 def test_all_tracks_take_a_request_with_the_same_step(given):
     """A step may begin while they hear of it; then none of them takes that step."""
     with rlprof.open(given(steps="none"), role="actor") as prof:

@@ -342,7 +342,10 @@ def test_a_request_is_written_as_it_is_read(tmp_path):
         tool=("fake",), options={"fake": {"level": 3}}, by="me",
     )  # fmt: skip
 
-    assert request == control.read(control.write(tmp_path, request))
+    other = control.Request(id="y", role="critic")
+
+    assert control.read(control.write(tmp_path, request)) == [request]
+    assert control.read(control.write(tmp_path, request, other)) == [request, other]
 
 
 def test_the_config_in_the_run_folder_can_be_read_again(config):

@@ -96,7 +96,7 @@ def test_the_request_of_the_example_is_one(example):
     (file,) = (example / "requests").iterdir()
     table = {row[0].strip("`"): row[1] for row in rows(section(PAGE, "Requests"))}
 
-    request = control.read(file)
+    (request,) = control.read(file)
 
     assert json.loads(as_json(request.as_data())) == json.loads(file.read_text())
     assert set(table) == {field.name for field in attrs.fields(Request)}

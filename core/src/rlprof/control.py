@@ -87,22 +87,27 @@ def asker() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def write(run: Path, request: Request) -> Path:
-    """Leave *request* where every process of *run* looks; whole or not at all."""
+def write(run: Path, *requests: Request) -> Path:
+    """Write *requests* into one file, where every process of *run* looks; whole or not at all.
+
+    A process that is asked by several of them serves all from the same step on.
+    """
     folder = run / FOLDER
-    file = folder / f"{request.id}.json"
+    first = requests[0].id
+    file = folder / f"{first}.json"
+    data = [request.as_data() for request in requests]
     try:
         folder.mkdir(exist_ok=True)
-        draft = folder / f".{request.id}.tmp"
-        draft.write_text(as_json(request.as_data(), indent=2), encoding="ascii")
+        draft = folder / f".{first}.tmp"
+        draft.write_text(as_json(data if len(data) > 1 else data[0], indent=2), encoding="ascii")
         draft.rename(file)
     except OSError as exc:
         raise RunError(f"{folder}: cannot be written: {exc.strerror or exc}") from exc
     return file
 
 
-def read(file: Path) -> Request:
-    """Read one request; raise ConfigError if it is none."""
+def read(file: Path) -> list[Request]:
+    """Read the requests in *file*; raise ConfigError if one of them is wrong."""
     try:
         data = json.loads(read_regular(file, most=_MOST, follow=False))
     except OSError as exc:
@@ -111,7 +116,8 @@ def read(file: Path) -> Request:
     except (ValueError, RecursionError) as exc:
         raise ConfigError([f"{file.name}: cannot be read: {exc}"], str(file)) from exc
     faults = Faults()
-    request = structure(Request, data, path="", faults=faults)
+    asked = data if isinstance(data, list) else [data]
+    requests = [structure(Request, one, path="", faults=faults) for one in asked]
     if faults:
         lines = [
             f"{file.name}: {path + ': ' if path else ''}{message}"
@@ -119,7 +125,7 @@ def read(file: Path) -> Request:
             for message in told
         ]
         raise ConfigError(lines, str(file))
-    return request  # type: ignore[no-any-return]
+    return requests
 
 
 def waiting(run: Path, seen: set[str]) -> Iterator[Path]:

@@ -39,7 +39,8 @@ def seeds(folder: Path) -> list[bytes]:
                         tool=("fake", "other"),
                         options={"fake": {"level": 3}, "other": {"unsupported": ["a"]}}),
     ]  # fmt: skip
-    return [control.write(folder, request).read_bytes() for request in asked]
+    alone = [control.write(folder, request).read_bytes() for request in asked]
+    return [*alone, control.write(folder, *asked).read_bytes()]
 
 
 class _Track:
@@ -90,18 +91,18 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     for line in told:
         as_line(line)
     asked = [demand for track in tracks for demand, _ in track.asked]
-    assert len(asked) <= len(tracks), "a request was taken twice"
     assert all(demand.count >= 1 and demand.first >= 0 for demand in asked), asked
     for demand in asked:
         (line,) = {str(line["error"]) for line in told if line["request"]["id"] == demand.id}
         assert line == "", "asked and refused"
     try:
-        request = control.read(file)
+        requests = control.read(file)
     except ConfigError as exc:
         assert not asked, "asked what cannot be read"
         assert said, "refused without a word"
         return str(exc.faults[0]).rpartition(": ")[2]
-    meant = request.role == "actor" and any(map(request.includes, (0, 1)))
+    assert len(asked) <= len(tracks) * len(requests), "a request was taken twice"
+    meant = any(one.role == "actor" and any(map(one.includes, (0, 1))) for one in requests)
     assert bool(told) == meant or not said, "a request that was meant is not in the manifest"
     return f"{len(asked)} {[line['error'][-40:] for line in told][:1]}"
 

@@ -31,7 +31,7 @@ def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
             below = capture.scratch.partition(f"/{capture.process}/")[0]
             text = f"what was recorded may lie below {below} on {host}; there: "
             said.append((who, f"{text}rlprof salvage {there}"))
-    return _once(said)
+    return once(said)
 
 
 def problems(run: Run) -> list[str]:
@@ -44,7 +44,7 @@ def problems(run: Run) -> list[str]:
     targets = {str(process.target) for process in run.processes}
     split = [problem.partition(": ") for problem in run.problems]
     lines += [who + colon + what for who, colon, what in split if who not in targets]
-    return lines + _once((who, what) for who, _, what in split if who in targets)
+    return lines + once((who, what) for who, _, what in split if who in targets)
 
 
 def commands(run: Run) -> list[str]:
@@ -82,7 +82,7 @@ def answers(run: Run) -> list[str]:
     """Say what became of each request."""
     told = []
     for name, found in groupby(run.answers, key=lambda one: one.id):
-        told += _once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
+        told += once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
     return told
 
 
@@ -147,7 +147,7 @@ def _ranges(steps: Iterable[int]) -> str:
     return f"step {words}" if words.isdecimal() else f"steps {words}"
 
 
-def _once(said: Iterable[tuple[str, str]]) -> list[str]:
+def once(said: Iterable[tuple[str, str]]) -> list[str]:
     """Say each thing once: who says it first, and how many more do."""
     found: dict[str, dict[str, None]] = {}
     for who, what in said:

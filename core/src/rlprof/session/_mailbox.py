@@ -38,11 +38,11 @@ class Mailbox:
         """Answer what has come in since the last look."""
         for file in control.waiting(self._run, self._seen):
             try:
-                request = control.read(file)
+                requests = control.read(file)
             except ConfigError as exc:
                 means.boundary.tell("request", "; ".join(exc.faults))
                 continue
-            self.take([request], means)
+            self.take(requests, means)
 
     def take(self, requests: Iterable[control.Request], means: Means) -> None:
         """Hand requests to the tracks that are meant; all of them begin with the same step."""
