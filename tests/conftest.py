@@ -36,6 +36,7 @@ def _no_launcher(monkeypatch):
     """Take away what launchers and other tests have left, and close what this one left open."""
     for name in [name for name in os.environ if name.startswith(_LAUNCHERS)]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("RLPROF_QUIET", "1")
     monkeypatch.setattr(plugins, "_registered", {})
     monkeypatch.setattr(_pauses, "_LEAST_NS", 10**12)  # the tests' own garbage is none of theirs
     yield

@@ -54,6 +54,41 @@ def test_the_environment_names_the_config(config, monkeypatch, tmp_path):
         assert isinstance(prof, rlprof.Session)
 
 
+def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monkeypatch, capsys):
+    """One line when it opens and one when it closes, with the path as a shell there takes it."""
+    monkeypatch.delenv("RLPROF_QUIET")
+    with rlprof.open(config(steps=[1, 2], options={"raises_in": "stop"})) as prof:
+        monkeypatch.chdir(prof.run_dir.parent)
+        opened = capsys.readouterr().err
+        for _ in prof.steps([1]):
+            with prof.phase("update"):
+                pass
+
+    assert opened == f"rlprof: records into {prof.run_dir}\n"
+    assert capsys.readouterr() == (
+        "",
+        "rlprof: 1 window recorded, 1 with failures; look at the run with: "
+        f"rlprof ls {prof.run_dir.name}\n",
+    )
+
+
+def test_who_has_nothing_to_say_is_quiet(config, monkeypatch, capsys, tmp_path):
+    """A quiet run, one of spans alone, and a rank that joins a run of another print nothing."""
+    with rlprof.open(config()):  # tests have RLPROF_QUIET
+        pass
+    monkeypatch.delenv("RLPROF_QUIET")
+    for changes in ({"quiet": True}, {"tool": "none"}):
+        with rlprof.open(config(**changes)):
+            pass
+    monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
+    with rlprof.open(config(quiet=True)):
+        pass
+    with rlprof.open(config(), rank=1, world_size=2):
+        pass
+
+    assert capsys.readouterr().err == ""
+
+
 def test_enabled_false_is_off(config):
     """A config may say that nothing is to happen."""
     assert isinstance(rlprof.open(config(enabled=False)), rlprof.Off)

@@ -228,6 +228,8 @@ class Config:
     """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
     fleet: Fleet = Fleet()
     """What a driver of many actors does with the files of its nodes."""
+    quiet: bool = False
+    """True: nothing is printed; else the process that leads the run prints two lines on stderr."""
     strict: bool = False
     """True: errors of rlprof and its plugins stop training instead of being recorded."""
 

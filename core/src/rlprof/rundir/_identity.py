@@ -48,6 +48,8 @@ class RunFolder:
     path: Path
     run_id: str
     attempt: int
+    is_new: bool = attrs.field(default=False, eq=False)
+    """Whether this process made it: it leads the run."""
 
 
 @attrs.frozen
@@ -145,8 +147,8 @@ def _join_named(path: Path, target: Target, header: Mapping[str, Any]) -> RunFol
         attempt += 1
         path = root / f"attempt_{attempt}"
     found = RunFolder(path, root.name, attempt)
-    _create(found, _Launch(root.name, root.name, "0.0"), target, header)
-    return found
+    is_new = _create(found, _Launch(root.name, root.name, "0.0"), target, header)
+    return attrs.evolve(found, is_new=is_new)
 
 
 @attrs.define
@@ -177,7 +179,7 @@ class _Search:
             found = RunFolder(path, run_id, attempt)
             if not (path / "run.json").exists():
                 if _create(found, self.launch, self.target, header):
-                    return found
+                    return attrs.evolve(found, is_new=True)
                 continue  # another leader was faster
             owner = _read_owner(path)
             if owner is None or (owner.role, owner.rank) == (self.target.role, self.target.rank):

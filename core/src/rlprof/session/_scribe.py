@@ -73,6 +73,8 @@ class Scribe:
         self.watchers: list[Callable[[], None]] = []
         """Called once a second or so."""
         self.dropped = 0
+        self.failed: set[str] = set()
+        """The windows of which a line says that something failed."""
         self.figures = Figures()
         self._metrics = metrics
         self._most_bytes = spans.bytes
@@ -102,6 +104,8 @@ class Scribe:
 
     def tell(self, event: str, **fields: Any) -> None:
         """Leave a line for the manifest."""
+        if event in ("failed", "missed"):
+            self.failed.add(str(fields.get("window")))
         self._records.append({"event": event, "mono": time.monotonic_ns(), **fields})
 
     def clock(self) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rlprof.config import Config, ToolUse
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
+    from rlprof.session._notice import Notice
     from rlprof.session._scribe import Scribe
     from rlprof.session._track import Batch, Track
     from rlprof.types import Window
@@ -64,6 +65,8 @@ class Session:
         self.watchers = means.scribe.watchers
         self.at_end: list[Callable[[], None]] = []
         """Called once, when the session begins to close or its process was forked."""
+        self.notice: Notice | None = None
+        """What it prints on stderr."""
         self._config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
@@ -272,6 +275,10 @@ class Session:
         slow = await_workers(self.run_dir, engines, limit_s, self.boundary.say)
         if slow:
             self.boundary.say(f"did not wait for {', '.join(slow)}", logging.WARNING)
+        if self.notice is not None:
+            windows = {name for track in self._tracks for name in track.recorded}
+            self.notice.closed(len(windows), len(self.scribe.failed))
+            self.notice = None
 
     def __enter__(self) -> Session:
         return self

@@ -81,7 +81,8 @@ class Track:
         """The step that is going on, if it is one to record."""
         self._asked: dict[str, Sequence[ToolUse]] = {}
         self._served: dict[str, list[int]] = {}
-        self._used: set[str] = set()
+        self.recorded: set[str] = set()
+        """The windows that were opened, by id."""
         self._captured_step: int | None = None
         self._came: deque[tuple[Demand, Batch]] = deque()
         """Demands from another thread, until the next step begins."""
@@ -272,7 +273,7 @@ class Track:
             self._instruments.take(uses)
         if self._open is not None:
             return f"the window {self._open.window.id} was still open"
-        if window.id in self._used:
+        if window.id in self.recorded:
             return f"the window {window.id} was recorded before"
         chosen = self._uses if uses is None else uses
         if not chosen:
@@ -294,7 +295,7 @@ class Track:
             self._captured_step = window.start_step
             self._skip(window.start_step, "its engine was not ready; enter phases by `async with`")
             return
-        while window.id in self._used:  # a step that comes again, after a rollback
+        while window.id in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self._captured_step = step
         self._begin(window, uses, self._demand, owner)
@@ -317,7 +318,7 @@ class Track:
         with self._edge:
             if self._open is not None:
                 return
-            self._used.add(window.id)
+            self.recorded.add(window.id)
             self._open = self._instruments.prepared(uses, window, demand)
             self._open.owner = owner
             self._means.scribe.clock()

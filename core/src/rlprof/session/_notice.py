@@ -1,0 +1,55 @@
+"""What the leading process of a run prints on stderr: where it writes, and what it has recorded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rlprof.config import Config
+    from rlprof.rundir import RunFolder
+    from rlprof.types import Target
+
+
+@attrs.frozen
+class Notice:
+    """Prints a line when the session opens, and one when it closes."""
+
+    target: Target
+    run: Path
+
+    def opened(self) -> None:
+        """Print where the run is."""
+        _print(f"records into {_shown(self.run)}")
+
+    def closed(self, windows: int, failed: int) -> None:
+        """Print how many windows this process has opened, and in how many something failed."""
+        count = "1 window" if windows == 1 else f"{windows} windows"
+        who = f" by {self.target}" if self.target.world_size > 1 else ""
+        who += f", {failed} with failures" if failed else ""
+        _print(f"{count} recorded{who}; look at the run with: rlprof ls {_shown(self.run)}")
+
+
+def notice(config: Config, run: RunFolder, target: Target) -> Notice | None:
+    """Return what to print; None: nothing was to be recorded, another leads, or it is to be quiet."""
+    is_quiet = config.quiet or os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
+    records = any(config.records(role) for role in config.roles)
+    return Notice(target, run.path) if run.is_new and records and not is_quiet else None
+
+
+def _shown(path: Path) -> str:
+    """Shorten *path* as a shell in the working directory takes it."""
+    with suppress(OSError, ValueError):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
+
+
+def _print(words: str) -> None:
+    with suppress(Exception):  # a stderr that is closed, full or the user's own
+        if sys.stderr is not None:
+            print(f"rlprof: {words}", file=sys.stderr, flush=True)
