@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 from rlprof import RunError
-from rlprof.rundir import Here, RunFolder, join
+from rlprof.rundir import Here, RunFolder, find_runs, join
 from rlprof.types import Target
 
 LEADER = Target("actor", 0, 8)
@@ -129,6 +129,19 @@ def test_without_a_name_one_is_made_up(at_once, runs, env):
     for found in (first, second):
         assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", found.run_id)
         assert RunFolder(runs / found.run_id, found.run_id, 1) == found
+
+
+def test_a_random_id_gets_a_name_with_a_date(at_once, runs):
+    """All leaders agree on it, followers find it, and a restart is another attempt."""
+    env = {"TORCHELASTIC_RUN_ID": "109726cb-4443-400d-98d1-b5ba39228de4"}
+    first = at_once(LEADER, env)
+    others = [at_once(FOLLOWER, env), at_once(CRITIC, env)]
+    again = at_once(LEADER, env | {"TORCHELASTIC_RESTART_COUNT": "1"})
+
+    assert re.fullmatch(r"\d{8}-\d{6}-1097", first.run_id)
+    assert others == [first, first]
+    assert again == RunFolder(first.path / "attempt_2", first.run_id, 2)
+    assert sorted(find_runs(runs)) == [first.path, again.path]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Which run folder a process belongs to: all processes of a run agree, nothing is overwritten.
 
 The id comes from `RLPROF_RUN_ID`, else from the launcher, else the leader (rank 0) makes one up
-and the others find it by what their launcher told all of them. The youngest attempt of a run is
+and the others find it by what their launcher told all of them; a random id of torchrun gets a name
+with a date. The youngest attempt of a run is
 joined if its owner lives (another role of the same run) and followed by `attempt_<n>` if it does
 not (a resumed run). `RLPROF_RUN` names a folder outright; who launches processes sets it.
 """
@@ -23,6 +24,7 @@ import attrs
 from rlprof.errors import RunError
 from rlprof.rundir._fields import known
 from rlprof.rundir._journal import as_json, last_event
+from rlprof.rundir._names import agreed_name
 from rlprof.rundir._process import Here, born_ns, is_alive
 from rlprof.rundir._regular import read_regular
 from rlprof.types import safe_name
@@ -59,6 +61,8 @@ class _Launch:
     run_id: str | None
     key: str
     restart: str
+    is_chosen: bool = True
+    """Whether a user has chosen the id, not a launcher."""
 
 
 @attrs.frozen
@@ -93,7 +97,8 @@ def _launch(env: Mapping[str, str]) -> _Launch:
         meeting[0] = env.get("PMIX_NAMESPACE") or f"{socket.gethostname()}:{os.getppid()}"
     elif meeting[0] in ("localhost", "127.0.0.1", "::1"):  # every host has one
         meeting[0] = socket.gethostname()
-    return _Launch(run_id, run_id or ":".join(meeting), ".".join(restarts))
+    is_chosen = bool(env.get("RLPROF_RUN_ID"))
+    return _Launch(run_id, run_id or ":".join(meeting), ".".join(restarts), is_chosen)
 
 
 def join(
@@ -153,7 +158,7 @@ def _join_named(path: Path, target: Target, header: Mapping[str, Any]) -> RunFol
 
 @attrs.define
 class _Search:
-    """One process' search for its run folder; what it sees of other hosts takes time."""
+    """One process' search for its run folder."""
 
     run_dir: Path
     target: Target
@@ -170,7 +175,7 @@ class _Search:
 
     def lead(self, header: Mapping[str, Any]) -> RunFolder:
         """Make the run, or join its youngest attempt if another role's leader has made it."""
-        run_id = self.launch.run_id or time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
+        run_id = self._name() or time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
         root = self.run_dir / run_id
         attempt = 1
         while True:
@@ -205,7 +210,7 @@ class _Search:
                 )
 
     def _find(self) -> RunFolder | None:
-        run_id = self.launch.run_id
+        run_id = self._name()
         roots = [self.run_dir / run_id] if run_id else list(self.run_dir.glob("*"))
         found = []
         for path in [folder for root in roots for folder in (root, *root.glob("attempt_*"))]:
@@ -216,6 +221,13 @@ class _Search:
             return None
         attempt, _, run_id, path = max(found)
         return RunFolder(path, run_id, attempt)
+
+    def _name(self) -> str | None:
+        """Return the name of the run as far as the launcher tells it."""
+        given, is_leader = self.launch.run_id, self.target.rank == 0
+        if given and not self.launch.is_chosen:
+            return agreed_name(self.run_dir, given, leads=is_leader)
+        return given
 
     def _lives(self, path: Path, owner: _Owner) -> bool | None:
         """Say whether this process may join the run at *path*; None while that cannot be said.

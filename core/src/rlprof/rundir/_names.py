@@ -1,0 +1,42 @@
+"""A name with a date for a run whose launcher gave it only a random id, as torchrun does.
+
+All leaders must agree on it, on any host: the first leaves it as a link that leads nowhere,
+`<run_dir>/.launches/<id>`. Making one is atomic, and nothing that looks for runs follows it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+
+def agreed_name(run_dir: Path, launch_id: str, *, leads: bool) -> str:
+    """Return the name of the run that *launch_id* belongs to; a process that *leads* may give it.
+
+    That is *launch_id* itself if somebody chose it, if no leader has given a name yet, or if the
+    file system has no links.
+    """
+    if not _RANDOM.fullmatch(launch_id):
+        return launch_id
+    link = run_dir / ".launches" / launch_id
+    if leads:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with suppress(FileExistsError):
+                link.symlink_to(f"{time.strftime('%Y%m%d-%H%M%S')}-{launch_id[:4]}")
+        except OSError as exc:
+            if exc.errno not in _NO_LINKS:
+                raise
+    try:
+        return link.readlink().name
+    except OSError:
+        return launch_id
