@@ -16,6 +16,7 @@ from rlprof.cli._table import seconds, size, table
 from rlprof.types import Launch
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
+from tests.fakes import tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -664,6 +665,48 @@ def test_ls_prints_json(rlprof, tmp_path):
     assert {one["path"]: one["state"] for one in every} == {
         str(prof.run_dir): "ended", str(tmp_path / "bad"): "unreadable"
     }  # fmt: skip
+
+
+def test_the_latest_run_need_not_be_named(rlprof, tmp_path, monkeypatch):
+    """In the default folder, by `latest` or by nothing; a live one says which step it is at."""
+    monkeypatch.chdir(tmp_path)
+    with package.open({"roles": {"actor": {"tool": []}}}, role="actor") as prof:
+        prof.step(7)
+        with prof.phase("rollout"):
+            pass
+        prof.scribe.flush()
+        _, live, _ = rlprof("ls", "latest")
+        prof.step(8)
+        prof.scribe.flush()
+        _, later, _ = rlprof("ls", "latest")
+
+    assert f"run {prof.run_dir.name}: running, in step 7, opened" in live
+    assert "running, step 7 has ended, opened" in later
+    assert " 0 B\n" not in later.splitlines(keepends=True)[0]
+    assert rlprof("salvage") == (0, rlprof("salvage", prof.run_dir)[1], "")
+
+
+def test_commands_print_json(rlprof, tmp_path):
+    """What the tables and lists say, for scripts; faults are values, too."""
+    config = tmp_path / "a.yaml"
+    config.write_text("{tool: none, steps: [2], roles: {actor: {tool: fake}}}")
+    tools.register()
+
+    good = json.loads(rlprof("check", config, "--json")[1])
+    plan = json.loads(rlprof("plan", config, "--json")[1])
+    offers = json.loads(rlprof("plugins", "--json")[1])
+    config.write_text("{tool: none, stpes: [2]}")
+    code, out, err = rlprof("check", config, "--json")
+
+    assert [good["roles"], good["faults"]] == [{"actor": ["fake"]}, []]
+    assert plan == [
+        {"step": 2, "role": "actor", "ranks": ["0"], "tools": ["fake"],
+         "windows": ["one per outermost phase"]}
+    ]  # fmt: skip
+    assert {"kind": "tool", "name": "fake", "fits": True}.items() <= next(
+        one for one in offers if one["name"] == "fake"
+    ).items()
+    assert (code, err, len(json.loads(out)["faults"])) == (1, "", 1)
 
 
 def test_ls_says_what_to_type(rlprof, tmp_path):

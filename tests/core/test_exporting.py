@@ -475,7 +475,7 @@ def test_what_cannot_be_looked_into_is_told(rlprof_, loose, seen, monkeypatch):
     assert seen == [[loose / name for name in FOUND if not name.startswith("b/")]]
 
 
-@pytest.mark.parametrize("kind", ["empty", "gone", "run.json", "runs", "above runs", "pipe"])
+@pytest.mark.parametrize("kind", ["empty", "gone", "run.json", "above runs", "pipe"])
 def test_what_is_neither_is_told_as_before(rlprof_, folder, tmp_path, seen, kind):
     """A folder with nothing to read, a folder of runs, or one further up."""
     (tmp_path / "empty").mkdir()
@@ -489,8 +489,6 @@ def test_what_is_neither_is_told_as_before(rlprof_, folder, tmp_path, seen, kind
         "gone": (tmp_path / "gone", "is not there; name a run folder, <run_dir>/<run id>"),
         "run.json": (folder / "run.json",
                      "no run.json here; name a run folder, <run_dir>/<run id>"),
-        "runs": (folder.parent,
-                 f"holds runs and is none; name one of them, the youngest is {folder}"),
         "above runs": (tmp_path, "no run.json here; name a run folder, <run_dir>/<run id>"),
         "pipe": (tmp_path / "pipe", "no run.json here; name a run folder, <run_dir>/<run id>"),
     }[kind]  # fmt: skip

@@ -448,21 +448,21 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, name):
     assert str(caught.value) == f"{path}: {missing}; name a run folder, <run_dir>/<run id>"
 
 
-def test_a_folder_of_runs_names_the_youngest(tmp_path):
-    """Who names the folder of runs is told which to name; attempts are runs, oldest first."""
-    names = ["c", "a", "a/attempt_2", "b"]
-    paths = [Folder(tmp_path / "runs" / name).path for name in names]
-    for at, path in enumerate(paths):
-        os.utime(path / "run.json", (at, at))
-    (tmp_path / "runs" / "no-run").mkdir()
+def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
+    """Whichever was opened last, wherever its files were copied; an attempt is a run, too."""
+    runs, names = tmp_path / "outputs/profile", ["c", "a", "a/attempt_2", "b"]
+    paths = [
+        Folder(runs / name, owner={"attempt": 1, "opened_ns": EPOCH + at}).path
+        for at, name in enumerate(names)
+    ]
+    os.utime(paths[0] / "run.json")
+    (runs / "no-run").mkdir()
+    monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(rlprof.RunError) as caught:
-        rlprof.read(tmp_path / "runs")
-
-    runs = tmp_path / "runs"
-    expected = f"{runs}: holds runs and is none; name one of them, the youngest is {runs / 'b'}"
-    assert expected == str(caught.value)
-    assert paths == find_runs(runs)
+    assert find_runs(runs) == paths
+    assert rlprof.read(runs).path == runs / "b"
+    assert rlprof.read("latest").path.name == "b"
+    assert rlprof.read(runs / "a").path == runs / "a"
 
 
 def test_a_folder_that_is_not_there_holds_no_runs(tmp_path):

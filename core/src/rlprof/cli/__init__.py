@@ -28,11 +28,11 @@ a first run:
   rlprof doctor profile.yaml           will it work on this host?
   rlprof plan profile.yaml             what would be recorded?
   python train.py                      rlprof.open("profile.yaml") in it does the recording
-  rlprof ls outputs/profile            which runs are there?
-  rlprof capture RUN --next 2          record more of it while it is going on
-  rlprof ls RUN                        what was captured, what was not, and why
-  rlprof salvage RUN                   export what processes that died have left
-  rlprof export RUN --to timeline      one timeline for https://ui.perfetto.dev
+  rlprof ls                            which runs are there?
+  rlprof capture --next 2              record more of the live run
+  rlprof ls latest                     what was captured, what was not, and why
+  rlprof salvage                       export what processes that died have left
+  rlprof export --to timeline          one timeline for https://ui.perfetto.dev
   rlprof new tool my_tool              a plugin of your own, to begin with
 """
 

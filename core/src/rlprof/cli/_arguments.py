@@ -6,10 +6,28 @@ import argparse
 import re
 from contextlib import suppress
 
+from rlprof.rundir import LATEST, RUN_DIR
 from rlprof.schedule import parse_steps
 
 _MOMENT = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ms|s|m|h)?", re.ASCII)
 _UNITS_NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+
+
+def add_run(parser: argparse.ArgumentParser, words: str = "") -> None:
+    """Add the argument that names a run; left out, it is the latest one in the default folder."""
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default=RUN_DIR,
+        help=f"a run folder{words}; a folder of runs, or `{LATEST}`, stands for the latest run "
+        "(default: %(default)s)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--json`, which prints *what*."""
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
 
 
 def duration(text: str) -> float:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import find_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,11 +17,11 @@ _DEEPEST = 8
 
 
 def loose_files(path: Path, out: Path | None) -> list[Path]:
-    """List the files to read where *path* is no run and holds none; *out* is not looked into.
+    """List the files to read where *path* is no run; *out* is not looked into.
 
     Raise where it is a folder without any.
     """
-    if (path / "run.json").exists() or (path.is_dir() and find_runs(path)):
+    if (path / "run.json").exists():
         return []
     if not path.is_dir():
         return [path] if path.is_file() and path.name != "run.json" else []

@@ -12,6 +12,7 @@ from rlprof.cli._live import the_live_run
 from rlprof.cli._progress import follow
 from rlprof.cli._requests import meant, requests
 from rlprof.config import load_config
+from rlprof.rundir import LATEST, RUN_DIR, youngest
 
 
 def add(subparsers: Any) -> None:
@@ -25,13 +26,18 @@ def add(subparsers: Any) -> None:
         "answers are in the manifest. Waits until all is on disk (Ctrl-C stops the waiting, not "
         "the recording).",
         epilog="examples:\n"
-        "  rlprof capture outputs/profile --next 2 --role actor\n"
+        "  rlprof capture --next 2 --role actor\n"
         "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"
         "  rlprof capture RUN --role actor,rollout --rank all --at 120\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "path", metavar="RUN", help="a run folder, or a folder of runs of which one is going on"
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default=RUN_DIR,
+        help="a run folder, or a folder of runs of which one is live (default: %(default)s); "
+        f"`{LATEST}` is the latest run there",
     )
     parser.add_argument(
         "--role",
@@ -90,7 +96,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, then follow what becomes of it."""
-    recorded = the_live_run(Path(args.path))
+    recorded = the_live_run(youngest(args.path) if args.path == LATEST else Path(args.path))
     config = load_config(recorded.config)  # which `run.json` keeps
     asked = requests(args, recorded, config)
     expected = sum(len(meant(recorded, one, config)) for one in asked)

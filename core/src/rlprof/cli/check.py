@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlprof.cli._arguments import add_json
 from rlprof.cli._cautions import cautions
 from rlprof.cli._engines import engine_words
 from rlprof.config import check_config, merge_launches
+from rlprof.errors import ConfigError
+from rlprof.rundir import as_json
 
 if TYPE_CHECKING:
     import argparse
@@ -35,11 +38,16 @@ def add(subparsers: Any) -> None:
         help="check only the plugins of this role, as a process of that role would "
         "(may be repeated; default: all roles)",
     )
+    add_json(parser, "the plugins of each role, cautions and faults")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was understood, or raise ConfigError."""
+    if args.json:
+        found = _values(args)
+        print(as_json(found, indent=2))
+        return 1 if found["faults"] else 0
     config, tools = check_config(args.file, roles=args.role)
     if not config.enabled:
         print(f"{args.file}: fine, and off (enabled: false)")
@@ -62,6 +70,21 @@ def run(args: argparse.Namespace) -> int:
     elif not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
     return 0
+
+
+def _values(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the same as plain data."""
+    try:
+        config, tools = check_config(args.file, roles=args.role)
+    except ConfigError as exc:
+        return {"file": args.file, "faults": list(exc.faults)}
+    return {
+        "file": args.file,
+        "enabled": config.enabled,
+        "roles": {role: [use.name for use in uses] for role, uses in tools.items()},
+        "cautions": cautions(use for uses in tools.values() for use in uses),
+        "faults": [],
+    }
 
 
 def _needs(launch: Launch) -> list[str]:

@@ -7,9 +7,12 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rlprof.cli._arguments import duration
+import attrs
+
+from rlprof.cli._arguments import add_json, duration
 from rlprof.cli._table import plain
 from rlprof.doctor import examine
+from rlprof.rundir import as_json
 
 if TYPE_CHECKING:
     import argparse
@@ -70,22 +73,27 @@ def add(subparsers: Any) -> None:
         metavar="S",
         help="seconds each tool may take before it counts as hanging (default: 120)",
     )
+    add_json(parser, "a list of the findings, when all are known,")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings as they come; 1 if any is BAD."""
-    print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
+    if not args.json:
+        print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
     counts = {"ok": 0, "warn": 0, "BAD": 0}
+    findings = []
     found = examine(args.file, roles=args.role, timeout_s=args.timeout, progress=_progress)
     try:
         for finding in found:
             counts[finding.level] += 1
+            findings.append(attrs.asdict(finding))
             _progress("")
-            print(_line(finding), flush=True)
+            if not args.json:
+                print(_line(finding), flush=True)
     finally:  # also on Ctrl-C
         _progress("")
-    print(f"\n{_verdict(counts)}")
+    print(as_json(findings, indent=2) if args.json else f"\n{_verdict(counts)}")
     return 1 if counts["BAD"] else 0
 
 

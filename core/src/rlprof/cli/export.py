@@ -1,4 +1,4 @@
-"""`rlprof export PATH --to NAME`: turn what was recorded into something to look at."""
+"""`rlprof export RUN --to NAME`: turn what was recorded into something to look at."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
+from rlprof.cli._arguments import add_run
 from rlprof.cli._declared import DEFAULT, declared
 from rlprof.cli._ended import ended_tidily
 from rlprof.cli._loose import loose_files
 from rlprof.cli._part import add_part, part_of, typed
 from rlprof.cli._table import size
 from rlprof.errors import RlprofError
-from rlprof.rundir import read, unmatched
+from rlprof.rundir import read, unmatched, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -37,7 +38,7 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
         "export",
         help="make a timeline or a report of a run",
         description="Let exporters read a run, or a part of it, and write into RUN/exports. "
-        "`rlprof plugins` lists the exporters that are installed. In place of a run PATH may be "
+        "`rlprof plugins` lists the exporters that are installed. In place of a run, RUN may be "
         "a file, or a folder of files, that other profilers have left, where the exporter reads "
         "such.",
         parents=[one.parser for one in exporters if one.parser is not None],
@@ -48,13 +49,11 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
 
 def _own(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes whatever the exporters are."""
-    parser.add_argument(
-        "path", metavar="PATH", help="a run folder; or a file or folder that rlprof did not make"
-    )
+    add_run(parser, ", or a file or folder that rlprof did not make")
     parser.add_argument(
         "--to", default=DEFAULT, metavar="NAME[,NAME]", help=f"exporters (default: {DEFAULT})"
     )
-    parser.add_argument("--out", metavar="DIR", help="write here (default: PATH/exports)")
+    parser.add_argument("--out", metavar="DIR", help="write here (default: RUN/exports)")
     add_part(parser)
 
 
@@ -62,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the exporters one by one; print what they wrote."""
     chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
     options = {one.name: one.given(args) for one in args.declared}
-    path, out = Path(args.path), Path(args.out) if args.out else None
+    path, out = youngest(args.path), Path(args.out) if args.out else None
     files = loose_files(path, out)
     given: dict[str, Any]
     if files:
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
                 f"{', '.join(typed(args))}"
             )
     else:
-        verb, recorded = "export", read(args.path)
+        verb, recorded = "export", read(path)
         home = recorded.path
         part = part_of(args, recorded.opened_ns)
         given = {"run": recorded.only(part)}

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.cli import _words
+from rlprof.cli._step import newest_step, step_words
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.errors import RunError
-from rlprof.rundir import as_json, find_runs, read
+from rlprof.rundir import LATEST, RUN_DIR, as_json, find_runs, read, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -32,8 +33,9 @@ def add(subparsers: Any) -> None:
         "path",
         metavar="RUN",
         nargs="?",
-        default="outputs/profile",
-        help="a run folder, or a folder of runs (default: outputs/profile)",
+        default=RUN_DIR,
+        help="a run folder, or a folder of runs (default: %(default)s); "
+        f"`{LATEST}` is the latest run there",
     )
     parser.add_argument("--files", action="store_true", help="show the path of every file")
     parser.add_argument(
@@ -46,7 +48,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
-    path = Path(args.path)
+    path = youngest(LATEST) if args.path == LATEST else Path(args.path)
     if not path.exists():
         raise RunError(f"{path}: no such folder; name a run folder, or a folder of runs")
     runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
@@ -63,7 +65,7 @@ def _values(run: Run) -> dict[str, Any]:
     """Return a run as plain data, under the names of docs/api.md."""
     part = ("selection", "_times")
     known = attrs.asdict(run, filter=lambda field, _: field.name not in part)
-    return {**known, "state": _state(run)}
+    return {**known, "state": _state(run), "step": _step(run), "bytes": _bytes(run)}
 
 
 def _brief(path: Path) -> dict[str, Any]:
@@ -76,11 +78,25 @@ def _brief(path: Path) -> dict[str, Any]:
         "run_id": run.run_id,
         "attempt": run.attempt,
         "state": _state(run),
+        "step": _step(run),
         "opened_ns": run.opened_ns,
         "processes": len(run.processes),
         "captures": len(run.captures),
-        "bytes": sum(artifact.size for one in run.captures for artifact in one.artifacts),
+        "bytes": _bytes(run),
     }
+
+
+def _step(run: Run) -> int | None:
+    """Return the newest step of a live run."""
+    newest = newest_step(run)
+    return None if newest is None else newest[0]
+
+
+def _bytes(run: Run) -> int:
+    """Count what the run has recorded: artifacts, spans and counters."""
+    files = [file for kind in ("spans", "counters") for file in run.path.glob(f"{kind}/*.jsonl")]
+    kept = sum(file.lstat().st_size for file in files)
+    return kept + sum(artifact.size for one in run.captures for artifact in one.artifacts)
 
 
 def _runs(paths: list[Path]) -> str:
@@ -93,19 +109,19 @@ def _runs(paths: list[Path]) -> str:
             continue
         rows.append((
             str(path), _when(run), _state(run), str(len(run.processes)), str(len(run.captures)),
-            size(sum(a.size for c in run.captures for a in c.artifacts)),
+            size(_bytes(run)),
         ))  # fmt: skip
     head = ("RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE")
     return table(head, rows, right=("PROCESSES", "CAPTURES", "SIZE"))
 
 
 def _run(run: Run, *, files: bool) -> str:
-    total = sum(artifact.size for capture in run.captures for artifact in capture.artifacts)
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     processes = _count(len(run.processes), "process", "es")
     captures = _count(len(run.captures), "capture")
-    title = f"run {plain(run.run_id)}{attempt}: {_state(run)}, opened {_when(run)}"
-    parts = [f"{title}, {processes}, {captures}, {size(total)}"]
+    state = ", ".join(filter(None, [_state(run), step_words(run)]))
+    title = f"run {plain(run.run_id)}{attempt}: {state}, opened {_when(run)}"
+    parts = [f"{title}, {processes}, {captures}, {size(_bytes(run))}"]
     if run.captures:
         numbers = ("EVENTS", "SIZE", "START", "STOP", "EXPORT")
         rows = [_row(capture) for capture in run.captures]

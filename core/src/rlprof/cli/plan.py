@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rlprof.cli._arguments import duration
+from rlprof.cli._arguments import add_json, duration
 from rlprof.cli._cautions import cautions
 from rlprof.cli._engines import engine_words
 from rlprof.cli._estimate import estimates
@@ -14,7 +14,7 @@ from rlprof.cli._table import table
 from rlprof.config import choose_tools, load_config
 from rlprof.errors import ConfigError
 from rlprof.plugins import drives
-from rlprof.rundir import read
+from rlprof.rundir import as_json, read
 from rlprof.schedule import parse_steps
 
 if TYPE_CHECKING:
@@ -58,12 +58,16 @@ def add(subparsers: Any) -> None:
         help="an earlier run: how long its windows took, and what recording them cost",
     )
     parser.add_argument("--no-estimate", action="store_true", help="show the windows alone")
+    add_json(parser, "the windows, without an estimate,")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
     config = load_config(args.file)
+    if args.json:
+        print(as_json(_values(config, args.steps), indent=2))
+        return 0
     earlier = None if args.like is None else read(args.like)
     if not config.enabled:
         print(f"{args.file}: off (enabled: false)")
@@ -85,6 +89,19 @@ def run(args: argparse.Namespace) -> int:
         told = cautions(use for role in config.roles for use in _uses(config, role))
         print("".join(f"\n{words}" for words in told), end="\n" if told else "")
     return 0
+
+
+def _values(config: Config, steps: range) -> list[dict[str, Any]]:
+    """Return the rows of the table as plain data."""
+    rows = _rows(config, steps[0], steps[-1]) if config.enabled else []
+    return [
+        {
+            "step": int(step), "role": role, "ranks": ranks.split(", "),
+            "tools": tools.split(", "), "windows": windows.split(", "),
+        }
+        for step, role, ranks, tools, windows in rows
+        if step.isdecimal()
+    ]  # fmt: skip
 
 
 def _folders(config: Config, rows: list[tuple[str, ...]]) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
+from rlprof.cli._arguments import add_json
 from rlprof.cli._table import table
 from rlprof.errors import PluginError
+from rlprof.rundir import as_json
 
 if TYPE_CHECKING:
     import argparse
@@ -21,23 +23,32 @@ def add(subparsers: Any) -> None:
         "one by one, to see whether it fits; a run imports only those its config names. Exit "
         "code 1: one of them does not fit.",
     )
+    add_json(parser, "a list of the plugins")
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:  # noqa: ARG001 -- commands are alike
+def run(args: argparse.Namespace) -> int:
     """Print the table, and what is wrong below it."""
-    rows, faults = [], []
+    rows, faults, values = [], [], []
     for offer in plugins.offers():
         try:
             plugin = plugins.load(offer.kind, offer.name)
             note = next(iter((plugin.__doc__ or "").strip().splitlines()), "")
-            fits = "yes"
+            fits, fault = "yes", ""
         except PluginError as exc:
-            fits, note = "NO", "see below"
-            if str(exc) not in faults:
-                faults.append(str(exc))
+            fits, note, fault = "NO", "see below", str(exc)
+            if fault not in faults:
+                faults.append(fault)
         origin = f"{offer.distribution} {offer.version}" if offer.entry else "by hand"
         rows.append((offer.kind, offer.name, origin, fits, note))
+        values.append({
+            "kind": offer.kind, "name": offer.name, "distribution": offer.distribution,
+            "version": offer.version, "fits": not fault, "what": "" if fault else note,
+            "fault": fault,
+        })  # fmt: skip
+    if args.json:
+        print(as_json(values, indent=2))
+        return 1 if faults else 0
     print(f"rlprof {plugins.core_version() or '(not installed)'}\n")
     if not rows:
         print("no plugins are installed; install what you use, for example:")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rlprof.cli._arguments import duration
+from rlprof.cli._arguments import add_run, duration
 from rlprof.cli._table import plain
 from rlprof.config import Limits
 from rlprof.rundir import read
@@ -26,7 +26,7 @@ def add(subparsers: Any) -> None:
         "Run it once on every host that `rlprof ls RUN` names. What cannot be exported stays "
         "where it is.",
     )
-    parser.add_argument("path", metavar="RUN", help="a run folder")
+    add_run(parser)
     parser.add_argument(
         "--timeout",
         type=duration,

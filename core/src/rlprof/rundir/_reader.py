@@ -36,6 +36,9 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, Recursio
 """What `run.json` may raise if it is not one of ours."""
 
 
+LATEST, RUN_DIR = "latest", "outputs/profile"
+"""What stands for the latest run, and where that is looked for."""
+
 SALVAGED = "+"
 """Begins the name of a manifest file that tells of other processes; no role's name does."""
 
@@ -50,18 +53,43 @@ _NO_TIME_NS = 10**19
 
 
 def find_runs(run_dir: Path) -> list[Path]:
-    """List the run folders in *run_dir*, each attempt of each run, oldest first."""
+    """List the run folders in *run_dir*, each attempt of each run, in the order of their opening."""
     found = []
     for glob in ("*", "*/attempt_*"):
         for file in run_dir.glob(f"{glob}/run.json"):
             with suppress(OSError):  # it has just been removed
-                found.append((file.stat().st_mtime_ns, file.parent))
+                found.append((_opened_ns(file), file.parent))
     return [path for _, path in sorted(found)]
 
 
+def _opened_ns(file: Path) -> int:
+    """Return when a run was opened; if its header cannot be read, when that was written."""
+    with suppress(*_UNREADABLE):
+        opened_ns = int(json.loads(read_regular(file))["owner"]["opened_ns"])
+        if 0 <= opened_ns < _NO_TIME_NS:
+            return opened_ns
+    return file.stat().st_mtime_ns
+
+
+def youngest(name: str | Path) -> Path:
+    """Return the run folder that *name* stands for: a folder of runs stands for its latest run.
+
+    `latest` stands for the latest run in `outputs/profile`, unless there is a file of that name.
+    """
+    path = Path(name)
+    if str(name) == LATEST and not path.exists():
+        path = Path(RUN_DIR)
+    if path.is_dir() and not (path / "run.json").exists():
+        return next(reversed(find_runs(path)), path)
+    return path
+
+
 def read(path: str | Path) -> Run:
-    """Read the run folder *path*; raise RunError if it is none."""
-    path, header = Path(path), None
+    """Read a run; *path* is its folder, or a folder of runs, which stands for the latest one.
+
+    Raise RunError if there is none.
+    """
+    path, header = youngest(path), None
     try:
         header = json.loads(read_regular(path / "run.json"))
         owner = header["owner"]
@@ -155,6 +183,9 @@ def read(path: str | Path) -> Run:
 def _why(exc: Exception, header: Any) -> str:
     """Say what is wrong with a header that cannot be read: first of all, who wrote it."""
     why = str(exc.strerror or exc) if isinstance(exc, OSError) else repr(exc)
+    if isinstance(exc, json.JSONDecodeError):
+        why = f"it is no JSON (line {exc.lineno}: {exc.msg})" if exc.doc.strip() else "it is empty"
+        why += "; restore it, or remove the run folder"
     theirs = header.get("rlprof") if isinstance(header, dict) else None
     with suppress(metadata.PackageNotFoundError):
         mine = metadata.version("rlprof")
@@ -194,9 +225,6 @@ def _placed(capture: CaptureResult, clocks: list[Clock] | None) -> CaptureResult
 
 
 def _no_run(path: Path) -> str:
-    runs = find_runs(path) if path.is_dir() else []
-    if runs:
-        return f"{path}: holds runs and is none; name one of them, the youngest is {runs[-1]}"
     missing = "no run.json here" if path.exists() else "is not there"
     return f"{path}: {missing}; name a run folder, <run_dir>/<run id>"
 

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rlprof.errors import RlprofError
+from rlprof.rundir import RUN_DIR, youngest
 from rlprof_timeline._offline import HEADERS, told, viewer
 from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
@@ -59,7 +60,10 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "path",
         metavar="PATH",
-        help="a run folder, or a trace file: .json, .gz, .pftrace, .perfetto-trace, .tar, .zip",
+        nargs="?",
+        default=RUN_DIR,
+        help="a run folder; a folder of runs, for the latest one (default: %(default)s); or a "
+        "trace file: .json, .gz, .pftrace, .perfetto-trace, .tar, .zip",
     )
     parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
     parser.add_argument(
@@ -82,7 +86,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or with `--once` until the file was fetched."""
-    path = Path(args.path)
+    path = youngest(args.path)
     file = subject(path)
     page = viewer() if args.offline else None
     # Whoever knows the name of a file must not know its address: pages of strangers can ask, too.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rlprof.errors import RlprofError, one_line
 from rlprof.rundir import Selection, as_json, read
 from rlprof.schedule import parse_steps
-from rlprof_report.commands.why import youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +32,7 @@ def add(subparsers: Any) -> None:
     )
     for name in ("A", "B"):
         parser.add_argument(
-            name.lower(), metavar=name, help="a run folder; or steps of one, as in RUN:5-20,30"
+            name.lower(), metavar=name, help="a run folder, or `latest`; or steps of one, as in RUN:5-20,30"
         )
     parser.add_argument("--json", action="store_true", help="print the values as JSON")
     parser.set_defaults(run=run)
@@ -58,7 +57,7 @@ def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
 
     path, typed = _split(given)
     ranges = _ranges(given, typed) if typed else ()
-    recorded = read(youngest(path))
+    recorded = read(path)
     if recorded.path not in analyses:
         analyses[recorded.path] = analyse(recorded)
     whole = analyses[recorded.path]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import read
-from rlprof_report.commands.why import add_run, youngest
+from rlprof.rundir import read, youngest
+from rlprof_report.commands.why import add_run
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from rlprof_report._top import Live
 
@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw until the run ends."""
-    live = _live(youngest(Path(args.path)))
+    live = _live(youngest(args.path))
     live.look()
     if args.once or not sys.stdout.isatty():
         print(_drawn(live))

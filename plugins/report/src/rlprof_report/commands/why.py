@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from rlprof.errors import RunError
-from rlprof.rundir import Selection, find_runs, read
+from rlprof.rundir import RUN_DIR, Selection, read
 from rlprof.schedule import parse_steps
 
 _MOST_JSON = 300_000_000
@@ -41,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from rlprof_report import analyse
     from rlprof_report._terminal import text_of
 
-    recorded, step = read(youngest(Path(args.path))), None
+    recorded, step = read(args.path), None
     ranges: tuple[range, ...] = args.step or ()
     if sum(map(len, ranges)) == 1:
         step = ranges[0].start
@@ -68,16 +66,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "path",
         metavar="RUN",
         nargs="?",
-        default="outputs/profile",
-        help="a run folder; or a folder of runs, for the latest one (default: outputs/profile)",
+        default=RUN_DIR,
+        help="a run folder; or a folder of runs, for the latest one (default: %(default)s)",
     )
-
-
-def youngest(path: Path) -> Path:
-    """Return *path* if it is a run, else the latest run in it; raise RunError if there is none."""
-    if (path / "run.json").exists() or not path.is_dir():
-        return path
-    runs = find_runs(path)
-    if not runs:
-        raise RunError(f"{path}: holds no run; name a run folder, <run_dir>/<run id>")
-    return runs[-1]
