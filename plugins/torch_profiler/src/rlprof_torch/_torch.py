@@ -20,7 +20,6 @@ from rlprof_torch._options import TorchOptions, lighter_torch
 from rlprof_torch._recording import NOTES, TorchRecording, has_xpu
 
 if TYPE_CHECKING:
-    import weakref
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -39,7 +38,6 @@ class Torch:
 
     options: TorchOptions = attrs.field(factory=TorchOptions)
     _recording: TorchRecording | None = None
-    _last: weakref.ref[Any] | None = None
     _has_device: bool = False
 
     @staticmethod
@@ -101,7 +99,6 @@ class Torch:
                 "another torch profiler is active in this process; it goes on, this window does "
                 "not record (two at once lose both traces)"
             )
-        self._release()
         self._recording = TorchRecording(torch, self.options, folder, self._lacks_all_threads())
         self._recording.begin()
         return self._recording
@@ -111,7 +108,7 @@ class Torch:
         """Stop, and let Kineto write its raw trace: both hold the GIL, 12 us an event."""
         recording, self._recording = self._recording, None
         if recording is not None:
-            self._last = recording.finish()
+            recording.finish()
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
@@ -160,17 +157,6 @@ class Torch:
             events=found.events,
             text_size=found.text_size,
         )
-
-    def _release(self) -> None:
-        """Free the events of the last window, 0.4 us each, if the garbage collector has not.
-
-        They are part of a cycle. Freeing them in `stop` would make the step wait a tenth longer;
-        never freeing them would let them pile up where training has switched the collector off.
-        """
-        last = self._last() if self._last is not None else None
-        if last is not None and last.profiler is not None:
-            last.profiler.kineto_results = None
-        self._last = None
 
     def _lacks_all_threads(self) -> str:
         """Say why not all threads can be recorded; empty if they can."""
