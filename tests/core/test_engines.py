@@ -11,6 +11,7 @@ import pytest
 import rlprof
 from rlprof import control
 from rlprof.cli import main
+from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
@@ -65,6 +66,17 @@ def test_an_engine_is_recorded_in_the_windows_of_its_role(given):
     (artifact,) = run.captures[0].artifacts
     assert artifact.path.startswith("step_000001/rollout/rollout_replica_0/motor/rollout_replica0_")
     assert (run.path / artifact.path).read_text() == "e0 1/rollout"
+
+
+def test_a_misspelt_engine_is_one_fault(given):
+    """Its options, under the right name, are none."""
+    config = given("motor", options={"speed": 7}, rollout={"engine": "mtor"})
+
+    with pytest.raises(ConfigError) as caught:
+        check_config(config)
+
+    (fault,) = caught.value.faults
+    assert "engine 'mtor' is not installed; did you mean 'motor'?" in fault
 
 
 def test_a_launch_says_what_an_engine_must_be_born_with(given):

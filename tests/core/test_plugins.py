@@ -139,8 +139,8 @@ BROKEN = [
      "does not load: RuntimeError: made for another core"),
     ("exit", "raise SystemExit(3)", "X", "does not load: SystemExit: 3"),
     ("attribute", "", "X", "does not load: AttributeError: module 'prof_bad' has no attribute 'X'"),
-    ("no class", "X = 3", "X", "is 3 where a class is needed"),
-    ("function", "X = print", "X", "is <built-in function print> where a class is needed"),
+    ("no class", "X = 3", "X", "is an int where a class is needed"),
+    ("function", "def X(): ...", "X", "is a function where a class is needed"),
     ("arguments", "class X:\n    def __init__(self, a): ...", "X",
      "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
     ("no hook", "class X:\n    def begin(self): ...", "X",
@@ -161,9 +161,8 @@ def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(
         version="0.9", requires=["rlprof<0.1"],
     )  # fmt: skip
 
-    assert f"tool 'bad' (prof-bad 0.9, which asks for rlprof<0.1) {what}{FITS}" == refusal(
-        "tool", "bad"
-    )
+    told = refusal("tool", "bad").replace("repair its entry point bad = 'prof_bad:X', or ", "")
+    assert told == f"tool 'bad' (prof-bad 0.9, which asks for rlprof<0.1) {what}{FITS}"
 
 
 def test_who_asks_nothing_of_core_is_to_be_repaired(monkeypatch, tmp_path):
@@ -171,7 +170,8 @@ def test_who_asks_nothing_of_core_is_to_be_repaired(monkeypatch, tmp_path):
     install(monkeypatch, tmp_path, "prof-bad", "X = 3", tool("bad", "X"))
 
     assert refusal("tool", "bad") == (
-        "tool 'bad' (prof-bad 1.0) is 3 where a class is needed; repair or uninstall prof-bad"
+        "tool 'bad' (prof-bad 1.0) is an int where a class is needed; repair its entry point "
+        "bad = 'prof_bad:X', or repair or uninstall prof-bad"
     )
 
 
@@ -188,8 +188,9 @@ def test_a_core_that_is_not_installed_has_no_version(monkeypatch, tmp_path):
     monkeypatch.setattr(metadata, "version", version)
 
     assert refusal("tool", "bad") == (
-        "tool 'bad' (prof-bad 1.0, which asks for rlprof>9) is 3 where a class is needed; this is "
-        "rlprof of an unknown version; install versions that fit each other"
+        "tool 'bad' (prof-bad 1.0, which asks for rlprof>9) is an int where a class is needed; this "
+        "is rlprof of an unknown version; repair its entry point bad = 'prof_bad:X', or install "
+        "versions that fit each other"
     )
 
 
@@ -261,7 +262,7 @@ def test_a_broken_plugin_is_one_fault_among_others(monkeypatch, tmp_path):
     assert error.value.faults == (
         (
             "config: tool: tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; "
-            "repair or uninstall prof-bad"
+            "repair its entry point bad = 'prof_bad:X', or repair or uninstall prof-bad"
         ),
         "config: tools.good.x: unknown key; there are: none",
     )

@@ -221,7 +221,13 @@ def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
     assert failed == ["failed"]
     assert manifest.exists()
     assert code == 0, capsys.readouterr()
-    assert states(prof.run_dir) == ["whole"]
+    (made,) = rlprof.read(prof.run_dir).captures
+    assert made.state == "whole"
+    assert made.notes == (
+        "export: CaptureError: export says no",
+        "salvaged: exported again, for the first export had failed",
+    )
+    assert not Path(made.scratch).parents[3].exists()
 
 
 def test_torch_windows_that_were_closed_are_salvaged_whole(killed):

@@ -34,7 +34,7 @@ def raised(exc: BaseException) -> str:
     return one_line(f"{type(exc).__name__}: {exc}", longest=500)
 
 
-def closest(value: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+def closest(value: object, known: Iterable[str], cutoff: float = 0.65) -> str:
     """Ask whether one of *known* was meant, if one is near *value*."""
     from difflib import get_close_matches
 

@@ -152,7 +152,7 @@ def load(kind: Kind, name: str) -> type[Any]:
     try:
         plugin = offer.entry.load()  # type: ignore[union-attr]  # installed offers have one
     except (Exception, SystemExit) as exc:
-        raise PluginError(_misfit(offer, f"does not load: {raised(exc)}")) from exc
+        raise PluginError(_misfit(offer, f"does not load: {raised(exc)}", is_entry=True)) from exc
     check(kind, plugin, offer)
     return plugin  # type: ignore[no-any-return]
 
@@ -176,7 +176,8 @@ def core_version() -> str:
 def check(kind: Kind, plugin: Any, offer: Offer) -> None:
     """Raise PluginError unless *plugin* is a class that implements hooks of *kind*, rightly."""
     if not isinstance(plugin, type):
-        raise PluginError(_misfit(offer, f"is {shown(plugin)} where a class is needed"))
+        what = shown(plugin) if offer.entry is None else _a(type(plugin).__name__)
+        raise PluginError(_misfit(offer, f"is {what} where a class is needed", is_entry=True))
     options, claims = getattr(plugin, "Options", None), getattr(plugin, "claims", {})
     if options is not None and not (isinstance(options, type) and attrs.has(options)):
         raise PluginError(_misfit(offer, f"has Options {shown(options)} that are no attrs class"))
@@ -254,13 +255,15 @@ def _compare(kind: Kind, instance: Any, manager: pluggy.PluginManager) -> None:
             )
 
 
-def _misfit(offer: Offer, what: str) -> str:
+def _misfit(offer: Offer, what: str, *, is_entry: bool = False) -> str:
+    """Say what is wrong with a plugin, and what to do; *is_entry*: its entry point may be wrong."""
     if offer.entry is None:
         return f"{offer} {what}"
+    entry = f"repair its entry point {offer.name} = {offer.entry.value!r}, or " if is_entry else ""
     if not offer.requires:
-        return f"{offer} {what}; repair or uninstall {offer.distribution}"
+        return f"{offer} {what}; {entry}repair or uninstall {offer.distribution}"
     core = core_version() or "of an unknown version"
-    return f"{offer} {what}; this is rlprof {core}; install versions that fit each other"
+    return f"{offer} {what}; this is rlprof {core}; {entry}install versions that fit each other"
 
 
 def _not_installed(kind: Kind, name: str) -> str:

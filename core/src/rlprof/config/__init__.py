@@ -206,5 +206,6 @@ def _check(config: Config, faults: Faults, *, has_tools: bool) -> None:
     ):
         for name in sorted(given.keys() - used):
             hint = closest(name, sorted(used - given.keys()), cutoff=0.8)
-            if hint:  # else they are options of a plugin that is not in use just now
+            # Else they are options of a plugin that is not in use now, or the role misspells it.
+            if hint and not plugins.kinds(name):
                 faults.add(join(key, name), f"no role uses it{hint}")

@@ -261,7 +261,8 @@ class Story:
         draft = self._draft(line)
         draft.salvaged = True
         draft.failed = False
-        draft.notes = [note for note in draft.notes if not note.startswith(TRIED)]
+        notes = [note.partition("; raw data are kept in ")[0] for note in draft.notes]
+        draft.notes = [note for note in notes if not note.startswith(TRIED)]
         draft.notes.append(str(line["note"]))
 
     def _on_request(self, line: dict[str, Any]) -> None:

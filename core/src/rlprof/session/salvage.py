@@ -12,7 +12,7 @@ import fcntl
 import os
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,7 @@ def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
                 if is_mine:
                     outcome = refusal(run, capture) or _one(run, capture, exports, journal, done)
                 while done:  # what came of them is in the manifest
-                    _discard(done.pop())
+                    _discard(done.pop(), f"{run.run_id}-{run.attempt}")
             yield Salvaged(capture, outcome)
     finally:
         exports.abandon()
@@ -108,11 +108,11 @@ def _one(
     if capture.target != run.by_name[capture.process].target:
         key["target"] = attrs.asdict(capture.target)
     cut = capture.closed_ns is None
-    note = (
-        "salvaged: the window was never closed, so its end is missing"
-        if cut
-        else "salvaged: its process ended before it was exported"
-    )
+    note = "salvaged: its process ended before it was exported"
+    if cut:
+        note = "salvaged: the window was never closed, so its end is missing"
+    elif capture.state in ("failed", "partial"):
+        note = "salvaged: exported again, for the first export had failed"
     lines: list[dict[str, Any]] = [{"event": "salvaged", **key, "note": note}]
     folder = Path(capture.scratch)
     if cut and _is_empty(folder):
@@ -146,7 +146,13 @@ def _is_empty(folder: Path) -> bool:
         return is_idle and not is_left and not (folder / RESULT).exists()
 
 
-def _discard(folder: Path) -> None:
+def _discard(folder: Path, life: str) -> None:
+    """Remove *folder*, and the folders above it up to *life* that are empty then."""
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
+    names = [parent.name for parent in folder.parents]
+    if life in names:
+        with suppress(OSError):  # one of them holds something else
+            for parent in folder.parents[: names.index(life) + 1]:
+                parent.rmdir()
