@@ -14,7 +14,6 @@ from rlprof.session import export_process
 from rlprof.session._trace_file import fault_of
 from tests.core import authors
 
-
 TRACE = b'{"rlprof": {}, "traceEvents": []}\n'
 
 

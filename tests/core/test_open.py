@@ -67,8 +67,10 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
     assert opened == f"rlprof: records into {prof.run_dir}\n"
     assert capsys.readouterr() == (
         "",
-        "rlprof: 1 window recorded, 1 with failures; look at the run with: "
-        f"rlprof ls {prof.run_dir.name}\n",
+        (
+            "rlprof: 1 window recorded, 1 with failures; look at the run with: "
+            f"rlprof ls {prof.run_dir.name}\n"
+        ),
     )
 
 

@@ -589,11 +589,11 @@ def said(lines: list[bytes]) -> set[tuple[Any, ...]]:
         elif name == "skipped":
             told |= {(name, line["step"], line["reason"])}
         elif name == "opened":
-            told |= {(name, key, line["mono"], line["scratch"], str(line["asked"]))}
+            told |= {(name, key, line["scratch"], str(line["asked"]))}
         elif name == "started":
             told |= {(name, key, seconds, str(line["applied"]))}
         elif name == "closed":
-            told |= {(name, key, line["mono"], seconds)}
+            told |= {(name, key, line["mono"] - 1000, seconds)}
             told |= {("note", key, f"closed early: {line['reason']}")}
         elif name == "failed":
             told |= {("note", key, f"{line['hook']}: {line['error']}")}

@@ -104,7 +104,7 @@ def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     parser = argparse.ArgumentParser()
     capture.add(parser.add_subparsers())
     args = parser.parse_args(words[1:])
-    assert (args.role, args.phase, args.tool) == ("trainer", ["forward"], ["torch"])
+    assert (args.role, args.phase, args.tool) == (["trainer"], ["forward"], ["torch"])
     assert finding.title.startswith("All wait 0.5")
     assert f"trainer {args.rank}" in finding.title
 

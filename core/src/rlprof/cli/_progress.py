@@ -1,4 +1,4 @@
-"""What becomes of a request, for whoever waits: a line that fits any number of ranks, then a table."""
+"""What becomes of a request: a line that fits any number of ranks, then a table."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof.rundir import Answer, CaptureResult, Run
+    from rlprof.rundir._run import CaptureState
 
 _TICK_S = 0.5
-_DONE = ("whole", "partial", "empty", "failed", "lost")
-_STATES = ("recording", "exporting", *_DONE)
+_DONE: tuple[CaptureState, ...] = ("whole", "partial", "empty", "failed", "lost")
+_STATES: tuple[CaptureState, ...] = ("recording", "exporting", *_DONE)
 
 
 def follow(path: Path, ids: Collection[str], expected: int, timeout_s: float) -> int:

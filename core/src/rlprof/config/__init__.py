@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rlprof import plugins
 from rlprof.config._source import Source, error_of, raise_faults, read_source
 from rlprof.config._structure import BAD, Faults, join, structure
 from rlprof.config._tools import ToolUse, merge_launches, options_of, use_tools

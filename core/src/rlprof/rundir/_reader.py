@@ -53,7 +53,7 @@ _NO_TIME_NS = 10**19
 
 
 def find_runs(run_dir: Path) -> list[Path]:
-    """List the run folders in *run_dir*, each attempt of each run, in the order of their opening."""
+    """List the run folders in *run_dir*, each attempt of each run, the latest last."""
     found = []
     for glob in ("*", "*/attempt_*"):
         for file in run_dir.glob(f"{glob}/run.json"):
@@ -142,8 +142,6 @@ def read(path: str | Path) -> Run:
     for name in ("spans", "counters"):  # read where they are asked for
         files(path / name, ".jsonl", problems)
     processes, captures = _as_told_by_others(processes, captures, stories.values())
-    clocks = {process.name: unbroken(process.clocks)[0] for process in processes}
-    captures = [_placed(capture, clocks.get(capture.process)) for capture in captures]
     for capture in captures:
         for artifact in capture.artifacts:
             why = odd(path / artifact.path)
@@ -203,11 +201,16 @@ def _release(version: str) -> list[int]:
 def _as_told_by_others(
     processes: list[Process], captures: list[CaptureResult], stories: Iterable[Story]
 ) -> tuple[list[Process], list[CaptureResult]]:
-    """Add what a fleet's driver knows of its members: their clocks, and what they have not done."""
+    """Add what a fleet's driver knows of its members: their clocks, and what they have not done.
+
+    The times of captures are wall-clock times then.
+    """
     told = list(stories)
     offsets = [offset for story in told for offset in story.offsets]
     processes, captures = aligned(processes, captures, offsets)
-    return processes, with_missed(captures, told)
+    clocks = {process.name: unbroken(process.clocks)[0] for process in processes}
+    all_captures = with_missed(captures, told)
+    return processes, [_placed(one, clocks.get(one.process)) for one in all_captures]
 
 
 def _placed(capture: CaptureResult, clocks: list[Clock] | None) -> CaptureResult:

@@ -27,7 +27,7 @@ from rlprof.session._engine_workers import worker_name
 from rlprof.session._instruments import Instruments
 from rlprof.session._means import Means
 from rlprof.session._metrics import Metrics
-from rlprof.session._notice import notice
+from rlprof.session._notice import announced
 from rlprof.session._off import Off
 from rlprof.session._pauses import watch_pauses
 from rlprof.session._sampler import Sampler
@@ -219,9 +219,7 @@ def _open(
         _current.beside.append(session)
     session.at_end.append(partial(_leave, session))
     boundary.say(f"writes to {run.path}")
-    session.notice = notice(config, run, target) if followed is None else None
-    if session.notice is not None:
-        session.notice.opened()
+    session.notice = None if followed else announced(config, run, target)
     return session
 
 

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Notice:
-    """Prints a line when the session opens, and one when it closes."""
+    """Prints a line when the session closes."""
 
     target: Target
     run: Path
-
-    def opened(self) -> None:
-        """Print where the run is."""
-        _print(f"records into {_shown(self.run)}")
 
     def closed(self, windows: int, failed: int) -> None:
         """Print how many windows this process has opened, and in how many something failed."""
@@ -35,11 +31,17 @@ class Notice:
         _print(f"{count} recorded{who}; look at the run with: rlprof ls {_shown(self.run)}")
 
 
-def notice(config: Config, run: RunFolder, target: Target) -> Notice | None:
-    """Return what to print; None: nothing was to be recorded, another leads, or it is to be quiet."""
+def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
+    """Print where the run is, and return what prints its end.
+
+    A process prints nothing if another leads, nothing is to be recorded, or it is to be quiet.
+    """
     is_quiet = config.quiet or os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
     records = any(config.records(role) for role in config.roles)
-    return Notice(target, run.path) if run.is_new and records and not is_quiet else None
+    if is_quiet or not records or not run.is_new:
+        return None
+    _print(f"records into {_shown(run.path)}")
+    return Notice(target, run.path)
 
 
 def _shown(path: Path) -> str:
@@ -52,4 +54,5 @@ def _shown(path: Path) -> str:
 def _print(words: str) -> None:
     with suppress(Exception):  # a stderr that is closed, full or the user's own
         if sys.stderr is not None:
-            print(f"rlprof: {words}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"rlprof: {words}\n")
+            sys.stderr.flush()

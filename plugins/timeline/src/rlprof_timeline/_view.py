@@ -9,10 +9,9 @@ import secrets
 import shlex
 import socket
 import sys
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rlprof.errors import RlprofError
@@ -22,6 +21,9 @@ from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import LOOPBACK, FileServer
 from rlprof_timeline._subject import command, is_older, make, subject, unpacked
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PAGE = "https://ui.perfetto.dev"
 PORT = 9001

@@ -32,7 +32,9 @@ def add(subparsers: Any) -> None:
     )
     for name in ("A", "B"):
         parser.add_argument(
-            name.lower(), metavar=name, help="a run folder, or `latest`; or steps of one, as in RUN:5-20,30"
+            name.lower(),
+            metavar=name,
+            help="a run folder, or `latest`; or steps of one, as in RUN:5-20,30",
         )
     parser.add_argument("--json", action="store_true", help="print the values as JSON")
     parser.set_defaults(run=run)

@@ -74,7 +74,7 @@ def json_bytes(run: Run) -> int:
 
 
 def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) -> Looked:
-    stretch = None if rules == "hta" else _stretch(run, capture)
+    stretch = None if rules == "hta" else _stretch(capture)
     found = figures_of(run.path / artifact.path, rules, stretch)
     told = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
     target = capture.target
@@ -101,7 +101,7 @@ def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) ->
     return Looked(shown, found)
 
 
-def _stretch(run: Run, capture: CaptureResult) -> Stretch:
+def _stretch(capture: CaptureResult) -> Stretch:
     """Return the window: from when the tool began to start to when it began to stop."""
     from_ns = capture.opened_ns
     if capture.closed_ns is None:
