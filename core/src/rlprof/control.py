@@ -116,7 +116,7 @@ def read(file: Path) -> list[Request]:
     except (ValueError, RecursionError) as exc:
         raise ConfigError([f"{file.name}: cannot be read: {exc}"], str(file)) from exc
     faults = Faults()
-    asked = data if isinstance(data, list) else [data]
+    asked = data if data and isinstance(data, list) else [data]
     requests = [structure(Request, one, path="", faults=faults) for one in asked]
     if faults:
         lines = [

@@ -6,7 +6,7 @@ import argparse
 import re
 from contextlib import suppress
 
-from rlprof.rundir import LATEST, RUN_DIR
+from rlprof.rundir import LATEST, RUNS
 from rlprof.schedule import parse_steps
 
 _MOMENT = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ms|s|m|h)?", re.ASCII)
@@ -19,7 +19,7 @@ def add_run(parser: argparse.ArgumentParser, words: str = "") -> None:
         "path",
         metavar="RUN",
         nargs="?",
-        default=RUN_DIR,
+        default=RUNS,
         help=f"a run folder{words}; a folder of runs, or `{LATEST}`, stands for the latest run "
         "(default: %(default)s)",
     )

@@ -12,7 +12,7 @@ from rlprof.cli._live import the_live_run
 from rlprof.cli._progress import follow
 from rlprof.cli._requests import meant, requests
 from rlprof.config import load_config
-from rlprof.rundir import LATEST, RUN_DIR, youngest
+from rlprof.rundir import LATEST, RUNS, youngest
 
 
 def add(subparsers: Any) -> None:
@@ -35,7 +35,7 @@ def add(subparsers: Any) -> None:
         "path",
         metavar="RUN",
         nargs="?",
-        default=RUN_DIR,
+        default=RUNS,
         help="a run folder, or a folder of runs of which one is live (default: %(default)s); "
         f"`{LATEST}` is the latest run there",
     )

@@ -12,7 +12,7 @@ from rlprof.cli import _words
 from rlprof.cli._step import newest_step, step_words
 from rlprof.cli._table import plain, seconds, size, table
 from rlprof.errors import RunError
-from rlprof.rundir import LATEST, RUN_DIR, as_json, find_runs, read, youngest
+from rlprof.rundir import LATEST, RUNS, as_json, find_runs, read, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +33,7 @@ def add(subparsers: Any) -> None:
         "path",
         metavar="RUN",
         nargs="?",
-        default=RUN_DIR,
+        default=RUNS,
         help="a run folder, or a folder of runs (default: %(default)s); "
         f"`{LATEST}` is the latest run there",
     )

@@ -22,7 +22,7 @@ from rlprof.rundir._journal import Journal, as_json, as_line, last_event, read_l
 from rlprof.rundir._left import Place
 from rlprof.rundir._nothing import unmatched
 from rlprof.rundir._process import Here, Leader, is_alive
-from rlprof.rundir._reader import LATEST, RUN_DIR, SALVAGED, find_runs, read, youngest
+from rlprof.rundir._reader import LATEST, RUNS, SALVAGED, find_runs, read, youngest
 from rlprof.rundir._regular import open_regular, read_regular
 from rlprof.rundir._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof.rundir._selection import Selection
@@ -31,7 +31,7 @@ from rlprof.rundir._user_folder import own_folder
 
 __all__ = [
     "LATEST",
-    "RUN_DIR",
+    "RUNS",
     "SALVAGED",
     "TRIED",
     "Answer",

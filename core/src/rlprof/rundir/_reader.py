@@ -36,7 +36,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, Recursio
 """What `run.json` may raise if it is not one of ours."""
 
 
-LATEST, RUN_DIR = "latest", "outputs/profile"
+LATEST, RUNS = "latest", "outputs/profile"
 """What stands for the latest run, and where that is looked for."""
 
 SALVAGED = "+"
@@ -78,7 +78,7 @@ def youngest(name: str | Path) -> Path:
     """
     path = Path(name)
     if str(name) == LATEST and not path.exists():
-        path = Path(RUN_DIR)
+        path = Path(RUNS)
     if path.is_dir() and not (path / "run.json").exists():
         return next(reversed(find_runs(path)), path)
     return path

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import RUN_DIR, youngest
+from rlprof.rundir import RUNS, youngest
 from rlprof_timeline._offline import HEADERS, told, viewer
 from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
@@ -63,7 +63,7 @@ def add(subparsers: Any) -> None:
         "path",
         metavar="PATH",
         nargs="?",
-        default=RUN_DIR,
+        default=RUNS,
         help="a run folder; a folder of runs, for the latest one (default: %(default)s); or a "
         "trace file: .json, .gz, .pftrace, .perfetto-trace, .tar, .zip",
     )

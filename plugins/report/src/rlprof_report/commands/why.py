@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rlprof.rundir import RUN_DIR, Selection, read
+from rlprof.rundir import RUNS, Selection, read
 from rlprof.schedule import parse_steps
 
 _MOST_JSON = 300_000_000
@@ -66,6 +66,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "path",
         metavar="RUN",
         nargs="?",
-        default=RUN_DIR,
+        default=RUNS,
         help="a run folder; or a folder of runs, for the latest one (default: %(default)s)",
     )
