@@ -561,8 +561,8 @@ def test_plugins_marks_what_does_not_fit(rlprof, monkeypatch, tmp_path):
     assert "tool      good          prof-good 1.0          yes   Record nothing, well." in rows
     assert (
         "tool 'bad' (prof-bad 1.0, which asks for rlprof>=9) does not load: RuntimeError: no; "
-        f"this is rlprof {CORE}; repair its entry point bad = 'prof_bad:X', or install versions that "
-        "fit each other"
+        f"this is rlprof {CORE}; repair its entry point bad = 'prof_bad:X', or install "
+        "versions that fit each other"
     ) in rows
 
 

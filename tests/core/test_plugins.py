@@ -188,9 +188,9 @@ def test_a_core_that_is_not_installed_has_no_version(monkeypatch, tmp_path):
     monkeypatch.setattr(metadata, "version", version)
 
     assert refusal("tool", "bad") == (
-        "tool 'bad' (prof-bad 1.0, which asks for rlprof>9) is an int where a class is needed; this "
-        "is rlprof of an unknown version; repair its entry point bad = 'prof_bad:X', or install "
-        "versions that fit each other"
+        "tool 'bad' (prof-bad 1.0, which asks for rlprof>9) is an int where a class is needed; "
+        "this is rlprof of an unknown version; repair its entry point bad = 'prof_bad:X', or "
+        "install versions that fit each other"
     )
 
 
