@@ -271,7 +271,11 @@ def test_it_says_what_it_does_and_where_to_look(demo):
     ]  # fmt: skip
     assert f"Open {name}/exports/timeline.json.gz in https://ui.perfetto.dev" in shown.out
     assert f"Open {name}/exports/report.html in a browser" in shown.out
-    assert shown.err == f"driver 0/1: writes to {run.path}\n"
+    assert shown.err.splitlines() == [
+        f"driver 0/1: writes to {run.path}",
+        f"rlprof: records into {name}",
+        f"rlprof: 6 windows recorded; look at the run with: rlprof ls {name}",
+    ]
 
 
 def test_it_says_why_a_step_takes_its_time_and_blames_nothing_for_recording(demo):
@@ -349,7 +353,7 @@ def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path, no_ray):
     last = shown.err.strip().splitlines()[-1]
     assert f"demo: this was the loop without Ray (examples/rl_loop). {reason}" in last
     assert "torchrun --nproc-per-node 2 examples/rl_loop/train.py" in shown.out
-    (run,) = (tmp_path / "outputs/profile").iterdir()
+    (run,) = (tmp_path / "outputs/profile").glob("[!.]*")
     assert {c.state for c in rlprof.read(run).captures} == {"whole"}
     assert (run / "exports/timeline.json.gz").exists()
 

@@ -37,7 +37,7 @@ def _demo(tmp_path_factory):
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
         printed.append(result.stdout)
-    (run,) = (folder / "runs").iterdir()
+    (run,) = (folder / "runs").glob("[!.]*")
     return rlprof.read(run), printed
 
 

@@ -38,6 +38,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "scratch_dir": _NOT_TEXT[1:],
     "enabled": _NOT_BOOL,
     "strict": _NOT_BOOL,
+    "quiet": _NOT_BOOL,
     "tool": _NOT_NAMES,
     "steps": (True, -1, 1.5, 10**18, "x", "4-2", "2-", "", [None], [[2]], {"first": 2},
               {"every": 0}, {"every": 1, "x": 1}, {"every": True}, {"every": 2, "last": "7"},
@@ -100,6 +101,7 @@ SOUND: dict[str, Any] = {
     "limits": {"bytes": "4GB", "window_s": 60},
     "slow_step": {"times": 3.0},
     "strict": False,
+    "quiet": False,
 }
 
 
