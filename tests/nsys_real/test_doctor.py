@@ -42,14 +42,6 @@ def parted(nsys, home):
     return there / "nsys"
 
 
-def test_one_that_works_is_ok(nsys, tmp_path):
-    """It has recorded a window, and says how long each part took."""
-    code, (said,) = examined(nsys, tmp_path)
-
-    assert code == 0
-    assert said.startswith("ok    tool nsys of actor: recorded ")
-
-
 def test_one_without_its_importer_is_told_with_the_cure(nsys, tmp_path):
     """As Debian's is, whose importer is not installed: a window is raw data alone."""
     _, said = examined(parted(nsys, tmp_path / "debian"), tmp_path)

@@ -53,14 +53,11 @@ def test_without_nsys_every_window_says_so(tmp_path, alone):
     assert is_clean(home)
 
 
-@pytest.mark.parametrize(
-    "faults", [{"fail": [1, 2, 3]}, {"hang": [1]}], ids=["three fail", "one hangs"]
-)
-def test_an_nsys_that_does_not_start_is_tried_again(nsys, tmp_path, alone, faults):
+def test_an_nsys_that_does_not_start_is_tried_again(nsys, tmp_path, alone):
     """The program runs once, and its windows are whole."""
     home = tmp_path / "home"
 
-    process = train(install(tmp_path / "bin", nsys, launch=faults), home, steps=3)
+    process = train(install(tmp_path / "bin", nsys, launch={"fail": [1, 2, 3]}), home, steps=3)
 
     assert process.returncode == 0
     assert result(home)["weights"] == alone(3)
@@ -68,34 +65,17 @@ def test_an_nsys_that_does_not_start_is_tried_again(nsys, tmp_path, alone, fault
     assert is_clean(home)
 
 
-def test_an_nsys_that_never_starts_costs_every_window(nsys, tmp_path, alone):
-    """After eight tries the program runs unprofiled, and each window says so."""
-    home = tmp_path / "home"
-
-    process = train(
-        install(tmp_path / "bin", nsys, launch={"fail": [*range(1, 20)]}), home, steps=2
-    )
-
-    assert process.returncode == 0
-    assert result(home)["weights"] == alone(2)
-    assert states(home) == ["failed"] * 2
-    why = "the program runs unprofiled: nsys did not start it in 8 tries: Agent lost"
-    assert all(why in notes(capture) for capture in captures(home))
-    assert is_clean(home)
-
-
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
         ({"start": {"fail": [SELF_TEST + 2]}}, "nsys start: Agent lost"),
-        ({"start": {"hang": [SELF_TEST + 2]}}, "nsys start did not return within"),
         (
             {"stop": {"hang": [SELF_TEST + 2]}},
             "nsys stop did not return within 20 s, and was ended",
         ),
         ({"stop": {"empty": [SELF_TEST + 2]}}, "the report is empty: nsys has not written it"),
     ],
-    ids=["start fails", "start hangs", "stop hangs", "report of zero bytes"],
+    ids=["start fails", "stop hangs", "report of zero bytes"],
 )
 def test_a_window_that_goes_wrong_costs_that_window(nsys, tmp_path, alone, faults, said):
     """The one before and the one after are whole, and it says what was."""
@@ -130,12 +110,11 @@ def test_a_window_whose_folder_is_removed_costs_that_window(nsys, tmp_path, alon
     assert is_clean(home)
 
 
-@pytest.mark.parametrize("by", ["agent", "shutdown"])
-def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, alone, by):
+def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, alone):
     """Training is what it is alone, and every window says that there is no session."""
     home = tmp_path / "home"
 
-    process = train(nsys, home, steps=2, breaks_first=True, by=by)
+    process = train(nsys, home, steps=2, breaks_first=True, by="shutdown")
 
     assert process.returncode == 0
     assert result(home)["weights"] == alone(2)

@@ -105,16 +105,16 @@ def _alone(tmp_path_factory):
     return learn
 
 
-def test_twenty_windows_are_twenty_whole_reports(nsys, tmp_path, alone):
+def test_each_window_is_a_whole_report(nsys, tmp_path, alone):
     """Each window of a process has a report of its own, whose ranges are its phases."""
     home = tmp_path / "home"
 
-    process = train(nsys, home, steps=20)
+    process = train(nsys, home, steps=6)
 
     assert process.returncode == 0
     learned = result(home)
-    assert learned["weights"] == alone(20)
-    assert [capture.state for capture in captures(home)] == ["whole"] * 20
+    assert learned["weights"] == alone(6)
+    assert [capture.state for capture in captures(home)] == ["whole"] * 6
     assert {tuple(capture.unsupported) for capture in captures(home)} == {()}
     found = [ranges(nsys, report) for report in reports(home)]
     assert [len(of_one) for of_one in found] == learned["spans"]
@@ -140,13 +140,13 @@ def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
     assert {file.name for file in project.iterdir()} == {"train.py", "nvtxsum.py", "nvtx_sum.py"}
 
 
-def test_four_processes_at_once(nsys, tmp_path, alone):
+def test_two_processes_at_once(nsys, tmp_path, alone):
     """Each has a session of its own, and none records another's windows."""
-    homes = [tmp_path / str(number) for number in range(4)]
+    homes = [tmp_path / str(number) for number in range(2)]
 
     running = [train(nsys, home, wait=False, steps=3) for home in homes]
 
-    assert [process.wait(300) for process in running] == [0] * 4
+    assert [process.wait(300) for process in running] == [0] * 2
     expected = alone(3)
     for home in homes:
         assert result(home)["weights"] == expected
@@ -171,12 +171,11 @@ def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
     assert [capture.state for capture in captures(home)] == ["whole", "partial"]
 
 
-@pytest.mark.parametrize("by", ["agent", "shutdown"])
-def test_an_nsys_that_is_gone_costs_windows_and_nothing_else(nsys, tmp_path, alone, by):
-    """Its agent killed, or its session shut down: earlier windows stay, later ones say why."""
+def test_an_nsys_that_is_gone_costs_windows_and_nothing_else(nsys, tmp_path, alone):
+    """Its agent is killed: earlier windows stay, and later ones say why they are not there."""
     home = tmp_path / "home"
 
-    process = train(nsys, home, steps=3, breaks_in=2, by=by)
+    process = train(nsys, home, steps=3, breaks_in=2, by="agent")
 
     assert process.returncode == 0
     assert result(home)["weights"] == alone(3)
