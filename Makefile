@@ -2,7 +2,7 @@
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
-.PHONY: format bench clean test-beside lane-of-clusters lane-of-others
+.PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-hta
 SHELL := /bin/bash
@@ -41,16 +41,14 @@ test-beside: env-test ## the same as `test`, in two lanes beside each other: wha
 	-@$(ENV_SGLANG)
 	$(MAKE) -j2 --output-sync=target lane-of-clusters lane-of-others
 
+# A suite that fails lets those after it run, so that one CI shows all that is wrong.
 lane-of-clusters:
-	$(PY) -m pytest $(CLUSTERS)
-	$(MAKE) test-vllm
-	$(MAKE) test-sglang
-	$(MAKE) test-nsys
+	failed=0; $(PY) -m pytest $(CLUSTERS) || failed=1; \
+	for suite in vllm sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-others:
-	$(PY) -m pytest $(CLUSTERS:%=--ignore=%)
-	$(MAKE) test-npu
-	$(MAKE) test-loggers
+	failed=0; $(PY) -m pytest $(CLUSTERS:%=--ignore=%) || failed=1; \
+	for suite in nsys npu loggers; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 test-vllm: env-test ## the adapter on real vLLM, on CPU
 	-@$(ENV_NSYS)
@@ -76,7 +74,13 @@ test-loggers: env-loggers ## the recipes of docs/loggers.md on the real W&B, MLf
 	$(PY_LOGGERS) -m pytest tests/loggers_real -o filterwarnings=default
 
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
-	$(PY) -m pytest -m "not slow"
+	$(MAKE) -j2 --output-sync=target fast-core fast-others
+
+fast-core:
+	$(PY) -m pytest -q -m "not slow" tests/core tests/kit
+
+fast-others:
+	$(PY) -m pytest -q -m "not slow" --ignore=tests/core --ignore=tests/kit
 
 test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
