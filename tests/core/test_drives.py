@@ -15,6 +15,8 @@ from rlprof.session import _current, _engine_workers
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(name="hive")
 def _hive():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,7 @@ def _heads(row):
     return row[0].startswith("**") and not any(row[1:])
 
 
+@cache
 def _tests(file):
     """Return the tests that *file* defines, also in classes."""
     tree = ast.parse(file.read_text())

@@ -31,6 +31,8 @@ from rlprof_nsys._shared import (
 from tests.nsys.conftest import SESSION, configured
 from tests.nsys.database import OTHER_PID, PID, Database
 
+pytestmark = pytest.mark.slow
+
 WINDOW = Window(3, 4, "rollout")
 FIRST, SECOND = (Target("rollout", rank, 2, replica=0, worker=rank) for rank in (0, 1))
 CAPTURE = Capture("run", SECOND, WINDOW, "nsys", "host", PID)

@@ -22,6 +22,8 @@ from rlprof_nsys._watch import leave_children_alone
 from tests.fakes.nsys import LAUNCH_HELP, VERSION
 from tests.nsys.conftest import SESSION, configured, options
 
+pytestmark = pytest.mark.slow
+
 WINDOW, TARGET = Window(3, 4, "update_actor"), Target("actor")
 
 

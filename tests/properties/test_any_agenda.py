@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rlprof.schedule import Agenda, Demand, Schedule, parse_steps
+
+pytestmark = pytest.mark.slow
 
 PROPERTY = settings(max_examples=200, deadline=None)
 

@@ -24,6 +24,8 @@ from tests.properties.planting import (
     plants,
 )
 
+pytestmark = pytest.mark.slow
+
 PROPERTY = settings(max_examples=120, deadline=None)
 PLANTS = plants()
 

@@ -23,6 +23,8 @@ from tests.properties.stories import (
     stories,
 )
 
+pytestmark = pytest.mark.slow
+
 PROPERTY = settings(max_examples=100, deadline=None)
 
 

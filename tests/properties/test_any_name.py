@@ -19,6 +19,8 @@ from rlprof_torch._recording import range_name
 from rlprof_traces import encode
 from tests.timeline.builder import NOW, RunBuilder, Written
 
+pytestmark = pytest.mark.slow
+
 PROPERTY = settings(max_examples=250, deadline=None)
 
 HOSTILE = (
@@ -173,7 +175,6 @@ def test_a_timeline_takes_hostile_spans(tmp_path):
     assert written.about["left_out"] == []
 
 
-@pytest.mark.slow
 def test_real_torch_records_hostile_names(tmp_path):
     """Recorded with real torch every phase is in a strict trace, and the timeline takes that."""
     config = {

@@ -28,7 +28,7 @@ from tests.sglang_adapter.lab import (
     wait_for,
 )
 
-pytestmark = pytest.mark.usefixtures("modules")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
 FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
 """The forward steps of one answer."""

@@ -14,6 +14,8 @@ from tests.fakes.sglang_schedulers import Mode, Place, batch
 from tests.sglang_adapter.generations import PROFILERS, engine, manager
 from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
 
+pytestmark = pytest.mark.slow
+
 both = pytest.mark.parametrize("release", [OLD, NEW])
 
 

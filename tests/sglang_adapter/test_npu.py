@@ -16,6 +16,8 @@ from tests.fakes.torch_npu import FakeNpu
 from tests.sglang_adapter.generations import engine, manager
 from tests.sglang_adapter.lab import NEW, OLD, notes, states
 
+pytestmark = pytest.mark.slow
+
 both = pytest.mark.parametrize("release", [OLD, NEW])
 
 

@@ -12,6 +12,8 @@ import pytest
 from rlprof import CaptureError
 from rlprof_sglang._engine import reach
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(name="engine")
 def _engine():

@@ -14,7 +14,7 @@ from tests.fakes.sglang_server import serving
 from tests.sglang_adapter.generations import SAID, manager
 from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
 
-pytestmark = pytest.mark.usefixtures("modules")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
 FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
 OLDEST = "sglang==0.5.5"

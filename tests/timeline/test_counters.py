@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from rlprof.rundir import Journal, as_line
 from rlprof.types import Target
@@ -28,6 +29,7 @@ def count(process: ProcessBuilder, at: int, target: Target | None = None, **valu
     journal.close()
 
 
+@pytest.mark.slow
 def test_perfetto_sees_the_counters_of_a_process_and_of_its_engine(run, tmp_path) -> None:
     """Each value is on a track of its process at its time; an engine has a process of its own."""
     process = run.process()

@@ -21,6 +21,8 @@ from rlprof_traces import TraceText, UnreadableError
 from tests.timeline.builder import Written
 from tests.timeline.layouts import LAYOUTS, document
 
+pytestmark = pytest.mark.slow
+
 SIZES = st.sampled_from([64, 300, 5000, 1 << 20])
 FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 HEAD = {"schemaVersion": 1, "baseTimeNanoseconds": 1_790_857_026_000_000_000}

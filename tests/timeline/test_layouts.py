@@ -19,6 +19,8 @@ from rlprof_timeline._tracks import Tracks
 from rlprof_traces import TraceText
 from tests.timeline.layouts import LAYOUTS, document
 
+pytestmark = pytest.mark.slow
+
 FIRST, PREFIX = 5_000_000, 123_456
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters='\\"', exclude_categories=["C"]))
 VALUES = st.recursive(
@@ -76,7 +78,9 @@ def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, plac
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("way", [moved_either, moved], ids=["in place", "decoded"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(
     events=st.lists(an_event(), max_size=12),
     size=st.sampled_from([64, 300, 1 << 20]),

@@ -16,6 +16,8 @@ from rlprof_timeline._write import write
 from tests.perfetto_engine import query_all
 from tests.timeline.builder import Written
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[1] / "data"
 FILES = sorted(DATA.glob("gpu_*.json.gz"))
 WITHOUT_ESCAPES = str.maketrans('\\"\n\t', "/'  ")
@@ -90,7 +92,6 @@ def test_every_event_is_where_and_what_it_was(timeline) -> None:
     assert len({number for one in ids for number in one.values()}) == sum(map(len, ids))
 
 
-@pytest.mark.slow
 def test_perfetto_sees_what_it_sees_in_each_alone(timeline) -> None:
     """Slices, arrows, what it drops, and the processes with their threads; ranks are named."""
     alone = [query_all(file, **ASKED) for file in FILES]

@@ -252,6 +252,7 @@ def test_who_says_nothing_is_hung_up_on(server, monkeypatch):
 # The command
 
 
+@pytest.mark.slow
 def test_the_link_leads_to_the_file(view, trace):
     """It is what Perfetto's page takes: the address, quoted, with the file's name at its end."""
     viewing = view(trace, "--port", 0, "--once")
@@ -263,6 +264,7 @@ def test_the_link_leads_to_the_file(view, trace):
     assert re.fullmatch(r"/[0-9a-f]{16}/my%20trace\.json\.gz", viewing.address.path)
 
 
+@pytest.mark.slow
 def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
     """Not when somebody asked for its head, or for something else."""
     viewing = view(trace, "--port", 0, "--once")
@@ -283,6 +285,7 @@ def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
     assert (code, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_without_once_it_stays_until_ctrl_c(view, trace):
     """Any number of fetches; Ctrl-C ends it by one line, and is no failure."""
     viewing = view(trace, "--port", 0)
@@ -297,6 +300,7 @@ def test_without_once_it_stays_until_ctrl_c(view, trace):
     assert (code, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
     """It is made as `rlprof export` makes it, and that is said."""
     run = RunBuilder(tmp_path / "runs")
@@ -373,6 +377,7 @@ def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
     """With the link that is printed; the page is told the port, since it is not the usual one."""
     seen, browser = tmp_path / "seen", tmp_path / "browser"
@@ -552,6 +557,7 @@ def test_packed_members_of_an_archive_count_unpacked(tmp_path, trace):
 # Without internet
 
 
+@pytest.mark.slow
 def test_offline_serves_the_whole_page_and_the_trace(view, trace):
     """Every file that Perfetto's page names, with its checksum, and ours; to that page alone."""
     viewing = view(trace, "--offline", "--port", 0)

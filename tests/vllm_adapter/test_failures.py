@@ -17,6 +17,8 @@ from rlprof_vllm._engine import reach
 from tests.fakes.vllm_engines import EngineDeadError
 from tests.vllm_adapter.generations import SAID, InprocClient, engine
 
+pytestmark = pytest.mark.slow
+
 NEW, OLD = "vllm==0.32.0", "vllm==0.31.0"
 OTHERS = ("vllm==0.11.0", "vllm==0.11.2", "vllm==0.12.0", "vllm==0.16.0", "vllm==0.17.1",
           "vllm==0.33.0")  # fmt: skip
@@ -532,7 +534,6 @@ def test_a_paused_engine_is_left_alone(lab, traces):
     assert "the engine is paused" in notes(run, 0)
 
 
-@pytest.mark.slow
 def test_an_engine_here_beside_another_torch_profiler(lab, traces):
     """Both would crash: the window is refused, the other profiler goes on."""
     import torch

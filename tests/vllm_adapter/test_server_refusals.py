@@ -12,6 +12,8 @@ import pytest
 
 import rlprof
 
+pytestmark = pytest.mark.slow
+
 ROUTES = {
     "/start_profile": {"post": {"requestBody": {"content": {}}}},
     "/stop_profile": {"post": {}},
@@ -100,7 +102,6 @@ with rlprof.open(config, role="trainer") as prof:
 """
 
 
-@pytest.mark.slow
 def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
     """The process ends while a question to the server is still open."""
     done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)
