@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -94,19 +95,19 @@ def _built(source, tmp_path_factory) -> dict[str, Built]:
     return made
 
 
+def new_environment(path: Path, *files: Path | str) -> Environment:
+    """Make an environment of the files given."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
+    environment = Environment(path)
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(environment.run(environment.python, "-c", where).strip())
+    (site / "third_party.pth").write_text(third_party())
+    if files:
+        environment.install(*files)
+    return environment
+
+
 @pytest.fixture(name="environment")
 def _environment(tmp_path):
     """Return a function that makes an environment of the files given."""
-
-    def make(*files: Path | str) -> Environment:
-        path = tmp_path / "env"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
-        environment = Environment(path)
-        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        site = Path(environment.run(environment.python, "-c", where).strip())
-        (site / "third_party.pth").write_text(third_party())
-        if files:
-            environment.install(*files)
-        return environment
-
-    return make
+    return partial(new_environment, tmp_path / "env")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.conftest import ROOT
+from tests.packaging.conftest import ROOT, new_environment
 
 pytestmark = pytest.mark.slow
 
@@ -21,34 +21,20 @@ OFFERING = [
     if any(group in (ROOT / "plugins" / folder / "pyproject.toml").read_text() for group in GROUPS)
 ]
 """Those that a config names; a fleet is what a driver imports."""
-LONG = "not hundreds_of_windows and not bit_equal and not exit_codes"
-"""Minutes of windows and programs, which the suite runs anyway; packaging changes nothing there."""
-ENOUGH = {
-    "ray_fleet": ("test_fleet.py", "test_replicas.py"),
-    "report": ("page/test_files.py", "page/test_page.py", "test_diff_statistics.py", "test_top.py"),
-    "sglang_adapter": ("test_guard.py", "test_inside.py", "test_launch.py", "test_options.py",
-                       "test_requests.py", "test_seed.py"),
-    "timeline": ("test_loose.py", "test_timeline.py", "test_view.py"),
-    "torch_profiler": ("test_conformance.py", "test_kineto.py", "test_memory.py", "test_repair.py"),
-    "vllm_adapter": ("test_inside.py", "test_launch.py", "test_requests.py"),
-}  # fmt: skip
-"""Of the tests that take minutes altogether: all modules of the plugin are imported by these."""
-WHERE = """
-from pathlib import Path
-import rlprof
-
-def pytest_sessionstart(session):
-    here = Path(rlprof.__file__)
-    assert here.is_relative_to({home!r}), here
-    print("rlprof from", here)
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    if not one.name.endswith("__main__"):
+        importlib.import_module(one.name)
+print("all of", package.__file__)
 """
-"""A pytest plugin: the tests do not begin unless it is the installed rlprof they test."""
 
 
-@pytest.fixture(name="core")
-def _core(built, environment):
+@pytest.fixture(name="core", scope="module")
+def _core(built, tmp_path_factory):
     """An environment with core alone."""
-    return environment(built["rlprof"].wheel)
+    return new_environment(tmp_path_factory.mktemp("core") / "env", built["rlprof"].wheel)
 
 
 def config_file(environment, tool: str) -> str:
@@ -80,37 +66,22 @@ def needed(dist, built):
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_plugin_passes_its_tests_installed_with_core_alone(folder, built, environment):
-    """Its wheel and core's are enough for all its tests, but those that take minutes."""
+def test_a_plugin_is_whole_with_core_alone(folder, built, environment):
+    """Its wheel and those it asks for are enough to import all of it, and to offer what it has."""
     dist = dist_of(folder, built)
     wheels = needed(dist, built)
     made = environment(*wheels.values())
-    (site,) = made.path.glob("lib/python*/site-packages")
-    (site / "where_rlprof_is.py").write_text(WHERE.format(home=str(made.path)))
 
-    said = made.run(
-        made.python, "-m", "pytest", "-p", "where_rlprof_is", "-p", "no:cacheprovider",
-        "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-k", LONG,
-        *(str(ROOT / "tests" / folder / name) for name in ENOUGH.get(folder, ("",))),
-    )  # fmt: skip
-
-    assert f"rlprof from {made.path}" in said
-    assert " passed" in said
-    ours = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
-    assert ours == {name.replace("-", "_") for name in wheels}
-
-
-@pytest.mark.parametrize("folder", OFFERING)
-def test_a_plugin_is_offered_and_fits(folder, built, environment):
-    """What its entry points name is there, loads, and is listed with its distribution."""
-    dist = dist_of(folder, built)
-    made = environment(*needed(dist, built).values())
-
+    imported = made.run(made.python, "-c", IMPORT_ALL, dist.name.replace("-", "_"))
     listed = made.run("rlprof", "plugins").splitlines()
 
+    (site,) = made.path.glob("lib/python*/site-packages")
+    ours = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
     kinds = ("tool", "engine", "exporter")
-    rows = [line.split()[2:5] for line in listed if line.startswith(kinds) and dist.name in line]
-    assert rows
+    rows = [one.split()[2:5] for one in listed if one.startswith(kinds) and dist.name in one]
+    assert f"all of {made.path}" in imported
+    assert ours == {name.replace("-", "_") for name in wheels}
+    assert bool(rows) == (folder in OFFERING)
     assert all(row == [dist.name, "0.1.0", "yes"] for row in rows)
 
 
@@ -162,17 +133,16 @@ def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, env
     assert "npu: torch_npu is not installed; install the torch_npu made for your torch" in listed
 
 
-@pytest.mark.parametrize("name", ["rlprof", "rlprof-torch", "rlprof-npu", "rlprof-timeline"])
-def test_an_sdist_installs(name, built, environment):
+def test_sdists_install(built, environment):
     """An sdist gives the same package as a wheel."""
-    needed = {"rlprof", name} if name == "rlprof" else {"rlprof", "rlprof-traces", name}
-    made = environment(*(built[one].sdist for one in needed))
+    names = ("rlprof", "rlprof-traces", "rlprof-timeline")
+    made = environment(*(built[one].sdist for one in names))
 
-    package = name.replace("-", "_")
-    found = made.run(made.python, "-c", f"import {package}; print({package}.__file__)").strip()
-
-    assert Path(found).is_relative_to(made.path)
-    assert (Path(found).parent / "py.typed").exists()
+    for package in (name.replace("-", "_") for name in names):
+        program = f"import {package}; print({package}.__file__)"
+        found = Path(made.run(made.python, "-c", program).strip())
+        assert found.is_relative_to(made.path)
+        assert (found.parent / "py.typed").exists()
 
 
 def test_all_together_replace_nobodys_torch(built, environment):
