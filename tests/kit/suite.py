@@ -31,19 +31,34 @@ _ELSEWHERE = (
     "test_two_at_once_are_refused_or_both_record",
     "test_the_command_line_runs_it",
 )
+_LAUNCH = {"test_configure_at_launch_is_pure"}
 _GO_ELSEWHERE = {
-    tools.Good, tools.ImportsAtLaunch, tools.AnswersDifferently, tools.WritesAtLaunch,
-    tools.SetsTheEnvironment, tools.RemembersInTheProcess, tools.WantsToBeAlone,
-    tools.ClaimsToBeAlone, tools.ChangesTheWork, tools.NamesItsFilesAlike,
-    heavy_tool.ImportsHeavily, exporters.GoodExporter, exporters.TakesArguments,
-    engines.AwaitsTheEngine,
-}  # fmt: skip
-"""The others leave out the laws that need processes: those take most of the time."""
+    tools.Good: {*_ELSEWHERE},
+    exporters.GoodExporter: {*_ELSEWHERE},
+    engines.AwaitsTheEngine: {*_ELSEWHERE},
+    heavy_tool.ImportsHeavily: {"test_importing_it_is_light"},
+    tools.ImportsAtLaunch: _LAUNCH,
+    tools.AnswersDifferently: _LAUNCH,
+    tools.WritesAtLaunch: _LAUNCH,
+    tools.SetsTheEnvironment: _LAUNCH,
+    tools.RemembersInTheProcess: {
+        "test_export_runs_elsewhere_and_later",
+        "test_a_session_records_whole_windows",
+        "test_two_at_once_are_refused_or_both_record",
+    },
+    tools.NamesItsFilesAlike: {"test_export_runs_elsewhere_and_later"},
+    tools.WantsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
+    tools.ClaimsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
+    tools.ChangesTheWork: {"test_recording_does_not_change_the_work"},
+    exporters.TakesArguments: {"test_the_command_line_runs_it"},
+}
+"""The laws that need processes take most of the time: each runs on the plugins it is there for."""
 _left_out = overrides("needs processes, and breaks no law there")(_offered)
 
 
 def _in_process(base, plugin):
-    laws = [] if plugin in _GO_ELSEWHERE else [law for law in _ELSEWHERE if hasattr(base, law)]
+    kept = _GO_ELSEWHERE.get(plugin, set())
+    laws = [law for law in _ELSEWHERE if law not in kept and hasattr(base, law)]
     return dict.fromkeys(laws, _left_out)
 
 
@@ -93,6 +108,7 @@ for _plugin in (engines.GoodHive, engines.TellsNobody):
         work=lambda self, handle: len(handle),
         cannot_be_killed="its processes are numbers",
         produces="files",
+        **_in_process(EngineTests, _plugin),
     )
 
 
@@ -103,6 +119,7 @@ TestAwaitsOnItsLoop = _tests(
     work=engines.async_work,
     kill=engines.kill,
     loop=lambda self, handle: handle.loop,
+    **_in_process(EngineTests, engines.AwaitsOnItsLoop),
 )
 
 
@@ -155,6 +172,7 @@ class TestCannotBeKilled(EngineTests):
     plugin = engines.GoodEngine
     cannot_be_killed = "it lives in the trainer's process"
     test_it_is_offered_by_its_name = _not_packaged
+    vars().update(_in_process(EngineTests, engines.GoodEngine))
 
     @contextmanager
     def engine(self):

@@ -17,13 +17,14 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.fixture(name="example")
-def _example(request, tmp_path):
+@pytest.fixture(name="example", scope="module")
+def _example(request, tmp_path_factory):
     """Copy an example away from this repository, and install it."""
-    copy = tmp_path / request.param
+    home = tmp_path_factory.mktemp("example")
+    copy = home / request.param
     left_out = shutil.ignore_patterns("__pycache__", ".*")
     shutil.copytree(EXAMPLES / request.param, copy, ignore=left_out)
-    return copy, install(copy, tmp_path / "site")
+    return copy, install(copy, home / "site")
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,11 @@ def test_what_it_writes_passes_the_kit(kind, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", plugins.GROUPS)
-def test_what_it_writes_is_clean(kind, tmp_path):
+def test_what_it_writes_is_clean(tmp_path):
     """Ruff with every rule, its formatter, and mypy --strict find nothing to say."""
-    main(["new", kind, "my_own", "--dir", str(tmp_path)])
-    folder = tmp_path / "rlprof-my-own"
+    for kind in plugins.GROUPS:
+        main(["new", kind, f"my_{kind}", "--dir", str(tmp_path)])
+    folders = [tmp_path / f"rlprof-my-{kind}" for kind in plugins.GROUPS]
     ruff = [sys.executable, "-m", "ruff"]
     rules = [
         "--select",
@@ -51,10 +51,11 @@ def test_what_it_writes_is_clean(kind, tmp_path):
         ",".join(f"tests/**:{r}" for r in IN_TESTS),
     ]
     where = ["--isolated", "--line-length", "100", "--target-version", "py310", "."]
-    for argv in (
-        [*ruff, "check", *rules, *where],
-        [*ruff, "format", "--check", *where],
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy"), "src"],
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy")]
+    for folder, argv in (
+        *((one, [*ruff, "check", *rules, *where]) for one in folders),
+        *((one, [*ruff, "format", "--check", *where]) for one in folders),
+        (tmp_path, [*mypy, *(f"{one}/src" for one in folders)]),
     ):
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
 
