@@ -12,8 +12,7 @@ ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["updat
 ONE_RUN = {"RLPROF_RUN_ID": "family"}
 
 
-@pytest.mark.parametrize("tool", ["torch", "faulty"])
-@pytest.mark.parametrize("place", ["within", "between"])
+@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_a_forked_child_trains_on_and_leaves_the_run_alone(lab, place, tool):
     """It writes nothing, closes nothing, ends as it likes; its parent's windows are whole."""
     script = f"""
@@ -113,8 +112,7 @@ def test_a_child_without_a_session_is_no_part_of_the_run(lab, method):
     assert told.notes == told.problems == told.log == []
 
 
-@pytest.mark.parametrize("end", ["prof.close()", "pass"])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(("method", "end"), [("fork", "pass"), ("spawn", "prof.close()")])
 def test_a_child_closes_its_session_at_its_end(lab, method, end):
     """Children of multiprocessing end without atexit; their sessions are closed all the same."""
     script = f"""

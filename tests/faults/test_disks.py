@@ -43,13 +43,12 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(lab):
     assert len([line for line in told.log if "File too large" in line]) == 1
 
 
-@pytest.mark.parametrize("tool", ["torch", "faulty"])
-def test_a_disk_that_stays_full_keeps_what_it_has(lab, tool):
+def test_a_disk_that_stays_full_keeps_what_it_has(lab):
     """The windows before are whole; the line that did not fit is said to be cut."""
-    told = lab.both(LIMITED.format(until=6), tool=tool)  # there is no step 6
+    told = lab.both(LIMITED.format(until=6), tool="torch")  # there is no step 6
 
     (manifest,) = (told.run.path / "manifest").iterdir()
-    assert told.captures == [f"1/update {tool} whole"]
+    assert told.captures == ["1/update torch whole"]
     assert told.processes == ["actor 0/1 died"]
     assert told.notes == []
     assert told.problems == [f"manifest/{manifest.name}: 1 cut line skipped"]
@@ -70,38 +69,37 @@ os.unlink(filler)
 """
 
 
-@pytest.mark.parametrize("tool", ["torch", "faulty"])
-def test_a_run_folder_without_room_keeps_what_it_has(lab, tool):
+def test_a_run_folder_without_room_keeps_what_it_has(lab):
     """On a disk that really is full windows before stay whole, and none after is said to be."""
     with disks.tmpfs(lab.runs, "size=256k"):
-        told = lab.both(FILLED, tool=tool, env={"FAULTS_DISK": str(lab.runs)})
+        told = lab.both(FILLED, tool="torch", env={"FAULTS_DISK": str(lab.runs)})
 
         later = {row.split()[2] for row in told.captures[1:]}
-        assert told.captures[0] == f"1/update {tool} whole"
+        assert told.captures[0] == "1/update torch whole"
         assert later <= {"failed", "lost"}
         assert told.processes == ["actor 0/1 died"]
         assert len([line for line in told.log if line.startswith("helper thread: OSError")]) == 1
 
 
-@pytest.mark.parametrize("tool", ["torch", "faulty"])
-def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab, tool):
+def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
     """Those before are whole; of each later one it is said that there was no space."""
     with disks.tmpfs(lab.scratch, "size=256k"):
-        told = lab.both(FILLED, tool=tool, env={"FAULTS_DISK": str(lab.scratch)})
+        told = lab.both(FILLED, tool="faulty", env={"FAULTS_DISK": str(lab.scratch)})
 
     reason = "OSError: [Errno 28] No space left on device"
     assert told.captures == [
-        f"{step}/update {tool} {state}"
+        f"{step}/update faulty {state}"
         for step, state in enumerate(["whole", "failed", "failed"], 1)
     ]
     assert told.processes == ["actor 0/1 ended"]
-    assert {f"{step}/update {tool}: prepare: {reason}" for step in (2, 3)} <= set(told.notes)
+    assert {f"{step}/update faulty: prepare: {reason}" for step in (2, 3)} <= set(told.notes)
     assert told.problems == []
-    assert told.log.count(f"{tool}.prepare: {reason}") == 1
+    assert told.log.count(f"faulty.prepare: {reason}") == 1
 
 
-@pytest.mark.parametrize("key", ["run_dir", "scratch_dir"])
-@pytest.mark.parametrize("place", ["a file", "/proc", "read-only"])
+@pytest.mark.parametrize(
+    ("place", "key"), [("a file", "run_dir"), ("/proc", "run_dir"), ("read-only", "scratch_dir")]
+)
 def test_a_folder_that_cannot_be_made_leaves_rlprof_off(lab, place, key):
     """Training runs as without it; the log says that it stays off, and why."""
     (lab.home / "a file").write_text("")

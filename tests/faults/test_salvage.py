@@ -72,8 +72,9 @@ def closed(lab):
     return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
 
 
-@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM"])
-@pytest.mark.parametrize(("tool", "state"), [("torch", "lost"), ("faulty", "partial")])
+@pytest.mark.parametrize(
+    ("tool", "state", "number"), [("torch", "lost", "SIGKILL"), ("faulty", "partial", "SIGTERM")]
+)
 def test_a_window_that_was_never_closed_is_partial_at_best(lab, tool, state, number):
     """What the tool has written until then is exported; that its end is missing is said."""
     script = f"""

@@ -58,8 +58,7 @@ print("state of my files: fine")
     assert told.notes == told.problems == told.log == []
 
 
-@pytest.mark.parametrize("tool", ["torch", "faulty"])
-@pytest.mark.parametrize("place", ["within", "between"])
+@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_an_exception_passes_and_what_was_recorded_is_whole(lab, place, tool):
     """Raised in a window or between two, it ends the job as it would have; each window is whole."""
     script = f"""
