@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from tests.vllm_real.conftest import KNOWN, counters_of, engine_steps, trace, traces_of
+from tests.vllm_real.tiny import TABLE
 
 pytestmark = pytest.mark.slow
-TABLE = list(itertools.product(("worker", "native"), (False, True), (False, True), ([1], "all")))
 
 
 @pytest.fixture(scope="module", name="driven")

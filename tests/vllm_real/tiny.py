@@ -5,3 +5,12 @@ from __future__ import annotations
 from examples.ray_rl.tiny_model import QUIET, SMALL, build
 
 __all__ = ["QUIET", "SMALL", "build"]
+
+TABLE = [
+    (way, stack, shapes, ranks)
+    for way in ("worker", "native")
+    for stack, shapes, ranks in (
+        (False, False, [1]), (True, False, "all"), (False, True, "all"), (True, True, [1]),
+    )
+]  # fmt: skip
+"""Options of verl's users: way, stacks, shapes, ranks."""

@@ -6,14 +6,12 @@ import os
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # before vLLM is imported
 
-import itertools
-
 import torch
 
 import rlprof
 from rlprof_stacks import Stacks
 from tests.vllm_real.drive import ARGUMENTS, config, told
-from tests.vllm_real.tiny import SMALL
+from tests.vllm_real.tiny import SMALL, TABLE
 
 
 def generate(llm, *lengths):
@@ -37,9 +35,7 @@ def recorded(llm, name, chosen, steps=(1, 2, 3), ranks=(1,)):
 
 def seed_table(llm):
     """Go through the options that verl's users had: stacks, shapes, steps [2], ranks [1] or all."""
-    for way, stack, shapes, ranks in itertools.product(
-        ("worker", "native"), (False, True), (False, True), ([1], "all")
-    ):
+    for way, stack, shapes, ranks in TABLE:
         contents = ["cpu", *(["stack"] if stack else []), *(["shapes"] if shapes else [])]
         chosen = config(
             steps=[2],
