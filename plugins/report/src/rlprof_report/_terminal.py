@@ -52,7 +52,6 @@ def _head(analysis: Analysis, *, some: bool) -> str:
 
 
 def _phases(analysis: Analysis) -> Iterator[str]:
-    """Show where a clean step goes, the largest phases first."""
     whole = analysis.clean.median_s or 0.0
     ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
     width = max(len("the rest"), *(len(plain(one.name, _NAME)) for one in ordered))
@@ -75,7 +74,6 @@ def _phases(analysis: Analysis) -> Iterator[str]:
 
 
 def _step(step: Step) -> Iterator[str]:
-    """Show what a step waited for, and upper bounds of single changes."""
     long = [part for part in step.path if part.seconds >= 0.01 * step.seconds]
     largest = sorted(long, key=lambda part: -part.seconds)[:_PARTS]
     kept = [part for part in step.path if part in largest]
@@ -93,7 +91,6 @@ def _step(step: Step) -> Iterator[str]:
 
 
 def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
-    """Show the largest findings that fit, and say how many are left out."""
     shown = 0
     for number, finding in enumerate(analysis.findings[:_FINDINGS], 1):
         lines = list(_finding(finding, number, analysis, step))

@@ -1,8 +1,4 @@
-"""Comparing two runs, or parts of one: honest about noise, lengths and autocorrelation.
-
-`effect` estimates one change, `times` does so for a step and its phases, `slowest` names the rank
-behind a change, `kernels` and `rest` compare what is no time of a phase, `words` prints it.
-"""
+"""Compares two runs, or parts of one: honest about noise, lengths and autocorrelation."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def diff(a: Part, b: Part) -> Diff:
         went=went,
         resized=resized,
         shares=rest.shares(a, b),
-        kernels=kernels(a, b),
+        kernels=tuple(kernels(a, b)),
         settings=rest.settings(a.run, b.run),
         versions=rest.versions(a.run, b.run),
         notes=tuple(_notes(a, b, of_slowest=of_slowest)),
@@ -49,7 +49,7 @@ def diff(a: Part, b: Part) -> Diff:
 
 def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
     """Answer: the step, the phases that differ, the others, and the smallest visible change."""
-    largest = sorted(phases, key=_weight, reverse=True)
+    largest = sorted(phases, key=lambda one: -abs(one.change or 0) * (one.a_s or 0))
     if step.visible is None:
         yield (
             f"Too few steps for an interval: A has {step.a_steps} and B {step.b_steps}, "
@@ -77,11 +77,6 @@ def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
             yield f"Only {state[-1]} has {', '.join(names)}."
     steps = f"{step.a_steps} and {step.b_steps} steps"
     yield f"With {steps}, a change below {percent(step.visible)} of a step cannot be seen."
-
-
-def _weight(change: Change) -> float:
-    """Return how many seconds of A's step *change* is."""
-    return abs(change.change or 0) * (change.a_s or 0)
 
 
 def _said(change: Change) -> str:

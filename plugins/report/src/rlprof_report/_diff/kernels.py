@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import attrs
@@ -10,7 +11,7 @@ import numpy as np
 from rlprof_report.values.diff import KernelChange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlprof_report._diff.part import Part
     from rlprof_report.device import TopName
@@ -32,33 +33,26 @@ class _Kernel:
     share: float = 0.0
 
 
-def kernels(a: Part, b: Part) -> tuple[KernelChange, ...]:
+def kernels(a: Part, b: Part) -> Iterator[KernelChange]:
     """Compare the kernels that take longest, where both have traces with device events."""
     left, right = _kernels(a), _kernels(b)
-    changes = []
     for role in sorted(left.keys() & right.keys()):
         old, new = left[role], right[role]
         shortest = [min(one.share for one in side.values()) for side in (old, new)]
         for name in dict.fromkeys([*old, *new]):
             one, two = old.get(name, _Kernel()), new.get(name, _Kernel())
-            state = _state(one, two, *shortest)
-            if state is not None:
-                changes.append(
-                    KernelChange(
-                        role, name, state, one.median_us, two.median_us, one.count, two.count
-                    )
-                )
-    return tuple(changes)
+            if state := _state(one, two, *shortest):
+                medians, counts = (one.median_us, two.median_us), (one.count, two.count)
+                yield KernelChange(role, name, state, *medians, *counts)
 
 
 def _kernels(part: Part) -> dict[str, dict[str, _Kernel]]:
-    rows: dict[str, dict[str, list[TopName]]] = {}
+    rows: defaultdict[str, defaultdict[str, list[TopName]]] = defaultdict(lambda: defaultdict(list))
     for capture in getattr(part.analysis.device, "captures", ()):
         first = capture.window.split("/")[0].split("-")[0]
-        if first.isdecimal() and not part.has(int(first)):
-            continue
-        for row in capture.kernels:
-            rows.setdefault(capture.role, {}).setdefault(row.name, []).append(row)
+        if not first.isdecimal() or part.has(int(first)):
+            for row in capture.kernels:
+                rows[capture.role][row.name].append(row)
     return {
         role: {name: _kernel(found) for name, found in named.items()}
         for role, named in rows.items()

@@ -12,7 +12,7 @@ from rlprof_report._figures.path import BETWEEN
 from rlprof_report.values.diff import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlprof import Run
     from rlprof_report.values import Analysis, Finding, Step
@@ -41,14 +41,14 @@ class Part:
 
     def compared(self) -> list[tuple[int, Step]]:
         """Return the steps to compare, each with its place in the run."""
-        return [(at, step) for at, step in self._asked() if not self._left_out(at, step)]
+        return [(at, step) for at, step, why in self._asked() if not why]
 
     def side(self) -> Side:
         """Say which steps are compared."""
         left_out: dict[str, tuple[int, ...]] = {}
-        for at, step in self._asked():
-            if reason := self._left_out(at, step):
-                left_out[reason] = (*left_out.get(reason, ()), step.step)
+        for _, step, why in self._asked():
+            if why:
+                left_out[why] = (*left_out.get(why, ()), step.step)
         steps = [step for _, step in self.compared()]
         tokens = [step.tokens for step in steps]
         return Side(
@@ -81,15 +81,13 @@ class Part:
             return _stages(step, self.peers)
         return {one.name: one.seconds for one in step.phases} | {BETWEEN: step.unaccounted_s}
 
-    def _asked(self) -> list[tuple[int, Step]]:
-        return [(at, s) for at, s in enumerate(self.analysis.steps) if self.has(s.step)]
-
-    def _left_out(self, at: int, step: Step) -> str:
-        """Say why a step is not compared; empty if it is. Warm-up that was asked for is."""
-        if step.state not in ("clean", "warm-up"):
-            return step.state
-        is_warm_up = step.state == "warm-up" or at < _WARM_UP
-        return "warm-up" if is_warm_up and not self.ranges else ""
+    def _asked(self) -> Iterator[tuple[int, Step, str]]:
+        """Yield place, step, and why it is left out. Warm-up that the user named stays in."""
+        for at, step in enumerate(self.analysis.steps):
+            state = "warm-up" if step.state == "clean" and at < _WARM_UP else step.state
+            stays = state == "clean" or (state == "warm-up" and self.ranges)
+            if self.has(step.step):
+                yield at, step, "" if stays else state
 
 
 def _stages(step: Step, role: str) -> dict[str, float]:

@@ -1,14 +1,16 @@
-"""The step and its phases in B against A."""
+"""The step and its phases in B against A, and the rank that a change comes from."""
 
 from __future__ import annotations
 
+from collections import Counter
+from math import log
+from statistics import median
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from rlprof_report._diff.effect import Series, effect
-from rlprof_report._diff.slowest import slowest_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report.values.diff import Change
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_report._diff.part import Part
+    from rlprof_report.values import Ranks
 
 FEWEST = 8
 """The least number of steps of each side for an interval."""
@@ -25,6 +28,7 @@ _ALARM = 0.05
 """How often like runs may be called different: once for the step, once for all phases together."""
 _LEAST_S = 1e-6
 """Spans are exact to a microsecond."""
+_FINEST_S = 1e-9
 _GAP = 0.01
 """A shorter time between phases, as a share of the step, is not compared."""
 
@@ -44,22 +48,23 @@ def phase_changes(a: Part, b: Part, *, by_tokens: bool, of_slowest: bool) -> tup
     ]
     names = dict.fromkeys(name for side in times for phases in side for name in phases)
     changes = []
+    gap_s = [_GAP * sum(step.seconds for _, step in part.compared()) for part in (a, b)]
     for name in sorted(names, key=lambda name: name == BETWEEN):
         left, right = (
             _series(part, [phases.get(name, 0.0) for phases in side])
             for part, side in zip((a, b), times, strict=True)
         )
-        if name == BETWEEN and not any(map(_is_long, (a, b), (left, right))):
+        sums = float(left.seconds.sum()), float(right.seconds.sum())
+        if name == BETWEEN and sums[0] <= gap_s[0] and sums[1] <= gap_s[1]:
             continue
         change = _change(name, left, right, by_tokens=by_tokens)
         if (change.a_s is None) != (change.b_s is None):
             change = attrs.evolve(change, state="only B" if change.a_s is None else "only A")
         changes.append(change)
-    return tuple(attrs.evolve(one, rank=slowest_of(one, a, b)) for one in _judged(changes))
+    return tuple(attrs.evolve(one, rank=_rank_of(one, a, b)) for one in _judged(changes))
 
 
 def _series(part: Part, seconds: Sequence[float]) -> Series:
-    """Return the times of one thing in those steps of *part* that have it."""
     rows = [
         (taken, step.tokens, at)
         for taken, (at, step) in zip(seconds, part.compared(), strict=True)
@@ -68,14 +73,8 @@ def _series(part: Part, seconds: Sequence[float]) -> Series:
     return Series(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
 
 
-def _is_long(part: Part, times: Series) -> bool:
-    steps_s = sum(step.seconds for _, step in part.compared())
-    return float(times.seconds.sum()) > _GAP * steps_s
-
-
 def _change(name: str, left: Series, right: Series, *, by_tokens: bool) -> Change:
-    a_steps, b_steps = len(left.seconds), len(right.seconds)
-    fewest = min(a_steps, b_steps)
+    fewest = min(len(left.seconds), len(right.seconds))
     by_tokens = by_tokens and fewest >= _FEWEST_AT_TOKENS
     if not by_tokens:
         left, right = (attrs.evolve(one, tokens=np.ones_like(one.tokens)) for one in (left, right))
@@ -84,8 +83,8 @@ def _change(name: str, left: Series, right: Series, *, by_tokens: bool) -> Chang
         state="too few steps",
         a_s=_median(left),
         b_s=_median(right),
-        a_steps=a_steps,
-        b_steps=b_steps,
+        a_steps=len(left.seconds),
+        b_steps=len(right.seconds),
         basis="equal tokens" if by_tokens else "seconds",
     )
     if fewest >= FEWEST:
@@ -112,3 +111,29 @@ def _judged(changes: Sequence[Change]) -> list[Change]:
 
 def _median(times: Series) -> float | None:
     return float(np.median(times.seconds)) if len(times.seconds) else None
+
+
+def _rank_of(change: Change, a: Part, b: Part) -> str:
+    """Name the rank that explains half of *change*: of B where B is slower, else of A."""
+    if change.state not in ("slower", "faster") or change.change is None:
+        return ""
+    fast, slow = (a, b) if change.state == "slower" else (b, a)
+    before, after = (_slowest(part, change.name) for part in (fast, slow))
+    grown = _behind(after) - _behind(before)
+    names = Counter(f"{one.role} {one.slowest}" for one in after if not one.meets)
+    for name, steps in names.most_common(1):
+        if steps * 2 > len(after) and grown >= abs(log(1 + change.change)) / 2:
+            return name
+    return ""
+
+
+def _slowest(part: Part, phase: str) -> list[Ranks]:
+    steps = [[one for one in step.ranks if one.phase == phase] for _, step in part.compared()]
+    return [max(own, key=lambda one: one.wait_s) for own in steps if own]
+
+
+def _behind(slowest: list[Ranks]) -> float:
+    """Return how far the slowest is usually behind the others, as the log of a ratio."""
+    ratios = [max(one.max_s, _FINEST_S) / max(one.max_s - one.wait_s, _FINEST_S) for one in slowest]
+    logs = [0.0 if one.meets else log(ratio) for one, ratio in zip(slowest, ratios, strict=True)]
+    return median(logs or [0.0])

@@ -162,7 +162,6 @@ def _common(
 
 
 def _no_request_s(found: Trajectories, requests: np.ndarray) -> float:
-    """Return how long trajectories ran and no request did."""
     alive = merged(zip(found.began.tolist(), found.ended.tolist(), strict=True))
     asked = merged(zip(requests["start"].tolist(), requests["end"].tolist(), strict=True))
     return (covered(alive) - shared(alive, asked)) / 1e9
@@ -182,7 +181,6 @@ def _by_tool(found: Trajectories, tools: np.ndarray) -> dict[str, float]:
 
 
 def _with_curves(rollout: Rollout, found: Trajectories, requests: np.ndarray) -> Rollout:
-    """Add what is drawn over time, in at most 200 points each."""
     ended = np.sort(found.ended - found.start) / 1e9
     if len(ended) > _BINS:
         ended = np.quantile(ended, np.linspace(0, 1, _BINS))

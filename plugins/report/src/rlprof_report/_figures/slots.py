@@ -46,7 +46,6 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _homes(found: Trajectories, is_request: np.ndarray, served_by: np.ndarray) -> np.ndarray:
-    """Say of each trajectory which replica served it last."""
     homes = np.full(len(found.ids), -2, dtype=np.int64)
     places = np.searchsorted(found.ids, found.parts["trajectory"][is_request])
     homes[places] = served_by[is_request]  # sorted by time: the last one stays

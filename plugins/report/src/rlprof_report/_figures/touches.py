@@ -122,7 +122,6 @@ def _during(timeline: Timeline, start: int, end: int) -> set[int]:
 def _own_steps(
     recorded: Recorded, timeline: Timeline
 ) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return the steps that other processes tell of: which of the leader's, start and end."""
     rows = recorded.steps[recorded.steps["process"] != timeline.leader]
     places = timeline.of(rows)
     rows, places = rows[places >= 0], places[places >= 0]

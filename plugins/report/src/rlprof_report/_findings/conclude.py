@@ -12,7 +12,7 @@ from rlprof.fleets import DRIVER
 from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
-from rlprof_report._findings.unknown import unknown_of
+from rlprof_report._findings.lost import unknown_of
 from rlprof_report._findings.weigh import Weighed, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, numbered
 
@@ -143,7 +143,6 @@ def _of_step(
 
 
 def _ours(step: Step) -> Iterator[Measure]:
-    """Measure what recording took."""
     if step.cost_s > 0:
         longest = max(step.touches, key=lambda one: one.end_s - one.start_s)
         yield Measure(

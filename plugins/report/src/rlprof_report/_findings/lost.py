@@ -1,4 +1,4 @@
-"""What is not in the run folder and should be: ranks without spans, files that are lost or cut."""
+"""What a report cannot know, and why: ranks without spans, files lost or cut, ranks that meet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof.rundir import SALVAGED
+from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report._findings.words import command_of
 from rlprof_report._plain import listed, ranges_of
 from rlprof_report._spans import NO_STEP
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from rlprof import Run
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
+    from rlprof_report.values import Analysis
+
 
 Silent = dict[str, list[int]]
 """Role → its ranks that write no spans."""
@@ -89,7 +93,34 @@ def _cut(recorded: Recorded, timeline: Timeline) -> Iterator[str]:
 
 
 def _writers(recorded: Recorded) -> list[int]:
-    """Return the places of the processes that have a span of any kind."""
     tables = (recorded.steps, recorded.phases, recorded.parts, recorded.others)
     places: list[int] = np.unique(np.concatenate([one["process"] for one in tables])).tolist()
     return places
+
+
+_LARGE = 0.2
+"""Phases of a smaller share are not worth a note."""
+
+
+def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:
+    """Say which large phases hide a late rank, because ranks meet in them; and what never ended."""
+    clean = [one for one in analysis.steps if one.state == "clean"]
+    for phase in analysis.phases:
+        found = [r for one in clean for r in one.ranks if r.phase == phase.name]
+        if phase.share < _LARGE or ROLLOUT.search(phase.name):
+            continue
+        if found and sum(one.meets for one in found) * 2 >= len(found):
+            command = command_of(run, found[0].role, None, phase.name)
+            tell = f" Record it once: {command}" if command else ""
+            yield (
+                f"Ranks of {found[0].role} seem to meet inside {phase.name}: they end together, "
+                f"so their times do not say who is late.{tell}"
+            )
+    last = analysis.steps[-1]
+    if last.state == "unfinished":
+        ended = {"running": "is going on", "died": "died in it", "ended": "ended in it"}
+        named = last.phases[-1].name if last.phases else "its beginning"
+        yield (
+            f"Step {last.step} is unfinished: the run {ended[analysis.state]}. It is known up to "
+            f"the end of {named}; a phase that never ended is in no file."
+        )

@@ -88,7 +88,6 @@ def weigh(steps: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
 
 
 def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list[Weighed]:
-    """Return the causes that take their share of *least_s*."""
     keys = dict.fromkeys(key for row in rows for key in row)
     chronic = [_chronic(steps, rows, key, least_s) for key in keys if key[1]]
     found = [one for one in chronic if one is not None]
@@ -105,7 +104,6 @@ def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list
 def _chronic(
     steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], least_s: float
 ) -> Weighed | None:
-    """Weigh a cause by what it takes in the median step."""
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
     chances = [row[key].is_by_chance for row in rows if key in row]

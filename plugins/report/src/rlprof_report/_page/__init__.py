@@ -12,16 +12,15 @@ from rlprof_report._page._bars import bars_of
 from rlprof_report._page._chosen import chosen_of
 from rlprof_report._page._color import colors_of
 from rlprof_report._page._counters import counters
-from rlprof_report._page._definitions import definitions
 from rlprof_report._page._device import device
-from rlprof_report._page._gantt import gantt
+from rlprof_report._page._gantt import gantt, still
 from rlprof_report._page._helps import what_would_help
 from rlprof_report._page._path import critical_path
 from rlprof_report._page._ranks import ranks
 from rlprof_report._page._recording import recording
 from rlprof_report._page._rollout import rollout
 from rlprof_report._page._steps import where_the_time_goes
-from rlprof_report._page._still import still
+from rlprof_report._page._table import definitions
 from rlprof_report._page._text import escaped, seconds
 from rlprof_report._page._verdict import findings, head
 

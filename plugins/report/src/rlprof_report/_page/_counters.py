@@ -37,7 +37,6 @@ def counters(analysis: Analysis) -> str:
 
 
 def _picture(name: str, ones: Sequence[Counter]) -> str:
-    """Return one counter of all processes."""
     end = max(one.times_s[-1] for one in ones)
     begin = min(one.times_s[0] for one in ones)
     high = max(max(one.values) for one in ones)

@@ -42,7 +42,6 @@ def device(analysis: Analysis) -> str:
 
 
 def _use(analysis: Analysis, told: Device, rules: str) -> str:
-    """Return how the time of devices was used, a row a role."""
     rows = []
     for role in told.roles:
         time = role.temporal
@@ -73,7 +72,6 @@ def _use(analysis: Analysis, told: Device, rules: str) -> str:
 
 
 def _bar(parts: Iterable[tuple[str, str]], values: Sequence[float], whole: float) -> str:
-    """Return the *values* as shares of the *whole*, each with its name and colour."""
     drawn = [
         (color, value / whole, f"{name}: {seconds(value)}")
         for (name, color), value in zip(parts, values, strict=True)
@@ -82,7 +80,6 @@ def _bar(parts: Iterable[tuple[str, str]], values: Sequence[float], whole: float
 
 
 def _idle(analysis: Analysis, told: Device) -> str:
-    """Return why devices were idle, a row a role."""
     rows = [
         (
             escaped(role.role, 60),
@@ -110,7 +107,6 @@ def _causes(idle: Idle) -> tuple[float, float, float, float]:
 
 
 def _names(analysis: Analysis, told: Device) -> str:
-    """Return the kernels and host operators that take longest, by role."""
     return "".join(_top(analysis, role, role.kernels, "kernels") for role in told.roles) + "".join(
         _top(analysis, role, role.operators, "host operators, self time") for role in told.roles
     )
@@ -140,7 +136,6 @@ def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what:
 
 
 def _late(analysis: Analysis, told: Device) -> str:
-    """Return which ranks come late to collectives."""
     rows = [
         (
             escaped(f"{one.role} {one.window}", 100),
@@ -158,7 +153,6 @@ def _late(analysis: Analysis, told: Device) -> str:
 
 
 def _memory(analysis: Analysis, told: Device) -> str:
-    """Return the most memory that torch held, by role and device."""
     rows = [
         (
             escaped(role.role, 60),
@@ -176,7 +170,6 @@ def _memory(analysis: Analysis, told: Device) -> str:
 
 
 def _requests(analysis: Analysis, told: Device) -> str:
-    """Return how long requests waited, of the windows that recorded them."""
     rows = [
         (
             escaped(one.target, 80),

@@ -1,22 +1,28 @@
-"""Section 8: all processes over time; a still picture of one step where no script runs."""
+"""Section 8: all processes over time, and one step of it as a picture that needs no script.
+
+The picture has no ids, no classes and no colours of its own for text, so that a notebook can show
+many.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._chart import legend
-from rlprof_report._page._color import OURS
-from rlprof_report._page._still import still
+import attrs
+
+from rlprof_report._page._chart import legend, seconds_axis
+from rlprof_report._page._color import NOTHING, OURS, ink
 from rlprof_report._page._table import section, step_window
-from rlprof_report._page._text import escaped
+from rlprof_report._page._text import escaped, printable, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlprof_report._page._chosen import Chosen
-    from rlprof_report.values import Analysis
+    from rlprof_report.values import Analysis, Lane, Step
 
-_MOST = 16
+
+_MOST_NAMES = 16
 """Names in the key."""
 _BUTTONS = (
     ("before", "\u2039 step", "The step before"),
@@ -53,16 +59,117 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
         "the step; the arrow keys move.</figcaption></figure>"
     )
     key = legend(shown.items())
-    if len(colors) > _MOST:
-        key += f'<p class="note">{len(colors) - _MOST:,} shorter ones are not in this key.</p>'
+    if (hidden := len(colors) - _MOST_NAMES) > 0:
+        key += f'<p class="note">{hidden:,} shorter ones are not in this key.</p>'
     return section("gantt-of-all", "All processes", body + key)
 
 
 def _longest(analysis: Analysis, colors: Mapping[str, str]) -> dict[str, str]:
-    """Return the names that take most time, with their colours."""
     times = dict.fromkeys(colors, 0.0)
     for lane in analysis.lanes:
         for name, start, end in lane.bars:
             times[name] += end - start
-    kept = set(sorted(times, key=lambda name: -times[name])[:_MOST])
+    kept = set(sorted(times, key=lambda name: -times[name])[:_MOST_NAMES])
     return {name: color for name, color in colors.items() if name in kept}
+
+
+_MOST = 48
+"""Rows in a picture; of roles with more processes, those that are busy longest and shortest."""
+_MOST_BARS = 3000
+_WIDE, _LABELS, _ROW, _TOP = 960, 150, 18, 22
+
+
+@attrs.frozen
+class _Row:
+    """A process, and what it did in the step: bars are (name, start, end, depth)."""
+
+    title: str
+    bars: tuple[tuple[str, float, float, int], ...]
+
+
+def still(analysis: Analysis, step: Step, colors: Mapping[str, str]) -> tuple[str, int]:
+    """Return the picture as SVG, and how many processes it leaves out."""
+    begin, end = step.start_s, step.start_s + step.seconds
+    there = [row for lane in analysis.lanes if (row := _row(analysis, lane, begin, end)).bars]
+    rows = _some(there)
+    high = _TOP + len(rows) * _ROW + 4
+    scale = (_WIDE - _LABELS) / (step.seconds or 1.0)
+    drawn = [_axis(step, scale, high)]
+    left = _MOST_BARS
+    for at, row in enumerate(rows):
+        y = _TOP + at * _ROW
+        drawn.append(
+            f'<text x="{_LABELS - 8}" y="{y + 12}" text-anchor="end">'
+            f"{escaped(row.title, 24)}</text>"
+        )
+        for name, start, stop, depth in row.bars[:left]:
+            x = _LABELS + (max(start, begin) - begin) * scale
+            wide = max(0.5, (min(stop, end) - max(start, begin)) * scale)
+            tall = max(4, _ROW - 3 - depth * 5)
+            color = OURS if name.startswith("rlprof: ") else colors.get(name, NOTHING)
+            told = escaped(f"{row.title} · {name} · {seconds(stop - start)}")
+            drawn.append(
+                f'<rect x="{x:.1f}" y="{y + _ROW - 2 - tall}" width="{wide:.1f}" height="{tall}" '
+                f'fill="{color}"><title>{told}</title></rect>'
+            )
+            letters = int(wide / 6.6)
+            if letters >= 4 and depth == 0:
+                drawn.append(
+                    f'<text x="{x + 4:.1f}" y="{y + 12}" fill="{ink(color)}">'
+                    f"{escaped(printable(name), letters)}</text>"
+                )
+        left -= min(left, len(row.bars))
+    words = f"Step {step.step} over {len(rows)} processes, {seconds(step.seconds)}"
+    svg = (
+        f'<svg viewBox="0 0 {_WIDE} {high}" width="{_WIDE}" height="{high}" role="img" '
+        f'aria-label="{escaped(words)}" style="max-width:100%;height:auto;font:11px system-ui,'
+        f'sans-serif" fill="currentColor">{"".join(drawn)}</svg>'
+    )
+    return svg, len(there) - len(rows)
+
+
+def _axis(step: Step, scale: float, high: int) -> str:
+    parts = []
+    for value, words in seconds_axis(step.seconds, 8):
+        x = _LABELS + value * scale
+        parts.append(
+            f'<path d="M{x:.1f} {_TOP - 4}V{high}" stroke="currentColor" stroke-opacity=".15"/>'
+            f'<text x="{x:.1f}" y="11" text-anchor="middle" fill-opacity=".7">'
+            f"{words}</text>"
+        )
+    return "".join(parts)
+
+
+def _row(analysis: Analysis, lane: Lane, begin: float, end: float) -> _Row:
+    """Return what *lane* did between *begin* and *end*, and what rlprof did there."""
+    touches = [
+        (f"rlprof: {touch.what}", touch.start_s, touch.end_s)
+        for touch in analysis.touches
+        if touch.process == lane.process
+    ]
+    found: list[tuple[str, float, float, int]] = []
+    open_: list[float] = []
+    for name, start, stop in sorted([*lane.bars, *touches], key=lambda bar: (bar[1], -bar[2])):
+        if stop <= begin or start >= end:
+            continue
+        while open_ and open_[-1] <= start:
+            open_.pop()
+        found.append((name, start, stop, len(open_)))
+        open_.append(stop)
+    return _Row(lane.title, tuple(found))
+
+
+def _some(rows: Sequence[_Row]) -> list[_Row]:
+    """Return at most _MOST rows: of large roles those that are busy longest and shortest."""
+    if len(rows) <= _MOST:
+        return list(rows)
+    roles: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        roles.setdefault(row.title.split(" ")[0], []).append(at)
+    share = max(2, _MOST // len(roles))
+    kept: set[int] = set()
+    for members in roles.values():
+        ordered = sorted(members, key=lambda at: sum(bar[2] - bar[1] for bar in rows[at].bars))
+        take = min(len(ordered), share)
+        kept.update(ordered[: take // 2], ordered[len(ordered) - (take - take // 2) :])
+    return [rows[at] for at in sorted(kept)][:_MOST]

@@ -34,7 +34,6 @@ def critical_path(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str])
 
 
 def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) -> str:
-    """Return the path of one step: a bar that the parts tile, and the parts in order."""
     whole = step.seconds or 1.0
     drawn: list[tuple[str, float, str]] = []
     rows: list[tuple[str, ...]] = []

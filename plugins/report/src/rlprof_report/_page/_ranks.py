@@ -39,7 +39,6 @@ def _is_large(analysis: Analysis, one: RankTable) -> bool:
 
 
 def _map(analysis: Analysis, one: RankTable) -> str:
-    """Return each rank's time over that of the median rank of the same step."""
     if not one.seconds or not one.steps:
         return ""
     columns = [_over_median(column) for column in zip(*one.seconds, strict=True)]
@@ -73,7 +72,6 @@ def _map(analysis: Analysis, one: RankTable) -> str:
 
 
 def _over_median(column: Sequence[float | None]) -> list[float | None]:
-    """Return how much longer each took than the median one, as a share of it."""
     middle = median(value for value in column if value is not None)
     if not middle:
         return [None] * len(column)
@@ -88,7 +86,6 @@ def _slowest(columns: Sequence[Sequence[float | None]]) -> list[float | None]:
 
 
 def _worst(one: RankTable) -> str:
-    """Say in words what the picture shows: who was slowest most often."""
     often: dict[int, int] = {}
     for column in zip(*one.seconds, strict=True):
         known = [(value, rank) for value, rank in zip(column, one.ranks, strict=True) if value]
@@ -102,7 +99,6 @@ def _worst(one: RankTable) -> str:
 
 
 def _waits(analysis: Analysis, chosen: Chosen) -> str:
-    """Return what the ranks of the slow step wait for."""
     if chosen.slow is None:
         return ""
     rows = [
@@ -131,7 +127,6 @@ def _waits(analysis: Analysis, chosen: Chosen) -> str:
 
 
 def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
-    """Return the stages that add up to the slowest rank's time, and who leads each."""
     if chosen.slow is None or not chosen.slow.frontier:
         return ""
     rows = []
@@ -162,7 +157,6 @@ def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> 
 
 
 def _scores(analysis: Analysis, named: Collection[tuple[str, str]]) -> str:
-    """Return the ranks with the worst scores in the *named* phases."""
     scores = [one for one in analysis.scores if (one.role, one.phase) in named]
     worst = sorted(scores, key=lambda one: min(one.relative, one.individual))[:_WORST]
     rows = [

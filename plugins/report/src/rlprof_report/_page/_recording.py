@@ -25,7 +25,6 @@ def recording(analysis: Analysis) -> str:
 
 
 def _captures(analysis: Analysis) -> str:
-    """Return what was asked for and what became of it; what is not whole comes first."""
     ordered = sorted(analysis.captures, key=lambda one: one.get("state") == "whole")
     rows = [tuple(_cell(one.get(key, "")) for key in _KEYS) for one in ordered[:_MOST]]
     whole = sum(one.get("state") == "whole" for one in ordered)
@@ -47,7 +46,6 @@ def _cell(value: object) -> str:
 
 
 def _cost(analysis: Analysis) -> str:
-    """Return the seconds that recording cost, and each start and stop by length."""
     longest = sorted(analysis.touches, key=lambda one: one.start_s - one.end_s)[:20]
     rows = [
         (

@@ -53,7 +53,6 @@ def rollout(analysis: Analysis, chosen: Chosen) -> str:
 
 
 def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
-    """Return the numbers of the rollouts, a column a step."""
     told = [step.rollout for step in steps if step.rollout is not None]
     rows = [
         ("phase", [escaped(one.phase, 60) for one in told]),
@@ -100,7 +99,6 @@ def _pair(one: Rollout) -> str:
 
 
 def _flow(analysis: Analysis, step: Step) -> str:
-    """Return how rollout and training share an asynchronous step."""
     flow = step.flow
     if flow is None:
         return ""
@@ -117,7 +115,6 @@ def _flow(analysis: Analysis, step: Step) -> str:
 
 
 def _slots(analysis: Analysis, step: Step, one: Rollout) -> str:
-    """Return a bar a replica: what its slots did, and why they were empty."""
     ordered = sorted(one.replicas, key=lambda replica: (-replica.end_s, replica.name))
     rows = [
         (
@@ -163,7 +160,6 @@ def _bar(replica: Replica) -> str:
 
 
 def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
-    """Return which share of trajectories had ended when, the slow step over the median one."""
     told = [(step, step.rollout) for step in steps if step.rollout and step.rollout.ended]
     if not told:
         return ""
@@ -207,7 +203,6 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
 
 
 def _rate(analysis: Analysis, step: Step, one: Rollout) -> str:
-    """Return tokens a second and requests in flight over the rollout."""
     took = one.end_s - one.start_s
     pictures = "".join(
         f"<div><h3>{title}</h3>{_area(values, color, took, title)}</div>"
@@ -249,7 +244,6 @@ def _below(high: float, most: int = 8) -> list[Tick]:
 
 
 def _late(analysis: Analysis, step: Step, one: Rollout) -> str:
-    """Return how the last 5 % of trajectories differ from the others."""
     late = one.late
     if late is None:
         return ""
@@ -270,7 +264,6 @@ def _late(analysis: Analysis, step: Step, one: Rollout) -> str:
 
 
 def _tools(analysis: Analysis, step: Step, one: Rollout) -> str:
-    """Return the time in each tool."""
     rows = [
         (escaped(name, 80), seconds(value)) for name, value in list(one.tools_by_name.items())[:20]
     ]

@@ -61,7 +61,6 @@ def where_the_time_goes(analysis: Analysis, colors: Mapping[str, str]) -> str:
 
 
 def _bar(steps: Sequence[Step]) -> _Bar:
-    """Return the mean of *steps* as a bar."""
     parts: dict[str, float] = {}
     for step in steps:
         for name, value in _parts(step).items():
@@ -87,7 +86,6 @@ def _parts(step: Step) -> dict[str, float]:
 def _picture(
     bars: Sequence[_Bar], names: Sequence[str], colors: Mapping[str, str], first: int
 ) -> str:
-    """Return the stacked bars: one path a phase, and what is shown when a bar is pointed at."""
     heights = sorted(bar.slowest.seconds for bar in bars)
     high = heights[-1]
     usual = heights[int((len(heights) - 1) * 0.9)]
@@ -134,7 +132,6 @@ def _picture(
 
 
 def _told(bar: _Bar, names: Sequence[str]) -> str:
-    """Return what is shown when somebody points at a bar."""
     lines = [
         f"{bar.title}: {seconds(sum(bar.parts.values()))}{' · ' if bar.state else ''}{bar.state}"
     ]
@@ -145,7 +142,6 @@ def _told(bar: _Bar, names: Sequence[str]) -> str:
 
 
 def _patterns() -> str:
-    """Return how steps are hatched; the marks are as dark as the text."""
     slope = {"recorded": 45, "touched": -45, "warm-up": 90, "unfinished": 0}
     made = "".join(
         f'<pattern id="hatch-{state}" width="6" height="6" patternUnits="userSpaceOnUse" '
@@ -156,7 +152,6 @@ def _patterns() -> str:
 
 
 def _hatches(marked: Mapping[str, Sequence[int]]) -> str:
-    """Return the key of the hatching."""
     why = {
         "recorded": "a window was open",
         "touched": "a start, stop or export of rlprof overlaps it",
@@ -172,7 +167,6 @@ def _hatches(marked: Mapping[str, Sequence[int]]) -> str:
 
 
 def _marked(analysis: Analysis) -> dict[str, tuple[int, ...]]:
-    """Return which steps are in which state but `clean`."""
     found = {
         state: tuple(step.step for step in analysis.steps if step.state == state)
         for state in _MARKED
@@ -181,7 +175,6 @@ def _marked(analysis: Analysis) -> dict[str, tuple[int, ...]]:
 
 
 def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
-    """Return the table of phases over the clean steps."""
     rows = [
         (
             keyed(colors.get(phase.name, NOTHING), phase.name),
@@ -208,7 +201,6 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
 
 
 def _overlaps(analysis: Analysis) -> str:
-    """Return which phases ran at once."""
     pairs: dict[tuple[str, str], list[float]] = {}
     clean = [step for step in analysis.steps if step.state == "clean"]
     for step in clean:
@@ -226,7 +218,6 @@ def _overlaps(analysis: Analysis) -> str:
 
 
 def _bubbles(analysis: Analysis) -> str:
-    """Return the device seconds in which devices did nothing, by role and cause."""
     sums: dict[tuple[str, str], list[float]] = {}
     clean = [step for step in analysis.steps if step.state == "clean" and step.bubbles]
     for step in clean:

@@ -1,4 +1,4 @@
-"""Tables and captions, as every section writes them."""
+"""Tables, captions, and the definitions that captions link, as every section writes them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "
 
 
 def _filters(told: Sequence[Definition]) -> list[str]:
-    """Return what the figures leave out, each once, in one sentence."""
     texts = "; ".join(one.filter.rstrip(".") for one in told if one.filter not in {"", "none"})
     return ["; ".join(dict.fromkeys(texts.split("; ")))] if texts else []
 
@@ -77,3 +76,22 @@ def step_window(step: Step) -> str:
     """Say which step a picture is of."""
     state = "" if step.state == "clean" else f", {step.state}"
     return f"Step {step.step}, {seconds(step.seconds)}{state}"
+
+
+def definitions(analysis: Analysis) -> str:
+    """Return the section."""
+    items = "".join(
+        f'<div id="figure-{one.number}"><dt>{one.number}. {escaped(one.name)} '
+        f"<small>from {escaped(one.inputs)}</small><dd>{escaped(one.formula, 2000)} "
+        f"{_filter(one)}</div>"
+        for one in analysis.definitions
+    )
+    return section(
+        "definitions",
+        "How each figure is defined",
+        f'<dl class="defined">{items}</dl>' if items else "",
+    )
+
+
+def _filter(one: Definition) -> str:
+    return "" if one.filter in {"", "none"} else f"<br>Filter: {escaped(one.filter, 1000)}"

@@ -42,7 +42,6 @@ def findings(analysis: Analysis) -> str:
 
 
 def _card(analysis: Analysis, finding: Finding) -> str:
-    """Return cause, evidence, bound, where to look and what to record next."""
     evidence = "".join(f"<li>{escaped(words, 600)}" for words in finding.evidence)
     facts = [
         ("costs per step", f"{seconds(finding.seconds)} ({percent(finding.share)})"),
@@ -64,7 +63,6 @@ def _card(analysis: Analysis, finding: Finding) -> str:
 
 
 def _tiles(analysis: Analysis, chosen: Chosen) -> str:
-    """Return the numbers to know before reading on."""
     tiles = []
     if analysis.clean.median_s is not None:
         tiles.append(("median clean step", seconds(analysis.clean.median_s)))

@@ -127,7 +127,6 @@ def _count(value: Any) -> int:
 
 
 def _seconds(value: Any) -> float:
-    """Return what was noted as seconds; NaN if nothing was."""
     is_number = type(value) in (int, float) and 0 <= value < 1e9
     return float(value) if is_number else math.nan
 

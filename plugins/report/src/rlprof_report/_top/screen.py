@@ -124,7 +124,6 @@ def _table(live: Live, width: int, room: int) -> list[str]:
 
 
 def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
-    """Return the columns of the phases that take longest, in the order they ran."""
     totals: dict[str, float] = {}
     for step in steps:
         for name, seconds in step.phases.items():
@@ -143,7 +142,6 @@ def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
 
 
 def _column(head: str, cells: Iterable[str]) -> list[str]:
-    """Lay out a column of numbers."""
     column = [head, *cells]
     width = max(map(len, column))
     return [cell.rjust(width) for cell in column]

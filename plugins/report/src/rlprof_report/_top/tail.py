@@ -53,7 +53,6 @@ class Tail:
                     yield Path(name).stem, record
 
     def _lines(self, name: str, back: int | None) -> list[bytes]:
-        """Return the whole lines that are new in the file *name*."""
         try:
             with open_regular(self._folder / name) as file:
                 size = os.fstat(file.fileno()).st_size

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report.device._chosen import UNKNOWN
-from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, MEMORY
+from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, MEMORY, UNKNOWN
 from rlprof_report.device._sweeps import by_company, length, union
 from rlprof_report.device.values import Idle, Temporal
 
 if TYPE_CHECKING:
-    from rlprof_report.device._chosen import Chosen
+    from rlprof_report.device._kinds import Chosen
 
 _SHORT_NS = 10_000
 """Gaps below are what a device needs between two kernels."""

@@ -14,8 +14,8 @@ from rlprof_report.device.values import TopName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof_report.device._chosen import Chosen
     from rlprof_report.device._events import Events
+    from rlprof_report.device._kinds import Chosen
 
 TOP = 10
 

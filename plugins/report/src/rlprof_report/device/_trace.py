@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_report._slices import epoch_ns_of
-from rlprof_report.device._chosen import chosen
 from rlprof_report.device._events import read_events
-from rlprof_report.device._kinds import COMMUNICATION
+from rlprof_report.device._kinds import COMMUNICATION, chosen
 from rlprof_report.device._temporal import idle_of, temporal_of
 from rlprof_report.device._tops import kernels_of, operators_of
 from rlprof_report.device.values import Idle, MemoryPeak, Temporal
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rlprof_report.device._chosen import Chosen
     from rlprof_report.device._events import Events
-    from rlprof_report.device._kinds import Rules
+    from rlprof_report.device._kinds import Chosen, Rules
     from rlprof_report.device._tops import Total
 
 _MOST_MEETINGS = 100_000
@@ -99,7 +97,6 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
 
 
 def _epoch_ns(path: Path) -> int:
-    """Read the epoch of a trace from its beginning."""
     text = TraceText(path)
     with closing(text.batches(1 << 16)) as batches:
         next(batches, b"")

@@ -45,7 +45,6 @@ def batches(run: Run, schema: Any, problems: list[str]) -> Iterator[Any]:
 
 
 def _same(run: Run, capture: CaptureResult, artifact: Artifact) -> Mapping[str, Any]:
-    """Return the columns that are the same for all events of a trace."""
     target, window = capture.target, capture.window
     return {
         "run": run_name(run), "process": capture.process, "role": target.role,

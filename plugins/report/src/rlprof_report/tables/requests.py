@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlprof_report._engine_requests import ENDING, engine_requests, preemptions_of
-from rlprof_report.tables.moments import Moments
 from rlprof_report.tables.schema import run_name
-from rlprof_report.tables.spans import taken
+from rlprof_report.tables.spans import Moments, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

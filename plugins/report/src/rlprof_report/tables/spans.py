@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlprof_report.tables.moments import Moments
+from rlprof_report._figures.timeline import timeline_of
+from rlprof_report._spans import read_recorded
 from rlprof_report.tables.schema import run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlprof.rundir import Run
+    from rlprof.rundir import Run, Span
+
 
 _NOTED = {
     "replica": str, "trajectory": str, "turn": int, "tool": str, "prompt_tokens": int,
@@ -55,3 +59,25 @@ def _as_json(attributes: Mapping[str, Any]) -> str:
         from rlprof.rundir import as_json
 
         return as_json(attributes)
+
+
+class Moments:
+    """The steps of the process that leads, read when the first span asks for one."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def step_of(self, span: Span) -> int | None:
+        """Return the step *span* names, else the one it began in."""
+        if span.step is not None:
+            return span.step
+        numbers, starts, ends = self._steps
+        place = bisect_right(starts, span.start_ns) - 1
+        return numbers[place] if place >= 0 and span.start_ns < ends[place] else None
+
+    @cached_property
+    def _steps(self) -> tuple[list[int], list[int], list[int]]:
+        timeline = timeline_of(read_recorded(self._run))
+        if timeline is None:
+            return [], [], []
+        return timeline.numbers.tolist(), timeline.starts.tolist(), timeline.ends.tolist()
