@@ -33,15 +33,17 @@ def device(analysis: Analysis) -> str:
     told: Device | None = analysis.device
     if told is None:
         return ""
-    rules = " By the rules of HTA." if told.rules == "hta" else ""
-    body = _use(analysis, told, rules) + _idle(analysis, told)
-    body += _names(analysis, told) + _late(analysis, told) + _memory(analysis, told)
-    body += _requests(analysis, told)
+    body = _use(analysis, told) + _idle(analysis, told)
+    body += "".join(_top(analysis, role, role.kernels, "kernels") for role in told.roles)
+    words = "host operators, self time"
+    body += "".join(_top(analysis, role, role.operators, words) for role in told.roles)
+    body += _late(analysis, told) + _memory(analysis, told) + _requests(analysis, told)
     notes = "".join(f"<li>{escaped(note, 400)}" for note in told.notes[:40])
     return section("device", "Devices", body + (f"<ul>{notes}</ul>" if notes else ""))
 
 
-def _use(analysis: Analysis, told: Device, rules: str) -> str:
+def _use(analysis: Analysis, told: Device) -> str:
+    rules = " By the rules of HTA." if told.rules == "hta" else ""
     rows = []
     for role in told.roles:
         time = role.temporal
@@ -104,12 +106,6 @@ def _used(time: Temporal) -> tuple[float, float, float, float]:
 
 def _causes(idle: Idle) -> tuple[float, float, float, float]:
     return idle.launch_bound_s, idle.waiting_s, idle.short_s, idle.unknown_s
-
-
-def _names(analysis: Analysis, told: Device) -> str:
-    return "".join(_top(analysis, role, role.kernels, "kernels") for role in told.roles) + "".join(
-        _top(analysis, role, role.operators, "host operators, self time") for role in told.roles
-    )
 
 
 def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:

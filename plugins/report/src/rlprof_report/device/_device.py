@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof_report._engine_requests import ENDING, engine_requests
 from rlprof_report.device._late import late_ranks
-from rlprof_report.device._looked import Looked
 from rlprof_report.device._requests import times_of
 from rlprof_report.device._roles import by_role
 from rlprof_report.device._tops import tops
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from rlprof.rundir import CaptureResult, Run
     from rlprof.types import Artifact
     from rlprof_report.device._kinds import Rules
-    from rlprof_report.device._trace import Meeting
+    from rlprof_report.device._trace import Meeting, TraceFigures
 
 
 _PACKED = 12
@@ -35,7 +34,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
     Figures are those of the window, from its begin to its end; with *rules* `hta` those of the
     whole trace, as HolisticTraceAnalysis computes them.
     """
-    looked: list[Looked] = []
+    looked: list[tuple[CaptureDevice, TraceFigures]] = []
     requests: dict[Target, list[dict[str, Any]]] = {}
     notes: list[str] = []
     for capture in run.captures:
@@ -55,7 +54,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
         return None
     return Device(
         rules=rules,
-        captures=tuple(one.shown for one in looked),
+        captures=tuple(shown for shown, _ in looked),
         roles=tuple(by_role(looked)),
         late=_late(looked),
         requests=tuple(times_of(one, requests[one]) for one in sorted(requests, key=str)),
@@ -73,7 +72,10 @@ def json_bytes(run: Run) -> int:
     )
 
 
-def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) -> Looked:
+def _look(
+    run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules
+) -> tuple[CaptureDevice, TraceFigures]:
+    """Return what a trace says for its own line, and all of it for the sums of its role."""
     stretch = None if rules == "hta" else _stretch(capture)
     found = figures_of(run.path / artifact.path, rules, stretch)
     told = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
@@ -98,7 +100,7 @@ def _look(run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules) ->
         memory=found.memory,
         notes=(*told, *found.notes),
     )
-    return Looked(shown, found)
+    return shown, found
 
 
 def _stretch(capture: CaptureResult) -> Stretch:
@@ -110,14 +112,13 @@ def _stretch(capture: CaptureResult) -> Stretch:
     return Stretch(from_ns, max(from_ns, until_ns), capture.clock_shift_ns)
 
 
-def _late(looked: Sequence[Looked]) -> tuple[LateRank, ...]:
+def _late(looked: Sequence[tuple[CaptureDevice, TraceFigures]]) -> tuple[LateRank, ...]:
     together: defaultdict[tuple[str, ...], dict[int, Sequence[Meeting]]] = defaultdict(dict)
-    for one in looked:
-        shown = one.shown
+    for shown, figures in looked:
         # A rank of several traces (workers, parts) is compared with the same ones of the others.
         # Replicas serve by themselves: what they do at the same time is no collective.
         key = shown.role, shown.window, shown.tool, shown.part, str(shown.replica)
-        together[key].setdefault(shown.rank, one.found.meetings)
+        together[key].setdefault(shown.rank, figures.meetings)
     found = [
         late
         for (role, window, *_), ranks in together.items()

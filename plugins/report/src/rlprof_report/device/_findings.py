@@ -35,35 +35,30 @@ def _of_roles(device: Device) -> Iterator[Finding]:
         if role.temporal is None or role.idle is None or not role.temporal.window_s:
             continue
         window_s = role.temporal.window_s
-        exposed = role.temporal.exposed_communication_s
-        if exposed / window_s >= _EXPOSED:
-            worst = max(ones, key=_exposed)
-            longest = next((one.name for one in role.kernels if one.kind == "communication"), "")
+        longest = next((one.name for one in role.kernels if one.kind == "communication"), "")
+        operator = role.operators[0].name if role.operators else ""
+        for seconds, least, of, title, more in (
+            (
+                role.temporal.exposed_communication_s, _EXPOSED, _exposed,
+                "exposed communication, with no compute meanwhile, takes", f", most in {longest}",
+            ),
+            (
+                role.idle.launch_bound_s, _LAUNCH_BOUND, _launch_bound,
+                "the device waits for the host to launch kernels for",
+                f"; the host spends the most time in {operator}" if operator else "",
+            ),
+        ):  # fmt: skip
+            if seconds / window_s < least:
+                continue
+            worst = max(ones, key=of)
             yield _finding(
-                f"{role.role}: exposed communication, with no compute meanwhile, takes "
-                f"{exposed / window_s:.0%} of the recorded windows.",
+                f"{role.role}: {title} {seconds / window_s:.0%} of the recorded windows.",
                 (
-                    f"{exposed:.3f} of {window_s:.3f} s in {len(ones)} traces, most in {longest}.",
-                    f"{worst.target} in {worst.window} has the most: {_exposed(worst):.3f} s.",
+                    f"{seconds:.3f} of {window_s:.3f} s in {len(ones)} traces{more}.",
+                    f"{worst.target} in {worst.window} has the most: {of(worst):.3f} s.",
                 ),
-                exposed / len(ones),
-                exposed / window_s,
-                worst,
-            )
-        bound = role.idle.launch_bound_s
-        if bound / window_s >= _LAUNCH_BOUND:
-            worst = max(ones, key=_launch_bound)
-            operator = role.operators[0].name if role.operators else ""
-            yield _finding(
-                f"{role.role}: the device waits for the host to launch kernels for "
-                f"{bound / window_s:.0%} of the recorded windows.",
-                (
-                    f"{bound:.3f} of {window_s:.3f} s in {len(ones)} traces"
-                    + (f"; the host spends the most time in {operator}." if operator else "."),
-                    f"{worst.target} in {worst.window} has the most: {_launch_bound(worst):.3f} s.",
-                ),
-                bound / len(ones),
-                bound / window_s,
+                seconds / len(ones),
+                seconds / window_s,
                 worst,
             )
 

@@ -11,30 +11,31 @@ from rlprof_report.device._tops import together, tops
 from rlprof_report.device.values import Idle, MemoryPeak, RoleDevice, Temporal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rlprof_report.device._looked import Looked
+    from rlprof_report.device._trace import TraceFigures
+    from rlprof_report.device.values import CaptureDevice
 
 _TOP = 20
 _Sums = TypeVar("_Sums", Temporal, Idle)
 
 
-def by_role(looked: Sequence[Looked]) -> Iterator[RoleDevice]:
+def by_role(looked: Iterable[tuple[CaptureDevice, TraceFigures]]) -> Iterator[RoleDevice]:
     """Add up what the traces of each role say."""
-    roles: defaultdict[str, list[Looked]] = defaultdict(list)
-    for one in looked:
-        roles[one.shown.role].append(one)
+    roles: defaultdict[str, list[TraceFigures]] = defaultdict(list)
+    for shown, found in looked:
+        roles[shown.role].append(found)
     for role, ones in sorted(roles.items()):
-        temporals = [one.shown.temporal for one in ones if one.shown.temporal is not None]
-        idles = [one.shown.idle for one in ones if one.shown.idle is not None]
+        temporals = [one.temporal for one in ones if one.temporal is not None]
+        idles = [one.idle for one in ones if one.idle is not None]
         yield RoleDevice(
             role,
             len(temporals),
             _sum(temporals),
             _sum(idles),
-            tops(together(one.found.kernels for one in ones), _TOP),
-            tops(together(one.found.operators for one in ones), _TOP),
-            tuple(_largest([peak for one in ones for peak in one.shown.memory])),
+            tops(together(one.kernels for one in ones), _TOP),
+            tops(together(one.operators for one in ones), _TOP),
+            tuple(_largest([peak for one in ones for peak in one.memory])),
         )
 
 
