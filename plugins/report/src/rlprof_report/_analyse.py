@@ -87,9 +87,7 @@ def analyse(
     if hidden:
         notes.append(f"The Gantt leaves out the {hidden} shortest phases.")
     analysis = Analysis(
-        run=str(run.path),
-        run_id=run.run_id,
-        state=_state(run),
+        **_known(run),
         epoch_ns=epoch,
         leader=recorded.processes[timeline.leader].name,
         steps=tuple(steps),
@@ -103,10 +101,7 @@ def analyse(
         touches=tuple(touch for one in recordings for touch, _, _ in one.touches),
         cost_s=sum(one.cost_s for one in steps),
         cost_note=_cost_note(steps, clean),
-        captures=_captures(run),
-        clocks=in_words(run),
         notes=tuple(notes),
-        definitions=DEFINITIONS,
     )
     outlasted = outlasted_of(recorded, timeline, pieces)
     facts = [
@@ -136,23 +131,23 @@ def _steps(
     stems = [process.name for process in recorded.processes]
     tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline)
     holders = holders_of(recorded)
-    busy = busy_of(recorded, timeline) if holders else []
+    busy = busy_of(recorded, timeline) if holders else [{} for _ in range(len(timeline))]
     made = []
     for place in range(len(timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
         own = pieces[place]
-        found = (
-            trajectories_of(parts[place], own, bounds, recorded.words) if place in counted else None
-        )
-        rollout = (
-            None
-            if found is None
-            else rollout_of(found, recorded.processes, epoch, curves=place in drawn)
-        )
+        found = rollout = None
+        if place in counted:
+            found = trajectories_of(parts[place], own, bounds, recorded.words)
+        if found is not None:
+            rollout = rollout_of(found, recorded.processes, epoch, curves=place in drawn)
         seconds = (bounds[1] - bounds[0]) / 1e9
         phases, ranks = times_of(own, epoch), tuple(ranks_of(one, stems) for one in groups[place])
         unaccounted_s = (bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)) / 1e9
         cost_s = covered(touched.cost_ns.get(place, ())) / 1e9
+        bubbles = (
+            bubbles_of(recorded, holders, busy[place], own, bounds) if place in counted else ()
+        )
         made.append(
             Step(
                 step=int(timeline.numbers[place]),
@@ -166,13 +161,7 @@ def _steps(
                 frontier=frontiers[place],
                 rollout=rollout,
                 path=path_of(
-                    own,
-                    bounds,
-                    step=place,
-                    tracks=tracks,
-                    ranks=ranks,
-                    found=found,
-                    epoch=epoch,
+                    own, bounds, step=place, tracks=tracks, ranks=ranks, found=found, epoch=epoch
                 ),
                 helps=helps_of(
                     seconds,
@@ -183,9 +172,7 @@ def _steps(
                     cost_s=cost_s,
                 ),
                 flow=flow_of(own, bounds, found, rollout),
-                bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
-                if holders and place in counted
-                else (),
+                bubbles=tuple(bubbles),
                 touches=touched.touches.get(place, ()),
                 cost_s=cost_s,
                 pauses=pauses_of(others[place]),
@@ -220,14 +207,10 @@ def _counted(timeline: Timeline, step: int | None) -> set[int]:
     return set(np.concatenate([spread, np.argsort(lengths)[-_SLOWEST:], asked]).tolist())
 
 
-def _state(run: Run) -> str:
-    if run.is_running:
-        return "running"
-    return "died" if any(process.state == "died" for process in run.processes) else "ended"
-
-
-def _captures(run: Run) -> tuple[dict[str, Any], ...]:
-    return tuple(
+def _known(run: Run) -> dict[str, Any]:
+    """Return what an analysis says of any run."""
+    is_dead = any(process.state == "died" for process in run.processes)
+    captures = tuple(
         {
             "window": one.window.id,
             "target": str(one.target),
@@ -242,6 +225,11 @@ def _captures(run: Run) -> tuple[dict[str, Any], ...]:
         }
         for one in run.captures
     )
+    return {
+        "run": str(run.path), "run_id": run.run_id,
+        "state": "running" if run.is_running else "died" if is_dead else "ended",
+        "captures": captures, "clocks": in_words(run), "definitions": DEFINITIONS,
+    }  # fmt: skip
 
 
 def _cost_note(steps: list[Step], clean: Clean) -> str:
@@ -251,11 +239,8 @@ def _cost_note(steps: list[Step], clean: Clean) -> str:
     if len(own) < 2 or len(rest) < 5 or clean.median_s is None:
         return "Too few recorded or clean steps to say what recording costs a step."
     more = float(np.median(own)) - clean.median_s
-    spread = (
-        1.25
-        * 1.96
-        * float(np.hypot(np.std(own) / len(own) ** 0.5, np.std(rest) / len(rest) ** 0.5))
-    )
+    errors = (np.std(one) / len(one) ** 0.5 for one in (own, rest))
+    spread = 1.25 * 1.96 * float(np.hypot(*errors))
     return (
         f"A recorded step takes {more:.2f} s ({more - spread:.2f} to {more + spread:.2f}) "
         f"more than a clean one of {clean.median_s:.2f} s."
@@ -267,9 +252,7 @@ def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysi
     verdict = f"{wrote}; mark steps with prof.step(n) or prof.steps(...)."
     lost = list(losses_of(run, recorded, timeline))
     return Analysis(
-        run=str(run.path),
-        run_id=run.run_id,
-        state=_state(run),
+        **_known(run),
         epoch_ns=run.opened_ns,
         leader="",
         steps=(),
@@ -277,8 +260,5 @@ def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysi
         phases=(),
         findings=(),
         verdict=" ".join([verdict, *lost[:1]]),
-        captures=_captures(run),
-        clocks=in_words(run),
         notes=(*lost[1:], *run.problems, *recorded.problems),
-        definitions=DEFINITIONS,
     )

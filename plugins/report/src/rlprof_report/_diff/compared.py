@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlprof_report._diff import rest
-from rlprof_report._diff.kernels import kernels
 from rlprof_report._diff.times import FEWEST, phase_changes, step_change
 from rlprof_report._diff.words import interval, percent, seconds, signed
 from rlprof_report.values.diff import Diff
@@ -40,7 +39,7 @@ def diff(a: Part, b: Part) -> Diff:
         went=went,
         resized=resized,
         shares=rest.shares(a, b),
-        kernels=tuple(kernels(a, b)),
+        kernels=tuple(rest.kernels(a, b)),
         settings=rest.settings(a.run, b.run),
         versions=rest.versions(a.run, b.run),
         notes=tuple(_notes(a, b, of_slowest=of_slowest)),

@@ -95,14 +95,20 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
     touches: dict[int, list[Touch]] = {}
     costs: dict[int, list[tuple[int, int]]] = {}
     leader = recorded.processes[timeline.leader].name
-    own = _own_steps(recorded, timeline)
+    rows = recorded.steps[recorded.steps["process"] != timeline.leader]
+    places = timeline.of(rows)
+    rows, places = rows[places >= 0], places[places >= 0]
+    edges = np.searchsorted(rows["process"], np.arange(len(recorded.processes) + 1))
+    numbers = {process.name: number for number, process in enumerate(recorded.processes)}
     for one in recordings:
+        own = slice(*edges[numbers[one.process] :][:2])
         open_in |= _during(timeline, one.start, one.end)
         for touch, start, end in one.touches:
             if touch.what == "export" and one.process != leader:
                 continue
             by_time = _during(timeline, start, end)
-            for place in by_time | _during_own(own.get(one.process), start, end):
+            is_in = (rows["start"][own] < end) & (rows["end"][own] > start)
+            for place in by_time | set(places[own][is_in].tolist()):
                 touches.setdefault(place, []).append(touch)
                 if touch.what != "export" and place in by_time:
                     bounds = int(timeline.starts[place]), int(timeline.ends[place])
@@ -117,28 +123,3 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
 def _during(timeline: Timeline, start: int, end: int) -> set[int]:
     found = (timeline.starts < end) & (timeline.ends > start)
     return set(np.flatnonzero(found).tolist())
-
-
-def _own_steps(
-    recorded: Recorded, timeline: Timeline
-) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    rows = recorded.steps[recorded.steps["process"] != timeline.leader]
-    places = timeline.of(rows)
-    rows, places = rows[places >= 0], places[places >= 0]
-    return {
-        recorded.processes[number].name: (
-            places[rows["process"] == number],
-            rows["start"][rows["process"] == number],
-            rows["end"][rows["process"] == number],
-        )
-        for number in np.unique(rows["process"]).tolist()
-    }
-
-
-def _during_own(
-    steps: tuple[np.ndarray, np.ndarray, np.ndarray] | None, start: int, end: int
-) -> set[int]:
-    if steps is None:
-        return set()
-    places, starts, ends = steps
-    return set(places[(starts < end) & (ends > start)].tolist())

@@ -7,7 +7,7 @@ import statistics
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import ranges_of
+from rlprof_report._plain import listed, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,9 +61,7 @@ def number(value: float | None) -> str:
 
 def numbers(values: Iterable[int], most: int = 12) -> str:
     """Return step numbers as ranges: `1-5, 7`, at most *most* of them."""
-    words = ranges_of(values)
-    more = len(words) - most
-    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+    return listed(ranges_of(values), most)
 
 
 def median(values: Iterable[float]) -> float | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
 from rlprof.rundir import Selection, as_json, read
-from rlprof.schedule import parse_steps
+from rlprof_report.commands.why import ranges_in
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +58,11 @@ def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
     from rlprof_report._diff import Part
 
     path, typed = _split(given)
-    ranges = _ranges(given, typed) if typed else ()
+    try:
+        ranges = ranges_in(typed) if typed else ()
+    except ValueError as exc:
+        what = "expected steps like RUN:5 or RUN:5-20,30-45"
+        raise RlprofError(f"{given}: {what} ({one_line(exc)})") from exc
     recorded = read(path)
     if recorded.path not in analyses:
         analyses[recorded.path] = analyse(recorded)
@@ -73,12 +77,3 @@ def _split(given: str) -> tuple[Path, str]:
     if found is None or Path(given).exists():
         return Path(given), ""
     return Path(found["run"]), found["steps"].replace(" ", "")
-
-
-def _ranges(given: str, typed: str) -> tuple[range, ...]:
-    try:
-        words = [int(word) if word.isdecimal() else word for word in typed.split(",")]
-        return parse_steps(words).ranges
-    except ValueError as exc:
-        what = "expected steps like RUN:5 or RUN:5-20,30-45"
-        raise RlprofError(f"{given}: {what} ({one_line(exc)})") from exc

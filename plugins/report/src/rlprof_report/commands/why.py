@@ -53,11 +53,15 @@ def run(args: argparse.Namespace) -> int:
 def steps_of(text: str) -> tuple[range, ...]:
     """Read steps as `rlprof export --step` takes them: `7`, `3-5`, `3,7-9`."""
     try:
-        words = [int(word) if word.isdecimal() else word for word in text.split(",")]
-        return parse_steps(words).ranges
+        return ranges_in(text)
     except ValueError:
         what = f"expected steps like 7, 3-5 or 3,7-9, got {text!r}"
         raise argparse.ArgumentTypeError(what) from None
+
+
+def ranges_in(text: str) -> tuple[range, ...]:
+    """Read steps as a config has them; raise ValueError if *text* names none."""
+    return parse_steps([int(one) if one.isdecimal() else one for one in text.split(",")]).ranges
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

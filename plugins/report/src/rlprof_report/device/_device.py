@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof_report._engine_requests import ENDING, engine_requests
 from rlprof_report.device._late import late_ranks
-from rlprof_report.device._requests import times_of
-from rlprof_report.device._roles import by_role
+from rlprof_report.device._roles import by_role, times_of
 from rlprof_report.device._tops import tops
 from rlprof_report.device._trace import Stretch, figures_of
 from rlprof_report.device.values import CaptureDevice, Device, LateRank

@@ -17,15 +17,17 @@ from rlprof_report.values.analysis import (
     RankTable,
     Score,
 )
-from rlprof_report.values.rollout import Late, Replica, Rollout
 from rlprof_report.values.step import (
     Bubble,
     Flow,
     Help,
+    Late,
     Overlap,
     PathPart,
     PhaseTime,
     Ranks,
+    Replica,
+    Rollout,
     Stage,
     Step,
     Touch,
