@@ -11,7 +11,7 @@ import attrs
 import rlprof
 from rlprof_report import analyse, notebook
 from rlprof_report._page import page
-from rlprof_report._page._png import heat
+from rlprof_report._page._ranks import heat
 from rlprof_report._page._text import number, numbers, percent, printable, seconds
 from rlprof_report.values import Lane, Overlap, PathPart, RankTable, Score
 from tests.report.page.made import made

@@ -15,14 +15,12 @@ from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
 from rlprof_report._figures.others import others_of, pauses_of
 from rlprof_report._figures.outlasted import outlasted_of
-from rlprof_report._figures.path import path_of
+from rlprof_report._figures.path import Tracks, path_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
-from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of
+from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of, tables_of
 from rlprof_report._figures.rollout import rollout_of
-from rlprof_report._figures.scores import tables_of
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
-from rlprof_report._figures.tracks import Tracks
 from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
 from rlprof_report._findings import Facts, conclude, losses_of, silent_of
 from rlprof_report._plain import argument

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlprof_report._page._chart import legend, strip
-from rlprof_report._page._table import caption, figure, section, table
+from rlprof_report._page._table import caption, figure, section, table, tabled
 from rlprof_report._page._text import escaped, number, percent, seconds
 
 if TYPE_CHECKING:
@@ -143,9 +143,8 @@ def _late(analysis: Analysis, told: Device) -> str:
         for one in told.late[:12]
     ]
     heads = ("window", "rank", "late in all", "came last to", "ends differ by")
-    return figure(
-        table(heads, rows), caption(analysis, (18,), "Windows with traces of two ranks or more")
-    )
+    window = "Windows with traces of two ranks or more"
+    return tabled(analysis, heads, rows, (18,), window)
 
 
 def _memory(analysis: Analysis, told: Device) -> str:
@@ -159,10 +158,8 @@ def _memory(analysis: Analysis, told: Device) -> str:
         for role in told.roles
         for peak in role.memory
     ]
-    return figure(
-        table(("role", "device", "allocated", "reserved"), rows, words=(0, 1)),
-        caption(analysis, (20,), "Peaks in windows"),
-    )
+    heads = ("role", "device", "allocated", "reserved")
+    return tabled(analysis, heads, rows, (20,), "Peaks in windows", words=(0, 1))
 
 
 def _requests(analysis: Analysis, told: Device) -> str:
@@ -177,4 +174,4 @@ def _requests(analysis: Analysis, told: Device) -> str:
         for one in told.requests[:64]
     ]
     heads = ("replica", "finished", "in queue, p50, p99", "first token, p50, p99", "preemptions")
-    return figure(table(heads, rows), caption(analysis, (15,), "Windows that recorded requests"))
+    return tabled(analysis, heads, rows, (15,), "Windows that recorded requests")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from typing import TYPE_CHECKING
 
 from rlprof_report._page._chart import legend, strip
 from rlprof_report._page._color import NOTHING
-from rlprof_report._page._png import heat
-from rlprof_report._page._table import caption, figure, section, step_window, table
+from rlprof_report._page._table import caption, figure, section, step_window, table, tabled
 from rlprof_report._page._text import NONE, escaped, median, percent, seconds
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, RankTable
+
 
 _WIDE = 800
 """Columns of a heat map; of more steps, each column is the slowest of several."""
@@ -114,16 +117,10 @@ def _waits(analysis: Analysis, chosen: Chosen) -> str:
         for one in chosen.slow.ranks
         if one.ranks > 1
     ]
-    met = any(one.meets for one in chosen.slow.ranks)
     heads = ("phase", "ranks", "median", "slowest", "which", "max less median", "max less mean")
-    return figure(
-        table(heads, rows),
-        caption(
-            analysis, (2,), step_window(chosen.slow),
-            "Without a wait: the ranks meet inside, so no rank's time says who is late"
-            if met else "",
-        ),
-    )  # fmt: skip
+    more = "Without a wait: the ranks meet inside, so no rank's time says who is late"
+    more = more if any(one.meets for one in chosen.slow.ranks) else ""
+    return tabled(analysis, heads, rows, (2,), step_window(chosen.slow), more=more)
 
 
 def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
@@ -168,11 +165,41 @@ def _scores(analysis: Analysis, named: Collection[tuple[str, str]]) -> str:
         )
         for one in worst
     ]
-    more = len(analysis.scores) - len(worst)
-    return figure(
-        table(("phase", "rank", "against its peers", "against its own best"), rows),
-        caption(
-            analysis, (4,), "1 is best; below 0.75 NVIDIA's NVRx calls a rank a straggler",
-            f"The {len(worst)} worst; {more:,} more are in report.json" if more else "",
-        ),
+    left = len(analysis.scores) - len(worst)
+    more = f"The {len(worst)} worst; {left:,} more are in report.json" if left else ""
+    window = "1 is best; below 0.75 NVIDIA's NVRx calls a rank a straggler"
+    heads = ("phase", "rank", "against its peers", "against its own best")
+    return tabled(analysis, heads, rows, (4,), window, more=more)
+
+
+_FASTER, _SLOWER = (68, 119, 170), (213, 94, 0)
+"""Blue and orange, which also the colour-blind tell apart."""
+_HALF = 60
+"""Shades on each side of the middle."""
+
+
+def heat(rows: Sequence[Sequence[float | None]]) -> str:
+    """Return values from -1 (faster) over 0 to 1 (slower) as a `data:` address of a PNG.
+
+    Colours are clear by degrees, so that the picture is right on white and on black.
+    """
+    palette = b"\0\0\0"
+    clear = b"\0"
+    for at in range(-_HALF, _HALF + 1):
+        palette += bytes(_SLOWER if at > 0 else _FASTER)
+        clear += bytes([12 + round(243 * abs(at) / _HALF)])
+    raw = b"".join(b"\0" + bytes(_index(value) for value in row) for row in rows)
+    size = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 3, 0, 0, 0)
+    data = (
+        b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", size) + _chunk(b"PLTE", palette)
+        + _chunk(b"tRNS", clear) + _chunk(b"IDAT", zlib.compress(raw, 9)) + _chunk(b"IEND", b"")
     )  # fmt: skip
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def _index(value: float | None) -> int:
+    return 0 if value is None else 1 + _HALF + round(min(1.0, max(-1.0, value)) * _HALF)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._table import caption, figure, section, table
+from rlprof_report._page._table import figure, section, table, tabled
 from rlprof_report._page._text import escaped, seconds
 
 if TYPE_CHECKING:
@@ -59,12 +59,11 @@ def _cost(analysis: Analysis) -> str:
     ]
     cost = f"Recording delayed the steps by {seconds(analysis.cost_s)} in all."
     note = f" {escaped(analysis.cost_note, 400)}" if analysis.cost_note else ""
-    more = len(analysis.touches) - len(longest)
-    body = figure(
-        table(("rlprof's own", "of", "tool", "begins", "takes"), rows, words=(0, 1, 2)),
-        caption(
-            analysis, (13,), "The whole run, the longest first",
-            f"{more:,} shorter ones are in report.json" if more > 0 else "",
-        ),
-    )  # fmt: skip
+    left = len(analysis.touches) - len(longest)
+    more = f"{left:,} shorter ones are in report.json" if left > 0 else ""
+    heads, window = (
+        ("rlprof's own", "of", "tool", "begins", "takes"),
+        "The whole run, the longest first",
+    )
+    body = tabled(analysis, heads, rows, (13,), window, more=more, words=(0, 1, 2))
     return f"<h3>What recording cost</h3><p>{cost}{note}</p>{body}"

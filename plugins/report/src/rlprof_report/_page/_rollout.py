@@ -14,7 +14,7 @@ from rlprof_report._page._chart import (
     steps_up_to,
     strip,
 )
-from rlprof_report._page._table import caption, figure, section, step_window, table
+from rlprof_report._page._table import caption, figure, section, step_window, table, tabled
 from rlprof_report._page._text import NONE, escaped, number, percent, seconds
 
 if TYPE_CHECKING:
@@ -75,10 +75,8 @@ def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
     names = ("slow step", "median step")
     heads = ("", *(f"{name} {step.step}" for name, step in zip(names, steps, strict=False)))
     which = [5, 6, 7, 8, 14] + ([15] if any(one.queue_s for one in told) else [])
-    return figure(
-        table(heads, [(name, *values) for name, values in rows]),
-        caption(analysis, which, "; ".join(step_window(step) for step in steps)),
-    )
+    window = "; ".join(step_window(step) for step in steps)
+    return tabled(analysis, heads, [(name, *values) for name, values in rows], which, window)
 
 
 def _tokens(one: Rollout) -> str:
@@ -129,15 +127,8 @@ def _slots(analysis: Analysis, step: Step, one: Rollout) -> str:
         for replica in ordered[:_MOST]
     ]
     more = len(one.replicas) - len(rows)
-    heads = (
-        "replica",
-        "its slots over the rollout",
-        "in use",
-        "slots",
-        "requests",
-        "tokens",
-        "ends after",
-    )
+    slots = "its slots over the rollout"
+    heads = ("replica", slots, "in use", "slots", "requests", "tokens", "ends after")
     body = table(heads, rows, words=(0, 1))
     if not body:
         return ""
@@ -267,7 +258,5 @@ def _tools(analysis: Analysis, step: Step, one: Rollout) -> str:
     rows = [
         (escaped(name, 80), seconds(value)) for name, value in list(one.tools_by_name.items())[:20]
     ]
-    return figure(
-        table(("tool", "time in it, all trajectories"), rows),
-        caption(analysis, (8,), step_window(step)),
-    )
+    heads = ("tool", "time in it, all trajectories")
+    return tabled(analysis, heads, rows, (8,), step_window(step))

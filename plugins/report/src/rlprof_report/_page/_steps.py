@@ -8,7 +8,7 @@ import attrs
 
 from rlprof_report._page._chart import WIDTH, Tick, chart, keyed, legend, seconds_axis
 from rlprof_report._page._color import NOTHING
-from rlprof_report._page._table import caption, clean_window, figure, section, table
+from rlprof_report._page._table import caption, clean_window, figure, section, tabled
 from rlprof_report._page._text import NONE, escaped, median, numbers, percent, seconds
 
 if TYPE_CHECKING:
@@ -191,13 +191,9 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
         rest = max(0.0, rest)
         rows.append(("the rest", seconds(rest), NONE, percent(rest / whole), NONE, NONE))
     whose = f"phase of {escaped(analysis.whose, 80)}"
-    return figure(
-        table((whose, "median", "p95", "share of step", "slowest rank", "wait for it"), rows),
-        caption(
-            analysis, (1, 2), clean_window(analysis),
-            "Without a slowest rank: the phases of ranks are unknown, or ranks meet inside",
-        ),
-    )  # fmt: skip
+    heads = (whose, "median", "p95", "share of step", "slowest rank", "wait for it")
+    more = "Without a slowest rank: the phases of ranks are unknown, or ranks meet inside"
+    return tabled(analysis, heads, rows, (1, 2), clean_window(analysis), more=more)
 
 
 def _overlaps(analysis: Analysis) -> str:
@@ -211,10 +207,8 @@ def _overlaps(analysis: Analysis) -> str:
         (escaped(left, 60), escaped(right, 60), seconds(median(values)), f"{len(values):,}")
         for (left, right), values in sorted(pairs.items(), key=lambda pair: -sum(pair[1]))[:20]
     ]
-    return figure(
-        table(("phase", "overlaps", "median", "steps"), rows, words=(0, 1)),
-        caption(analysis, (1,), clean_window(analysis), "Time in two phases is counted once"),
-    )
+    heads, more = ("phase", "overlaps", "median", "steps"), "Time in two phases is counted once"
+    return tabled(analysis, heads, rows, (1,), clean_window(analysis), more=more, words=(0, 1))
 
 
 def _bubbles(analysis: Analysis) -> str:
@@ -227,7 +221,5 @@ def _bubbles(analysis: Analysis) -> str:
         (escaped(role, 60), escaped(cause, 80), seconds(sum(values) / len(clean)))
         for (role, cause), values in sorted(sums.items(), key=lambda pair: -sum(pair[1]))
     ]
-    return figure(
-        table(("devices of", "idle during", "device-seconds per step"), rows, words=(0, 1)),
-        caption(analysis, (12,), f"Mean of {clean_window(analysis)}"),
-    )
+    heads, window = ("devices of", "idle during", "device-seconds per step"), clean_window(analysis)
+    return tabled(analysis, heads, rows, (12,), f"Mean of {window}", words=(0, 1))

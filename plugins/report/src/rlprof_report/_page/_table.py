@@ -39,6 +39,20 @@ def figure(body: str, note: str) -> str:
     return f"<figure>{body}<figcaption>{note}</figcaption></figure>" if body else ""
 
 
+def tabled(
+    analysis: Analysis,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    which: Sequence[int],
+    window: str,
+    *,
+    more: str = "",
+    words: Sequence[int] = (0,),
+) -> str:
+    """Return a table with its caption below; nothing where there is no row."""
+    return figure(table(heads, rows, words=words), caption(analysis, which, window, more))
+
+
 def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "") -> str:
     """Return where figures *which* come from, what time they are of, and what is left out."""
     known = {definition.number: definition for definition in analysis.definitions}

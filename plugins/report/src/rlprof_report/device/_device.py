@@ -6,8 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from rlprof_report._engine_requests import ENDING, engine_requests
-from rlprof_report.device._late import late_ranks
-from rlprof_report.device._roles import by_role, times_of
+from rlprof_report.device._roles import by_role, late_ranks, times_of
 from rlprof_report.device._tops import tops
 from rlprof_report.device._trace import Stretch, figures_of
 from rlprof_report.device.values import CaptureDevice, Device, LateRank
