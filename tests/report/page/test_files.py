@@ -12,7 +12,7 @@ import rlprof
 from rlprof.cli import main
 from rlprof.testing import ExporterTests
 from rlprof_report import Report, analyse
-from rlprof_report._json import report_json
+from rlprof_report._report import report_json
 from rlprof_report._terminal import text_of
 from tests.report.page.made import made
 from tests.report.written_runs import WrittenRun
@@ -79,7 +79,7 @@ def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
 
 def test_counters_of_a_long_run_are_thinned_without_loss_of_their_mean(tmp_path):
     """Of more than 500 samples each point is the mean of as many, in order."""
-    from rlprof_report._figures.counters import counters_of
+    from rlprof_report._figures.lanes import counters_of
 
     run = WrittenRun(tmp_path / "run")
     for at in range(2000):

@@ -13,8 +13,7 @@ from rlprof_report._figures.definitions import DEFINITIONS
 from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
-from rlprof_report._figures.others import others_of, pauses_of
-from rlprof_report._figures.outlasted import outlasted_of
+from rlprof_report._figures.others import others_of, outlasted_of, pauses_of
 from rlprof_report._figures.path import Tracks, path_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of, tables_of

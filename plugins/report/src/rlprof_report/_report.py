@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from rlprof import hookimpl
 
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof.rundir import Run
     from rlprof_report.device import Rules
+    from rlprof_report.values import Analysis
 
 
 class Report:
@@ -32,12 +37,9 @@ class Report:
     @hookimpl
     def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
         """Write `report.html`, `.json` and `.txt` into *out*; each is whole or not there."""
-        import attrs
-
         from rlprof_report import _page
         from rlprof_report._analyse import analyse
-        from rlprof_report._figures.counters import counters_of
-        from rlprof_report._json import report_json
+        from rlprof_report._figures.lanes import counters_of
         from rlprof_report._terminal import text_of
 
         rules: Rules = options.get("rules", "rlprof")
@@ -70,3 +72,41 @@ def _written(file: Path, text: str) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return file
+
+
+SCHEMA = 1
+"""Changes when a field goes or means something else, not when one is added."""
+
+
+def report_json(analysis: Analysis) -> str:
+    """Return *analysis* as strict JSON: a field a key, numbers to six decimals, NaN as null."""
+    parts = [f'{{"schema":{SCHEMA}']
+    for field in attrs.fields(type(analysis)):
+        value = getattr(analysis, field.name)
+        if isinstance(value, tuple):  # a step at a time: all at once are ten times their text
+            text = f"[{','.join(_text(one) for one in value)}]"
+        else:
+            text = _text(value)
+        parts.append(f'"{field.name}":{text}')
+    return ",".join(parts) + "}"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return *value* as what JSON has; properties of ours are not fields, and are left out."""
+    if isinstance(value, float):
+        return round(value, 6) if isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if attrs.has(type(value)):
+        return {
+            field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))
+        }
+    return str(value)

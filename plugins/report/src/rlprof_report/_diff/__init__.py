@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rlprof_report._diff.compared import diff
+from rlprof_report._diff.compared import diff, text
 from rlprof_report._diff.effect import Effect, Series, effect
 from rlprof_report._diff.part import Part
-from rlprof_report._diff.words import text
 
 __all__ = ["Effect", "Part", "Series", "diff", "effect", "text"]

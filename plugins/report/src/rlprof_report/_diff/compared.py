@@ -1,4 +1,4 @@
-"""Puts a comparison together, with the sentences that explain it."""
+"""A comparison, its sentences, and all of it as text for a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from rlprof_report._diff import rest
 from rlprof_report._diff.times import FEWEST, phase_changes, step_change
-from rlprof_report._diff.words import interval, percent, seconds, signed
+from rlprof_report._plain import plain
 from rlprof_report.values.diff import Diff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rlprof_report._diff.part import Part
-    from rlprof_report.values.diff import Change
+    from rlprof_report.values.diff import Change, Pair, Resized, Side
 
 _FAR = 1.5
 """A larger ratio of lengths gets a note."""
@@ -101,3 +101,118 @@ def _notes(a: Part, b: Part, *, of_slowest: bool) -> Iterator[str]:
         yield "The phases are those of one rank. Where ranks meet, it may wait for a slower one."
     if left.run != right.run:
         yield "A and B are two runs: another node or hour may explain part of the difference."
+
+
+_WIDEST = 44
+"""Characters of a value in a table."""
+_MOST = 12
+"""Lines of a list; the JSON has all."""
+_TIMES = 9
+"""From this change on, ratios are shown instead of percents."""
+
+
+def text(diff: Diff) -> str:
+    """Return *diff* as text."""
+    blocks = [
+        "\n".join([_side("A", diff.a), _side("B", diff.b)]),
+        "\n".join(plain(sentence) for sentence in diff.sentences),
+        _changes((diff.step, *diff.phases)),
+        _listed("new findings in B", (finding.title for finding in diff.came)),
+        _listed("findings only in A", (finding.title for finding in diff.went)),
+        _listed("findings that changed", map(_resized, diff.resized)),
+        _pairs("rollout", diff.shares),
+        _listed("kernels", _kernels(diff)),
+        _pairs("config", diff.settings),
+        _pairs("processes", diff.versions),
+        _listed("notes", diff.notes),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _side(letter: str, side: Side) -> str:
+    chosen = f":{side.chosen}" if side.chosen else ""
+    left = ", ".join(f"{len(steps)} {why}" for why, steps in side.left_out.items())
+    steps = f"{len(side.steps)} steps" + (f" (left out: {left})" if left else "")
+    tokens = "" if side.tokens is None else f", {side.tokens:,.0f} tokens a step"
+    return f"{letter}  {plain(side.run)}{chosen}: {steps}{tokens}"
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    head = ("", "A", "B", "CHANGE", "95 % INTERVAL", "SEEN FROM", "")
+    rows = [
+        (
+            change.name, seconds(change.a_s), seconds(change.b_s), signed(change),
+            interval(change), "-" if change.visible is None else percent(change.visible),
+            change.state,
+        )
+        for change in changes
+    ]  # fmt: skip
+    return table(head, rows, right=range(1, 6))
+
+
+def _resized(one: Resized) -> str:
+    return f"was {one.a_s:.2f} s, is {one.b_s:.2f} s a step: {one.finding.title}"
+
+
+def _kernels(diff: Diff) -> Iterator[str]:
+    for one in diff.kernels:
+        a, b = ("-" if us is None else f"{us:.1f} us" for us in (one.a_median_us, one.b_median_us))
+        times = f"{a} -> {b}, median of {one.a_count} and {one.b_count} calls"
+        yield f"{one.state}: {plain(one.name, 60)} ({one.role}): {times}"
+
+
+def _pairs(title: str, pairs: Sequence[Pair]) -> str:
+    rows = [(pair.name, pair.a or "-", pair.b or "-") for pair in pairs[:_MOST]]
+    more = [f"... and {len(pairs) - _MOST} more"] if len(pairs) > _MOST else []
+    return "\n".join([table((title, "A", "B"), rows), *more]) if pairs else ""
+
+
+def _listed(title: str, items: Iterable[str]) -> str:
+    lines = [f"  {plain(item)}" for item in items]
+    if len(lines) > _MOST:
+        lines[_MOST:] = [f"  ... and {len(lines) - _MOST} more"]
+    return "\n".join([f"{title}:", *lines]) if lines else ""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Lay out *rows* under *head*; the columns *right* hold numbers."""
+    lines = [list(head), *([plain(cell, _WIDEST) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numbers = set(right)
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if at in numbers else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def seconds(value: float | None) -> str:
+    """Show a time: `1.25 s`, `30 ms`."""
+    if value is None:
+        return "-"
+    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.0f} ms"
+
+
+def signed(change: Change) -> str:
+    """Show a change: `+4.8 %`; from ten times on, `x 12`."""
+    if change.change is None:
+        return "-"
+    if change.change >= _TIMES:
+        return f"x {1 + change.change:,.0f}"
+    return f"{100 * change.change:+.1f} %"
+
+
+def interval(change: Change) -> str:
+    """Show the interval of a change: `2.1 to 7.6 %`, `x 11 to 14`."""
+    if change.low is None or change.high is None:
+        return "-"
+    if (change.change or 0) >= _TIMES:
+        return f"x {1 + change.low:,.0f} to {1 + change.high:,.0f}"
+    return f"{100 * change.low:.1f} to {100 * change.high:.1f} %"
+
+
+def percent(value: float) -> str:
+    """Show a share: `6 %`, `0.8 %`."""
+    return f"{100 * value:.{0 if value >= 0.02 else 1}f} %"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rlprof_report.values import Finding
     from rlprof_report.values.diff import KernelState
 
-
 _SHARE = 0.01
 """Slots that are empty, and kernels that run, below this share are not compared."""
 _RESIZED = 1.25

@@ -1,12 +1,16 @@
-"""Seconds of spans that programs name themselves, by step, name and process."""
+"""Inputs of causes that no figure shows: spans of programs, and phases that outlast members."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
 
@@ -36,3 +40,44 @@ def others_of(recorded: Recorded, timeline: Timeline) -> list[Others]:
 def pauses_of(others: Others) -> dict[str, float]:
     """Say how long the garbage collector held up the process that it held up longest."""
     return {"gc": max(others["gc"].values())} if "gc" in others else {}
+
+
+@attrs.frozen
+class Outlasted:
+    """One phase of the driver in one step."""
+
+    phase: str
+    seconds: float
+    """How long the driver stays in it after the last member is done."""
+    process: int
+    """The member that was done last, by its place."""
+
+
+def outlasted_of(
+    recorded: Recorded, timeline: Timeline, pieces: Sequence[Sequence[Piece]]
+) -> list[list[Outlasted]]:
+    """List, step by step, the phases that members write, too, and that outlast them all."""
+    found: list[list[Outlasted]] = [[] for _ in pieces]
+    rows = recorded.phases
+    rows = rows[~rows["nested"] & (rows["process"] != timeline.leader)]
+    if not timeline.leads_fleet or not len(rows):
+        return found
+    starts = np.concatenate([rows["start"], recorded.parts["start"]])
+    ends = np.concatenate([rows["end"], recorded.parts["end"]])
+    order = np.argsort(starts)
+    starts, latest = starts[order], np.maximum.accumulate(ends[order])
+    steps = timeline.of(rows)
+    order = np.argsort(rows["end"])
+    columns = (one[order].tolist() for one in (steps, rows["name"], rows["process"]))
+    last = {(step, name): process for step, name, process in zip(*columns, strict=True)}
+    for place, own in enumerate(pieces):
+        after: dict[str, int] = {}
+        for piece in own:
+            at = int(np.searchsorted(starts, piece.end)) - 1
+            until = piece.start if at < 0 else max(piece.start, int(latest[at]))
+            after[piece.name] = after.get(piece.name, 0) + max(0, piece.end - until)
+        for phase, ns in after.items():
+            process = last.get((place, recorded.words.number(phase)))
+            if process is not None and ns:
+                found[place].append(Outlasted(phase, ns / 1e9, process))
+    return found

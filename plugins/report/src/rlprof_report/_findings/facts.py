@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof.rundir import Process
-    from rlprof_report._figures.others import Others
-    from rlprof_report._figures.outlasted import Outlasted
+    from rlprof_report._figures.others import Others, Outlasted
     from rlprof_report._figures.ranks import Group
     from rlprof_report._findings.lost import Silent
     from rlprof_report.values import Step

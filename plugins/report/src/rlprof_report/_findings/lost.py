@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rlprof_report._spans import Recorded
     from rlprof_report.values import Analysis
 
-
 Silent = dict[str, list[int]]
 """Role → its ranks that write no spans."""
 _MOST_RANKS = 100_000

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, Lane, Step
 
-
 _MOST_NAMES = 16
 """Names in the key."""
 _BUTTONS = (

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, RankTable
 
-
 _WIDE = 800
 """Columns of a heat map; of more steps, each column is the slowest of several."""
 _WORST = 12

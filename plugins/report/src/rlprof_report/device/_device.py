@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from rlprof_report._engine_requests import ENDING, engine_requests
+from rlprof_report._slices import ENDING, engine_requests
 from rlprof_report.device._roles import by_role, late_ranks, times_of
 from rlprof_report.device._tops import tops
 from rlprof_report.device._trace import Stretch, figures_of
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rlprof.types import Artifact
     from rlprof_report.device._kinds import Rules
     from rlprof_report.device._trace import Meeting, TraceFigures
-
 
 _PACKED = 12
 """Times that gzip makes a trace smaller, where nobody has counted."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from rlprof_report.device._events import Events
 
-
 Rules = Literal["rlprof", "hta"]
 
 COMPUTE, COMMUNICATION, MEMORY, OTHER = range(4)

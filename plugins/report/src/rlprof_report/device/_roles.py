@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
-from rlprof_report._engine_requests import preemptions_of
+from rlprof_report._slices import preemptions_of
 from rlprof_report.device._tops import together, tops
 from rlprof_report.device.values import (
     Idle,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rlprof import Target
     from rlprof_report.device._trace import Meeting, TraceFigures
     from rlprof_report.device.values import CaptureDevice
-
 
 _TOP = 20
 _Sums = TypeVar("_Sums", Temporal, Idle)

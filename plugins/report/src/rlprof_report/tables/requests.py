@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof_report._engine_requests import ENDING, engine_requests, preemptions_of
+from rlprof_report._slices import ENDING, engine_requests, preemptions_of
 from rlprof_report.tables.schema import run_name
 from rlprof_report.tables.spans import Moments, taken
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from rlprof.rundir import Run, Span
 
-
 _NOTED = {
     "replica": str, "trajectory": str, "turn": int, "tool": str, "prompt_tokens": int,
     "tokens": int, "group": str, "version": str,
