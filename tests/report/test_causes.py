@@ -82,6 +82,26 @@ def test_a_step_is_compared_with_its_neighbours(tmp_path):
     assert analysis.verdict.startswith(f"Step {slow} took ")
 
 
+def test_a_step_has_the_finding_of_the_run_first(tmp_path):
+    """Whatever else a step has comes second, and the verdict names both."""
+    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
+    stems = [folder.process("trainer", rank, world=2) for rank in range(2)]
+    for step in range(1, 9):
+        gap_s = 0.4 if step == 6 else 0.0
+        for rank, stem in enumerate(stems):
+            forward = (step, step + 0.2 + 0.2 * rank)
+            folder.span(stem, "phase", "forward", forward, step)
+            folder.span(stem, "phase", "backward", (forward[1] + gap_s, step + 0.5 + gap_s), step)
+            folder.span(stem, "step", f"step {step}", (step, step + 0.5 + gap_s), step)
+    path = folder.write(tmp_path / "run", until=9)
+
+    analysis = analyse(rlprof.read(path), step=6)
+
+    assert [one.cause for one in analysis.findings] == ["straggler", "gap"]
+    assert "All wait 0.20 s for trainer 1, the slowest in forward." in analysis.verdict
+    assert analysis.verdict.endswith("Unlike its neighbours: 0.40 s are in no phase of trainer 0.")
+
+
 def test_the_bound_holds_without_the_cause(tmp_path):
     """A slow rank taken away brings no more than the bound, and at least half of it."""
     slow = analyse(rlprof.read(make_torchrun(tmp_path / "slow", ["straggler"], seed=6)))

@@ -119,15 +119,36 @@ def test_of_a_run_that_is_over_the_next_one_is_recorded(tmp_path, capsys):
     assert f"   in the next run: {command}" in lines
 
 
-def test_where_to_look_is_a_command(tmp_path, capsys):
-    """The slowest step that shows a finding can be asked for by pasting a line."""
-    path = make_torchrun(tmp_path / "run", ["straggler"], seed=1)
-
+@pytest.mark.parametrize(
+    ("make", "cause"), [(make_torchrun, "straggler"), (make_fleet, "tool"), (make_fleet, "sync")]
+)
+def test_the_step_to_look_at_shows_the_finding(make, cause, tmp_path, capsys):
+    """The pasted line leads to a step whose first finding is the same, to the figure."""
+    path = make(tmp_path / "run", [cause], seed=1)
+    whole = analyse(rlprof.read(path)).findings[0]
     (line,) = [one for one in printed(capsys, path) if one.startswith("   look at: ")]
-
     what, _, command = line.partition(": rlprof ")
-    assert what == "   look at: trainer 1"
+
+    assert what == f"   look at: {'; '.join(whole.where)}"
     assert main(shlex.split(command)) == 0
+    there = analyse(rlprof.read(path), step=whole.step).findings[0]
+    assert whole.title.endswith(there.title)
+    assert (there.cause, there.seconds, there.where) == (cause, whole.seconds, whole.where)
+
+
+def test_the_numbers_of_a_step_agree(tmp_path):
+    """What the title says, the gain, and what is left of the step are one number."""
+    path = make_fleet(tmp_path / "run", ["sync"], seed=1, steps=7)
+
+    analysis = analyse(rlprof.read(path), step=5)
+
+    (step,) = [one for one in analysis.steps if one.step == 5]
+    (finding,) = analysis.findings
+    (sync,) = [one.seconds for one in step.helps if one.what == "sync"]
+    assert finding.bound_s == finding.seconds == sync
+    assert f"{sync:.2f} s in weight_sync" in finding.title
+    left = round(step.seconds, 2) - round(sync, 2)
+    assert f"Without that it would take {left:.2f} s" in analysis.verdict
 
 
 @pytest.mark.parametrize("cause", ["tool", "sync"])

@@ -94,6 +94,8 @@ def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
     shown = 0
     for number, finding in enumerate(analysis.findings[:_FINDINGS], 1):
         lines = list(_finding(finding, number, analysis, step))
+        if step is not None and number > 1:
+            lines = _title(finding, number)
         if shown + len(lines) > room - 2 and number > 1:
             break
         yield from lines
@@ -102,23 +104,25 @@ def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
         number = min(len(analysis.findings), _FINDINGS) + 1
     left = len(analysis.findings) - number + 1
     if analysis.findings and left > 0:
-        yield f"{left} smaller finding{'s are' if left > 1 else ' is'} in the report"
+        where = "in the report" if step is None else "left out here"
+        yield f"{left} smaller finding{'s are' if left > 1 else ' is'} {where}"
 
 
 def _finding(finding: Finding, number: int, analysis: Analysis, step: int | None) -> Iterator[str]:
-    yield from _wrapped(f"{finding.title} At most {finding.bound_s:.2f} s to gain.",
-                        f"{number}. {finding.cause}: ", "   ")  # fmt: skip
+    yield from _title(finding, number)
     yield from _wrapped(" ".join(finding.evidence), "   ", "   ")
-    shown = [one for one in analysis.steps if one.step in finding.steps]
-    slow = max(shown, key=lambda one: one.seconds, default=None)
-    if slow is None or step is not None:
-        more = f" (report.html#{finding.section})"
-    else:
-        more = f": rlprof why {argument(analysis.run)} --step {slow.step}"
+    more = ""
+    if finding.step is not None and step is None:
+        more = f": rlprof why {argument(analysis.run)} --step {finding.step}"
     yield plain(f"   look at: {plain('; '.join(finding.where), WIDTH)}{more}")
     if finding.command:
         when = "next" if analysis.state == "running" else "in the next run"
         yield plain(f"   {when}: {finding.command}")
+
+
+def _title(finding: Finding, number: int) -> list[str]:
+    title = f"{finding.title} At most {finding.bound_s:.2f} s to gain."
+    return _wrapped(title, f"{number}. {finding.cause}: ", "   ")
 
 
 def _note(note: str) -> Iterator[str]:

@@ -64,8 +64,8 @@ def _in_rollout(rollout: Rollout | None) -> Iterator[Help]:
         )
     yield Help(
         "tools",
-        max(0.0, rollout.tools_longest_s - rollout.tools_median_s),
-        "the trajectory that ends last spends as long in tools as the median one",
+        rollout.tools_gain_s,
+        "no trajectory spends longer in tools than the median one",
     )
 
 

@@ -41,6 +41,8 @@ def rollout_of(
     length_s = (found.end - found.start) / 1e9
     tokens = int(_tokens(found).sum())
     tooling = _sums(found, tools)
+    spared_s = np.maximum(0.0, tooling - np.median(tooling))
+    gain_s = float(found.ended.max() - (found.ended - spared_s * 1e9).max()) / 1e9
     rollout = Rollout(
         phase=found.phase,
         start_s=(found.start - epoch) / 1e9,
@@ -70,8 +72,9 @@ def rollout_of(
         preemptions=int(requests["preemptions"][requests["preemptions"] >= 0].sum())
         if (requests["preemptions"] >= 0).any()
         else None,
-        tools_gain_s=_tools_gain_s(found, tooling),
+        tools_gain_s=gain_s,
         stalled=found.name(int(np.argmax(tooling))) if len(tools) else "",
+        stalls=int((spared_s >= gain_s / 2).sum()) if gain_s > 0 else 0,
         tools_by_name=_by_tool(found, tools),
     )
     return _with_curves(rollout, found, requests) if curves else rollout
@@ -165,12 +168,6 @@ def _no_request_s(found: Trajectories, requests: np.ndarray) -> float:
     alive = merged(zip(found.began.tolist(), found.ended.tolist(), strict=True))
     asked = merged(zip(requests["start"].tolist(), requests["end"].tolist(), strict=True))
     return (covered(alive) - shared(alive, asked)) / 1e9
-
-
-def _tools_gain_s(found: Trajectories, tooling: np.ndarray) -> float:
-    """Return how much earlier the last end would be with at most the median time in tools."""
-    spared = np.maximum(0.0, tooling - np.median(tooling))
-    return float(found.ended.max() - (found.ended - spared * 1e9).max()) / 1e9
 
 
 def _by_tool(found: Trajectories, tools: np.ndarray) -> dict[str, float]:

@@ -207,13 +207,18 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
     tail, tools = rollout.tail_s["0.95"], rollout.tools_gain_s
     by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
     if tools > 0:
+        spent = (
+            f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
+            f"last to end spends {rollout.tools_longest_s:.2f} s in tools, the median one "
+            f"{rollout.tools_median_s:.2f} s."
+        )
         yield Measure(
             "tool",
             tools,
             by_tool,
             f"Trajectories that stall in the tool {by_tool} hold up the rollout by {tools:.2f} s.",
-            (f"In tools: {rollout.tools_longest_s:.2f} s, median {rollout.tools_median_s:.2f} s.",),
-            (f"trajectory {rollout.stalled}",),
+            (spent,),
+            (f"trajectory {rollout.longest}",),
         )
     uneven = _uneven(facts)
     if uneven is not None:
@@ -258,19 +263,20 @@ def _uneven(facts: Facts) -> Measure | None:
         return None
     requests = float(np.median([one.requests for one in others]))
     slots = float(np.median([one.slots for one in others]))
+    whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
     if last.requests > 1.15 * requests:
-        why = f"it serves {last.requests} requests, the others {requests:.0f}"
+        why = f"it serves {last.requests} requests, {whose} {requests:.0f}"
     elif last.slots < 0.85 * slots:
-        why = f"it runs {last.slots} requests at once, the others {slots:.0f}"
+        why = f"it runs {last.slots} requests at once, {whose} {slots:.0f}"
     else:
         why = ""
     return Measure(
         "replica",
         behind,
         f"replica {last.name}",
-        f"Replica {last.name} ends {behind:.2f} s after the others; "
+        f"Replica {last.name} ends {behind:.2f} s after {whose}; "
         f"{why or 'it is slower with as many requests'}.",
-        (f"If all ended together, the rollout would take {rollout.even_gain_s:.2f} s less.",),
+        (f"Moving requests alone, so that all end together, saves {rollout.even_gain_s:.2f} s.",),
         (f"replica {last.name}",),
         "rollout",
         int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,

@@ -13,7 +13,7 @@ from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
-from rlprof_report._findings.weigh import Weighed, rows_of, weigh, weigh_one
+from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, numbered
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def conclude(
     if step is not None:
         findings, answer = _of_step(analysis, run, facts, context, step)
     else:
-        findings = _of_run(analysis, run, facts, context)
+        weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
+        findings = [finding_of(one, run, clean=clean) for one in weighed]
         answer = verdict.of_run(analysis, findings)
     return attrs.evolve(
         analysis,
@@ -51,16 +52,14 @@ def conclude(
     )
 
 
-def _of_run(
-    analysis: Analysis, run: Run, facts: Sequence[Facts], context: Context
-) -> list[Finding]:
+def _of_run(analysis: Analysis, facts: Sequence[Facts], context: Context) -> list[Weighed]:
+    """Weigh the causes over the clean steps of the run."""
     clean, usual_s = [one for one in facts if one.step.state == "clean"], analysis.clean.median_s
     if len(clean) < 2 or usual_s is None:
         return []
     steps = [one.step for one in clean]
     weighed = weigh(steps, rows_of([measures_of(one, context) for one in clean]))
-    weighed += _unexplained(steps, weighed, usual_s)
-    return [finding_of(one, run, clean=len(steps)) for one in weighed]
+    return weighed + _unexplained(steps, weighed, usual_s)
 
 
 def _unexplained(
@@ -78,13 +77,13 @@ def _unexplained(
     ]
     if not slow or len(steps) < 5:
         return []
-    worst = max(slow, key=lambda one: one.seconds)
-    more = float(np.median([one.seconds for one in slow])) - usual_s
-    measure = _slow(worst, steps, usual_s)
-    share = more / (usual_s + more)
+    typical = sorted(slow, key=lambda one: one.seconds)[len(slow) // 2]
+    measure = _slow(typical, steps, usual_s)
+    share = measure.seconds / typical.seconds
     numbers = tuple(one.step for one in slow)
     total = sum(one.seconds - usual_s for one in slow) / len(steps)
-    return [Weighed(measure, more, more, share, numbers, total, is_rare=True)]
+    key = measure.cause, ""
+    return [Weighed(measure, key, typical.step, share, numbers, total, is_rare=True)]
 
 
 def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
@@ -124,22 +123,44 @@ def _of_step(
     )[:_NEIGHBOURS]
     peers = [facts[place] for place in sorted(near)]
     findings: list[Finding] = []
+    shared: list[tuple[Weighed, Weighed]] = []
     usual_s = None
     if len(peers) >= 2:
         steps = [one.step for one in peers]
         usual_s = float(np.median([one.seconds for one in steps]))
         row = rows_of([[*measures_of(own, context), *_ours(own.step)]])[0]
         rows = rows_of([measures_of(one, context) for one in peers])
+        shared = _shared(own.step, row, _of_run(analysis, facts, context))
         weighed = weigh_one(own.step, row, steps, rows)
         more = own.step.seconds - usual_s
-        if not any(one.seconds >= more / 2 for one in weighed) and more >= 0.1 * usual_s:
+        if not any(one.per_step_s >= more / 2 for one in weighed) and more >= 0.1 * usual_s:
             measure = _slow(own.step, steps, usual_s)
-            weighed.append(Weighed(measure, more, more, more / own.step.seconds, (number,), more))
-        findings = [finding_of(one, run, clean=len(steps)) for one in weighed]
-        if not findings:  # what it shares with the others
-            every = _of_run(analysis, run, facts, context)
-            findings = [one for one in every if number in one.steps]
-    return findings, verdict.of_step(own.step, usual_s, [one.step.step for one in peers], findings)
+            weighed.append(in_one(own.step, (measure.cause, ""), measure, more))
+        told = [one.measure for one, _ in shared]
+        weighed = [one for one in weighed if one.measure not in told]
+        findings = [_also(finding_of(one, run, clean=1), of_run) for one, of_run in shared]
+        findings += [finding_of(one, run, clean=1) for one in weighed]
+    numbers = [one.step.step for one in peers]
+    return findings, verdict.of_step(own.step, usual_s, numbers, findings, shared=len(shared))
+
+
+def _shared(step: Step, row: Row, of_run: Sequence[Weighed]) -> list[tuple[Weighed, Weighed]]:
+    """Find causes of the run that *step* has, as they are in it and in the run."""
+    found = []
+    for one in of_run:
+        measure = row.get(one.key)
+        is_rare_here = one.is_rare and step.step not in one.steps
+        if measure is not None and measure.seconds >= one.seconds / 2 and not is_rare_here:
+            found.append((in_one(step, one.key, measure, measure.seconds), one))
+    return found
+
+
+def _also(finding: Finding, of_run: Weighed) -> Finding:
+    """Say where else the run has *finding*."""
+    also = f"It is the typical one of {numbered(of_run.steps)}."
+    if finding.step != of_run.step:
+        also = f"Typical of {numbered(of_run.steps)} is step {of_run.step}: {of_run.seconds:.2f} s."
+    return attrs.evolve(finding, evidence=(finding.evidence[0], also, *finding.evidence[1:]))
 
 
 def _ours(step: Step) -> Iterator[Measure]:

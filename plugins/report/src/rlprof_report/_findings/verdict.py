@@ -25,7 +25,7 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
         odd = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
         return f"{head} {odd}{_longest(analysis)}{few}"
     first = findings[0]
-    return f"{head} {first.title} {_without(first, median_s)}{few}"
+    return f"{head} {first.title} {_without(first)}{few}"
 
 
 def with_silent(answer: str, silent: Silent) -> str:
@@ -46,11 +46,10 @@ def _longest(analysis: Analysis) -> str:
     return f" The longest phase is {longest.name} ({share}); record it to see inside."
 
 
-def _without(finding: Finding, seconds: float) -> str:
-    whole = (
-        seconds if finding.share >= finding.seconds / seconds * 0.99 else seconds + finding.seconds
-    )
-    return f"Without that it would take {max(0.0, whole - finding.bound_s):.2f} s at best."
+def _without(finding: Finding) -> str:
+    """Subtract the bound from the step that the finding is a share of, as both are printed."""
+    best = round(finding.seconds / finding.share, 2) - round(finding.bound_s, 2)
+    return f"Without that it would take {max(0.0, best):.2f} s at best."
 
 
 def _too_few(analysis: Analysis) -> str:
@@ -73,9 +72,14 @@ _STATES = {
 
 
 def of_step(
-    step: Step, usual_s: float | None, peers: Sequence[int], findings: Sequence[Finding]
+    step: Step,
+    usual_s: float | None,
+    peers: Sequence[int],
+    findings: Sequence[Finding],
+    *,
+    shared: int,
 ) -> str:
-    """Answer for one step."""
+    """Answer for one step; the first *shared* findings are those of the run."""
     name = f"Step {step.step}"
     if step.state == "unfinished":
         name += " (unfinished)"
@@ -86,13 +90,13 @@ def of_step(
     more = step.seconds - usual_s
     usual = f"the median of {numbered(peers)} ({usual_s:.2f} s)"
     if abs(more) < 0.1 * usual_s:
-        head = f"{name} took {step.seconds:.2f} s, about {usual}."
-        return f"{head} {findings[0].title}" if findings else f"{head} Nothing is odd."
-    if more < 0:
-        return f"{name} took {step.seconds:.2f} s, {-more:.2f} s less than {usual}."
-    head = f"{name} took {step.seconds:.2f} s, {more:.2f} s more than {usual}."
+        length, nothing = f"about {usual}", " Nothing is odd."
+    elif more < 0:
+        length, nothing = f"{-more:.2f} s less than {usual}", ""
+    else:
+        length, nothing = f"{more:.2f} s more than {usual}", " No single cause explains it."
+    head = f"{name} took {step.seconds:.2f} s, {length}."
     if not findings:
-        return f"{head} No single cause explains it."
-    first = findings[0]
-    best = max(0.0, step.seconds - first.bound_s)
-    return f"{head} {first.title} Without that it would have taken {best:.2f} s at best."
+        return f"{head}{nothing}"
+    own = f" Unlike its neighbours: {findings[shared].title}" if 0 < shared < len(findings) else ""
+    return f"{head} {findings[0].title} {_without(findings[0])}{own}"

@@ -13,8 +13,14 @@ from rlprof_report._findings.facts import Measure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from rlprof_report.values import Step
 
+    Floats = NDArray[np.float64]
+
+Key = tuple[str, str]
+"""A cause, and the rank, replica or tool that it is about; empty: whichever is the largest."""
 TOLD = {
     "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15,
 }  # fmt: skip
@@ -30,6 +36,8 @@ _RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
 half a second: any one step may be slow by chance."""
 _OF_SOMEBODY = ("straggler", "data", "gc", "gap")
 """Causes that name a process, if it is the same one in most steps."""
+_CLOSE = 0.02
+"""Costs that differ by a smaller share are alike."""
 _ENOUGH = 5
 """The least number of clean steps for calling a single one slow."""
 
@@ -39,19 +47,25 @@ class Weighed:
     """A cause, in the steps that show it."""
 
     measure: Measure
-    """As in the step where it took the median."""
-    seconds: float
-    bound_s: float
+    """As in the typical step: the one where it took the median."""
+    key: Key
+    step: int
+    """The typical step."""
     share: float
     steps: tuple[int, ...]
     per_step_s: float
-    """Averaged over all clean steps: what findings are sorted by."""
+    """What it adds to the mean or the neighbouring steps: findings are sorted by it."""
     is_rare: bool = False
     changes: bool = False
     """Whether it is another process each time."""
 
+    @property
+    def seconds(self) -> float:
+        """What the cause takes of the typical step, and so the most that removing it saves."""
+        return self.measure.seconds
 
-Row = dict[tuple[str, str], Measure]
+
+Row = dict[Key, Measure]
 """The largest measures of one step, by cause and by rank, replica or tool."""
 
 
@@ -68,7 +82,7 @@ def rows_of(measures: Sequence[Sequence[Measure]]) -> list[Row]:
     return rows
 
 
-def _keys(measure: Measure) -> Iterable[tuple[str, str]]:
+def _keys(measure: Measure) -> Iterable[Key]:
     yield measure.cause, ""
     if measure.cause in _OF_SOMEBODY:
         yield measure.cause, measure.who or "all"
@@ -81,7 +95,7 @@ def weigh(steps: Sequence[Step], rows: Sequence[Row]) -> list[Weighed]:
     """
     usual_s = float(np.median([one.seconds for one in steps]))
     found = _weighed(steps, rows, usual_s)
-    lasting = [one.seconds for one in found if not one.is_rare]
+    lasting = [one.per_step_s for one in found if not one.is_rare]
     if lasting and lasting[0] < usual_s:
         found = _weighed(steps, rows, usual_s - lasting[0])
     return found
@@ -102,7 +116,7 @@ def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list
 
 
 def _chronic(
-    steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str], least_s: float
+    steps: Sequence[Step], rows: Sequence[Row], key: Key, least_s: float
 ) -> Weighed | None:
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
@@ -116,22 +130,28 @@ def _chronic(
         return None
     shown = [place for place, cost in enumerate(costs.tolist()) if cost >= least / 2]
     who, times = Counter(rows[place][key].who for place in shown).most_common(1)[0]
-    nearest = min(
-        shown, key=lambda place: (rows[place][key].who != who, abs(costs[place] - median))
-    )
-    bound = float(np.median([rows[place][key].seconds for place in shown]))
+    own = [place for place in shown if rows[place][key].who == who]
+    typical = _typical(own, costs, steps)
     return Weighed(
-        measure=rows[nearest][key],
-        seconds=median,
-        bound_s=max(bound, median),
-        share=median / float(np.median([one.seconds for one in steps])),
+        measure=rows[typical][key],
+        key=key,
+        step=steps[typical].step,
+        share=float(costs[typical]) / float(np.median([one.seconds for one in steps])),
         steps=tuple(steps[place].step for place in shown),
         per_step_s=median,
         changes=times * 2 < len(shown),
     )
 
 
-def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> Weighed | None:
+def _typical(places: Sequence[int], costs: Floats, steps: Sequence[Step]) -> int:
+    """Return the place of the median cost; of those close to it, that of the most usual length."""
+    median = sorted(costs[place] for place in places)[len(places) // 2]
+    usual_s = float(np.median([steps[place].seconds for place in places]))
+    close = [place for place in places if abs(costs[place] - median) <= _CLOSE * median]
+    return min(close, key=lambda place: abs(steps[place].seconds - usual_s))
+
+
+def _rare(steps: Sequence[Step], rows: Sequence[Row], key: Key) -> Weighed | None:
     """Weigh a cause in steps where it took far more than usual, and half of that delayed them."""
     usual_s = float(np.median([one.seconds for one in steps]))
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
@@ -141,14 +161,13 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: tuple[str, str]) -> W
     shown = np.flatnonzero(is_large).tolist()
     if not shown or (len(shown) == 1 and excess[shown[0]] < _ONCE * usual_s):
         return None
-    median = float(np.median(excess[shown]))
-    nearest = min(shown, key=lambda place: abs(excess[place] - median))
+    typical = _typical(shown, excess, steps)
     whos = Counter(rows[place][key].who for place in shown)
     return Weighed(
-        measure=rows[nearest][key],
-        seconds=median,
-        bound_s=max(median, float(np.median([rows[place][key].seconds for place in shown]))),
-        share=median / float(np.median([steps[place].seconds for place in shown])),
+        measure=rows[typical][key],
+        key=key,
+        step=steps[typical].step,
+        share=float(costs[typical]) / float(np.median([steps[place].seconds for place in shown])),
         steps=tuple(steps[place].step for place in shown),
         per_step_s=float(excess[shown].sum()) / len(steps),
         is_rare=True,
@@ -167,6 +186,11 @@ def weigh_one(step: Step, row: Row, peers: Sequence[Step], rows: Sequence[Row]) 
         usual = float(np.median([one[key].seconds if key in one else 0.0 for one in rows]))
         excess = measure.seconds - usual
         if excess >= USUAL * usual_s and slower_s >= excess / 2:
-            share = excess / step.seconds
-            found.append(Weighed(measure, excess, excess, share, (step.step,), excess))
+            found.append(in_one(step, key, measure, excess))
     return sorted(found, key=lambda one: -one.per_step_s)
+
+
+def in_one(step: Step, key: Key, measure: Measure, excess: float) -> Weighed:
+    """Weigh *measure* in its *step* alone."""
+    share = measure.seconds / step.seconds
+    return Weighed(measure, key, step.step, share, (step.step,), excess)

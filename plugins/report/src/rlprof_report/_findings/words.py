@@ -35,9 +35,10 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
         title=title,
         evidence=(spread, *measure.evidence),
         seconds=weighed.seconds,
-        bound_s=weighed.bound_s,
+        bound_s=weighed.seconds,
         share=weighed.share,
         steps=weighed.steps,
+        step=weighed.step,
         where=measure.where,
         command=command_of(
             run,

@@ -114,7 +114,8 @@ def _launch_bound(one: CaptureDevice) -> float:
 def _finding(
     title: str, evidence: tuple[str, ...], seconds: float, share: float, worst: CaptureDevice
 ) -> Finding:
-    step = worst.window.partition("/")[0].partition("-")[0]
+    first = worst.window.partition("/")[0].partition("-")[0]
+    step = int(first) if first.isdecimal() else None
     return Finding(
         cause="device",
         title=title,
@@ -122,6 +123,7 @@ def _finding(
         seconds=seconds,
         bound_s=seconds,
         share=share,
-        steps=(int(step),) if step.isdecimal() else (),
+        steps=() if step is None else (step,),
         where=(worst.target, worst.window, worst.file),
+        step=step,
     )

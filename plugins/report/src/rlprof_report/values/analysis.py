@@ -96,7 +96,7 @@ class Finding:
     evidence: tuple[str, ...]
     """Sentences, each with its numbers."""
     seconds: float
-    """Its cost per step."""
+    """What it takes of the typical step."""
     bound_s: float
     """The most that removing it would save per step."""
     share: float
@@ -107,6 +107,8 @@ class Finding:
     """Where to look: a rank, trajectory, replica, window, file."""
     command: str = ""
     """What to record next, to be pasted; if the run is over, while the next one goes on."""
+    step: int | None = None
+    """The typical one of `steps`: `seconds`, title and `where` are of it."""
 
     @property
     def section(self) -> str:

@@ -98,6 +98,8 @@ class Rollout:
     median one: a bound (figure 8)."""
     stalled: str = ""
     """The id of the trajectory that spent longest in tools."""
+    stalls: int = 0
+    """How many trajectories spend half of that gain or more in tools beyond the median."""
     tools_by_name: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds in each tool, all trajectories together, the largest first."""
 
