@@ -98,15 +98,52 @@ def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys)
     found = compare(capsys, f"{a}:{steps}", b)
 
     count, update = len(found["a"]["steps"]), found["phases"][1]
+    assert update["b_s"] / update["a_s"] - 1 == pytest.approx(update["change"], abs=0.02)
     assert update["change"] == pytest.approx(0.5, abs=0.1)
     assert (update["state"], update["low"], update["basis"]) == ("too few steps", None, basis)
     assert found["sentences"][:2] == [
         f"Too few steps for an interval: A has {count} and B 17, each needs 8.",
-        "Chance alone may explain these differences:",
+        "Without an interval, nothing says which of these differences are chance:",
     ]
     assert [sentence.split(":")[0] for sentence in found["sentences"][2:4]] == [
         "The step", "update_actor",
     ]  # fmt: skip
+
+
+def test_columns_and_change_agree(tmp_path, capsys):
+    """At equal tokens, B over A is the change, whatever outliers do to a median."""
+    runs = [WrittenRun(tmp_path / name) for name in "ab"]
+    for run, times in zip(runs, ([1.0] * 5 + [2.0] * 6, [1.1] * 5 + [4.0] * 6), strict=True):
+        for step, seconds in enumerate(times, 1):
+            run.step(step, {"rollout": seconds}, tokens=1000)
+        run.end()
+
+    found = compare(capsys, tmp_path / "a", tmp_path / "b")["step"]
+
+    assert found["basis"] == "equal tokens"
+    assert found["b_s"] / found["a_s"] - 1 == pytest.approx(found["change"], abs=1e-6)
+
+
+def test_a_short_run_is_told_how_to_compare_its_warm_up(tmp_path, capsys):
+    """Where warm-up would make 8 steps, the line that compares it can be pasted."""
+    run = write(tmp_path / "a", steps=9)
+
+    found = compare(capsys, run, run)
+
+    longer = found["sentences"][1].partition(": ")[2]
+    assert longer == f"rlprof diff {run}:2-9 {run}:2-9"
+    assert found["sentences"][3:] == ["The step: +0.0 % at equal tokens."]
+    assert found["notes"] == ["A and B are the same steps."]
+
+
+def test_a_run_without_steps_is_one_error(tmp_path, capsys):
+    """There is nothing to compare, and what to do is said."""
+    run, empty = write(tmp_path / "a", steps=4), WrittenRun(tmp_path / "b")
+    empty.end()
+
+    assert main(["diff", str(run), str(tmp_path / "b")]) == 1
+
+    assert f"{tmp_path / 'b'}: no steps to compare: No process" in capsys.readouterr().err
 
 
 def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
@@ -169,6 +206,7 @@ def test_a_folder_of_runs_means_the_youngest(tmp_path, capsys):
     ("steps", "why"),
     [
         (":90-99", ": has no step 90-99; it has 1-20"),
+        (":3,99", ": has no step 99; it has 1-20"),
         (":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
     ],
 )

@@ -51,14 +51,17 @@ def test_the_default_is_where_runs_are_written(tmp_path, capsys, monkeypatch):
     assert printed(capsys)[0].startswith("run one: ")
 
 
-def test_a_step_that_is_not_there_is_one_error(tmp_path, capsys):
-    """Which steps there are is told with the error."""
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [("9", "step 9: is not in this run; it has steps 1-4"), ("3,9", "has no step 9; it has 1-4")],
+)
+def test_a_step_that_is_not_there_is_one_error(steps, told, tmp_path, capsys):
+    """The error names the steps of the run, also if the others asked for are there."""
     path = make_torchrun(tmp_path / "run", steps=4)
 
-    assert main(["why", str(path), "--step", "9"]) == 1
+    assert main(["why", str(path), "--step", steps]) == 1
 
-    told = capsys.readouterr().err
-    assert told == f"rlprof: {path}: step 9: is not in this run; it has steps 1-4\n"
+    assert capsys.readouterr().err == f"rlprof: {path}: {told}\n"
 
 
 def test_a_folder_without_a_run_is_one_error(tmp_path, capsys):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlprof_report._diff import rest
 from rlprof_report._diff.times import FEWEST, phase_changes, step_change
-from rlprof_report._plain import plain
+from rlprof_report._plain import argument, plain
 from rlprof_report.values.diff import Diff
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def diff(a: Part, b: Part) -> Diff:
         b=sides[1],
         step=step,
         phases=phases,
-        sentences=tuple(_sentences(step, phases)),
+        sentences=tuple(_sentences(step, phases, _with_warm_up(a, b))),
         came=came,
         went=went,
         resized=resized,
@@ -46,7 +46,15 @@ def diff(a: Part, b: Part) -> Diff:
     )
 
 
-def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
+def _with_warm_up(a: Part, b: Part) -> str:
+    """Return the command that compares warm-up, too; empty: that is not enough steps either."""
+    longer = a.with_warm_up(), b.with_warm_up()
+    if min(len(one.compared()) for one in longer) < FEWEST:
+        return ""
+    return " ".join(["rlprof diff", *(argument(f"{one.run.path}:{one.typed}") for one in longer)])
+
+
+def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[str]:
     """Answer: the step, the phases that differ, the others, and the smallest visible change."""
     largest = sorted(phases, key=lambda one: -abs(one.change or 0) * (one.a_s or 0))
     if step.visible is None:
@@ -54,10 +62,13 @@ def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
             f"Too few steps for an interval: A has {step.a_steps} and B {step.b_steps}, "
             f"each needs {FEWEST}."
         )
+        if longer:
+            yield f"With the steps left out as warm-up they suffice: {longer}"
         if step.change is not None:
-            yield "Chance alone may explain these differences:"
+            yield "Without an interval, nothing says which of these differences are chance:"
             yield f"The step: {_said(step)}."
-            yield from (f"{one.name}: {_said(one)}." for one in largest[:_LARGEST] if one.change)
+            told = [one for one in largest if signed(one) not in ("-", "+0.0 %")]
+            yield from (f"{one.name}: {_said(one)}." for one in told[:_LARGEST])
         return
     yield f"The step: {_said(step)}."
     for phase in largest:
@@ -99,6 +110,8 @@ def _notes(a: Part, b: Part, *, of_slowest: bool) -> Iterator[str]:
         yield "A phase counts what it adds to the slowest rank. Waits for that rank do not count."
     elif a.peers or b.peers:
         yield "The phases are those of one rank. Where ranks meet, it may wait for a slower one."
+    if (left.run, left.steps) == (right.run, right.steps):
+        yield "A and B are the same steps."
     if left.run != right.run:
         yield "A and B are two runs: another node or hour may explain part of the difference."
 
@@ -192,7 +205,9 @@ def seconds(value: float | None) -> str:
     """Show a time: `1.25 s`, `30 ms`."""
     if value is None:
         return "-"
-    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.0f} ms"
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{1000 * value:.{0 if value >= 0.01 else 1}f} ms"
 
 
 def signed(change: Change) -> str:
@@ -201,7 +216,7 @@ def signed(change: Change) -> str:
         return "-"
     if change.change >= _TIMES:
         return f"x {1 + change.change:,.0f}"
-    return f"{100 * change.change:+.1f} %"
+    return f"{round(100 * change.change, 1) + 0.0:+.1f} %"  # no -0.0
 
 
 def interval(change: Change) -> str:

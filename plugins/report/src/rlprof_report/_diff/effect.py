@@ -48,6 +48,8 @@ class Series:
 class Effect:
     """B over A less 1, with its interval: the fields of this name of `values.diff.Change`."""
 
+    a_s: float
+    b_s: float
     change: float
     low: float
     high: float
@@ -107,7 +109,12 @@ def effect(a: Series, b: Series) -> Effect:
     mixture, exponent, rho = posterior(a, b)
     low, high = mixture.quantile(1 - _SURE), mixture.quantile(_SURE)
     half = (high - low) / 2
+    logs = [(np.log(one.seconds), exponent * np.log(one.tokens)) for one in (a, b)]
+    level = np.concatenate([seconds - grown for seconds, grown in logs])
+    level = level.mean() - mixture.mean * len(b.seconds) / len(level)
     return Effect(
+        a_s=float(np.exp(level + logs[0][1].mean())),
+        b_s=float(np.exp(level + logs[1][1].mean() + mixture.mean)),
         change=float(np.expm1(mixture.mean)),
         low=float(np.expm1(low)),
         high=float(np.expm1(high)),

@@ -91,7 +91,8 @@ def _change(name: str, left: Series, right: Series, *, by_tokens: bool) -> Chang
         found = attrs.asdict(effect(left, right)) | ({} if by_tokens else {"exponent": 0.0})
         return attrs.evolve(change, state="no difference seen", **found)
     if by_tokens:
-        return attrs.evolve(change, change=effect(left, right).change)
+        found = attrs.asdict(effect(left, right))
+        return attrs.evolve(change, **{name: found[name] for name in ("a_s", "b_s", "change")})
     if change.a_s and change.b_s:
         return attrs.evolve(change, change=change.b_s / change.a_s - 1)
     return change

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
-from rlprof.rundir import Selection, as_json, read
-from rlprof_report.commands.why import ranges_in
+from rlprof.rundir import as_json, read
+from rlprof_report.commands.why import only, ranges_in
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +67,9 @@ def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
     if recorded.path not in analyses:
         analyses[recorded.path] = analyse(recorded)
     whole = analyses[recorded.path]
-    asked = analyse(recorded.only(Selection(steps=ranges))) if ranges else whole
+    if not whole.steps:
+        raise RlprofError(f"{recorded.path}: no steps to compare: {whole.verdict}")
+    asked = analyse(only(recorded, ranges)) if ranges else whole
     return Part(recorded, whole, asked.findings, ranges, typed)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlprof.rundir import RUNS, Selection, read
 from rlprof.schedule import parse_steps
+
+if TYPE_CHECKING:
+    from rlprof import Run
 
 _MOST_JSON = 300_000_000
 """Bytes of traces: reading more takes over three seconds."""
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if sum(map(len, ranges)) == 1:
         step = ranges[0].start
     elif ranges:
-        recorded = recorded.only(Selection(steps=ranges))
+        recorded = only(recorded, ranges)
     analysis = analyse(recorded, step=step, most_json_bytes=_MOST_JSON)
     print(text_of(analysis, step=step, some=len(ranges) > 0 and step is None))
     return 0
@@ -62,6 +65,13 @@ def steps_of(text: str) -> tuple[range, ...]:
 def ranges_in(text: str) -> tuple[range, ...]:
     """Read steps as a config has them; raise ValueError if *text* names none."""
     return parse_steps([int(one) if one.isdecimal() else one for one in text.split(",")]).ranges
+
+
+def only(run: Run, ranges: tuple[range, ...]) -> Run:
+    """Take the steps of *ranges*; raise RunError if one of these holds no step of the run."""
+    for one in ranges:
+        run.only(Selection(steps=(one,)))
+    return run.only(Selection(steps=ranges))
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

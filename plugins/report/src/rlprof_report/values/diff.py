@@ -41,8 +41,9 @@ class Change:
     """The name of the phase; `step` is the whole step, `between phases` the time in none."""
     state: ChangeState
     a_s: float | None
-    """Median seconds of the compared steps; None: there are none."""
+    """Seconds in a typical step, by the fit of `change`; of few steps the median; None: no step."""
     b_s: float | None
+    """The same; at equal tokens B over A is `change`."""
     a_steps: int
     b_steps: int
     a_samples: float = 0.0
