@@ -99,13 +99,8 @@ def flow_of(
     if found is not None and not found.phase:
         rolling += zip(found.began.tolist(), found.ended.tolist(), strict=True)
     rolling = merged(clipped(rolling, *bounds))
-    is_update = [UPDATE.search(p.name) and not ROLLOUT.search(p.name) for p in pieces]
-    updating = merged(
-        clipped(
-            [(p.start, p.end) for p, is_one in zip(pieces, is_update, strict=True) if is_one],
-            *bounds,
-        )
-    )
+    updates = [p for p in pieces if UPDATE.search(p.name) and not ROLLOUT.search(p.name)]
+    updating = merged(clipped([(p.start, p.end) for p in updates], *bounds))
     together, length = shared(rolling, updating), bounds[1] - bounds[0]
     if together < 0.01 * length or length <= 0:
         return None

@@ -21,15 +21,12 @@ if TYPE_CHECKING:
 
 def measures_of(facts: Facts, context: Context) -> list[Measure]:
     """Measure every cause in a step; a cause that explains half of another replaces it."""
-    gc, data = list(_gc(facts, context)), list(_data(facts, context))
-    found = gc + data
-    for wait in _stragglers(facts, context):
-        if not _explained(wait, found):
-            found.append(wait)
-    for gap in _gap(facts, context):
-        if not _explained(gap, found):
-            found.append(gap)
-    hidden = [one for one in _hidden(facts, context) if not _explained(one, gc + data)]
+    pauses = [*_gc(facts, context), *_data(facts, context)]
+    found = list(pauses)
+    for one in (*_stragglers(facts, context), *_gap(facts, context)):
+        if not _explained(one, found):
+            found.append(one)
+    hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
     return [*found, *hidden, *_rollout(facts), *_sync(facts)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rlprof_report._page._chart import legend, strip
 from rlprof_report._page._table import caption, figure, section, table, tabled
 from rlprof_report._page._text import escaped, number, percent, seconds
@@ -11,7 +13,7 @@ from rlprof_report._page._text import escaped, number, percent, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlprof_report.device import Device, Idle, RoleDevice, Temporal, TopName
+    from rlprof_report.device import Device, RoleDevice, Temporal, TopName
     from rlprof_report.values import Analysis
 
 _USE = (
@@ -85,11 +87,11 @@ def _idle(analysis: Analysis, told: Device) -> str:
     rows = [
         (
             escaped(role.role, 60),
-            _bar(_WHY, _causes(role.idle), sum(_causes(role.idle))),
-            *(seconds(one) for one in _causes(role.idle)),
+            _bar(_WHY, attrs.astuple(role.idle), sum(attrs.astuple(role.idle))),
+            *(seconds(one) for one in attrs.astuple(role.idle)),
         )
         for role in told.roles
-        if role.idle is not None and sum(_causes(role.idle)) > 0
+        if role.idle is not None and sum(attrs.astuple(role.idle)) > 0
     ]
     if not rows:
         return ""
@@ -102,10 +104,6 @@ def _idle(analysis: Analysis, told: Device) -> str:
 
 def _used(time: Temporal) -> tuple[float, float, float, float]:
     return time.compute_s, time.exposed_communication_s, time.exposed_copy_s, time.idle_s
-
-
-def _causes(idle: Idle) -> tuple[float, float, float, float]:
-    return idle.launch_bound_s, idle.waiting_s, idle.short_s, idle.unknown_s
 
 
 def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:

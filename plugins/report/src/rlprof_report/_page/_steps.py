@@ -21,7 +21,13 @@ MOST = 400
 _HEIGHT = 240
 _AT_ONCE = "two phases at once"
 _NO_PHASE = "no phase"
-_MARKED = ("recorded", "touched", "warm-up", "unfinished")
+_MARKED = {
+    "recorded": (45, "a window was open"),
+    "touched": (-45, "a start, stop or export of rlprof overlaps it"),
+    "warm-up": (90, "the first steps"),
+    "unfinished": (0, "not over yet when the run was read"),
+}
+"""State of a step → the slope of its hatching, and why."""
 
 
 @attrs.frozen
@@ -142,25 +148,18 @@ def _told(bar: _Bar, names: Sequence[str]) -> str:
 
 
 def _patterns() -> str:
-    slope = {"recorded": 45, "touched": -45, "warm-up": 90, "unfinished": 0}
     made = "".join(
         f'<pattern id="hatch-{state}" width="6" height="6" patternUnits="userSpaceOnUse" '
         f'patternTransform="rotate({angle})"><path d="M0 0V6" class="hatch"/></pattern>'
-        for state, angle in slope.items()
+        for state, (angle, _) in _MARKED.items()
     )
     return f"<defs>{made}</defs>"
 
 
 def _hatches(marked: Mapping[str, Sequence[int]]) -> str:
-    why = {
-        "recorded": "a window was open",
-        "touched": "a start, stop or export of rlprof overlaps it",
-        "warm-up": "the first steps",
-        "unfinished": "not over yet when the run was read",
-    }
     items = "".join(
         '<span><svg class="swatch" viewBox="0 0 16 16">'
-        f'<path class="over {state}" d="M0 0H16V16H0z"/></svg>{state}: {why[state]}</span>'
+        f'<path class="over {state}" d="M0 0H16V16H0z"/></svg>{state}: {_MARKED[state][1]}</span>'
         for state in marked
     )
     return f'<p class="legend">{items}</p>' if items else ""

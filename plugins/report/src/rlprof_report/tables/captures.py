@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof_report.tables.schema import run_name
+from rlprof_report.tables.schema import replica_of, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:  # noqa: A
         counted = [artifact.events for artifact in one.artifacts if artifact.events is not None]
         yield (
             run_name(run), one.process, target.role, target.rank,
-            None if target.replica is None else str(target.replica), target.worker, one.tool,
+            replica_of(target), target.worker, one.tool,
             window.id, window.start_step, window.end_step, window.phase, window.occurrence,
             one.state, "; ".join(one.notes) or None, one.request or None,
             one.opened_ns, one.closed_ns, one.start_s, one.stop_s, one.export_s,

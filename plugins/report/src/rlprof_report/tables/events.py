@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlprof_report._slices import Slice, Slices, nanoseconds, number
-from rlprof_report.tables.schema import arrow, run_name
+from rlprof_report.tables.schema import arrow, replica_of, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def _same(run: Run, capture: CaptureResult, artifact: Artifact) -> Mapping[str, 
     target, window = capture.target, capture.window
     return {
         "run": run_name(run), "process": capture.process, "role": target.role,
-        "rank": target.rank, "replica": None if target.replica is None else str(target.replica),
+        "rank": target.rank, "replica": replica_of(target),
         "worker": target.worker, "tool": capture.tool, "window": window.id,
         "step": window.start_step, "phase": window.phase, "file": artifact.path,
     }  # fmt: skip

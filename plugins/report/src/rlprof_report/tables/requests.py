@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlprof_report._slices import ENDING, engine_requests, preemptions_of
-from rlprof_report.tables.schema import run_name
+from rlprof_report.tables.schema import replica_of, run_name
 from rlprof_report.tables.spans import Moments, taken
 
 if TYPE_CHECKING:
@@ -35,11 +35,10 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
 
 def _of_span(run: str, span: Span, step: int | None) -> tuple[Any, ...]:
     rest, target = dict(span.attributes), span.target
-    replica = taken(rest, "replica", str)
-    if replica is None and target.replica is not None:
-        replica = str(target.replica)
+    noted = taken(rest, "replica", str)
     return (
-        run, span.process, target.role, target.rank, replica, "span",
+        run, span.process, target.role, target.rank,
+        replica_of(target) if noted is None else noted, "span",
         taken(rest, "request", str), step, taken(rest, "trajectory", str),
         taken(rest, "turn", int), span.start_ns, _after(span, rest.get("queued_s")),
         _after(span, rest.get("first_token_s")), span.end_ns, taken(rest, "prompt_tokens", int),
@@ -56,9 +55,8 @@ def _after(span: Span, seconds: object) -> int | None:
 
 def _of_engine(run: str, capture: CaptureResult, told: dict[str, Any]) -> tuple[Any, ...]:
     target = capture.target
-    replica = None if target.replica is None else str(target.replica)
     return (
-        run, capture.process, target.role, target.rank, replica, "engine",
+        run, capture.process, target.role, target.rank, replica_of(target), "engine",
         taken(told, "id", str), capture.window.start_step, None, None, told["start_ns"],
         told.get("prefill_ns"), told.get("decode_ns"), told["end_ns"],
         taken(told, "prompt_tokens", int), taken(told, "tokens", int), taken(told, "finish", str),

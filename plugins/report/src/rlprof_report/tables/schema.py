@@ -14,6 +14,7 @@ from rlprof.rundir import unbroken
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rlprof import Target
     from rlprof.rundir import Run
 
 SCHEMA = 1
@@ -88,6 +89,11 @@ def schema_of(run: Run, table: str, columns: Columns) -> Any:
 def run_name(run: Run) -> str:
     """Name a run as its folder does: a resumed one with its attempt."""
     return run.run_id if run.attempt == 1 else f"{run.run_id}/attempt_{run.attempt}"
+
+
+def replica_of(target: Target) -> str | None:
+    """Return the replica of *target* as the tables have it."""
+    return None if target.replica is None else str(target.replica)
 
 
 def batch(rows: Sequence[Sequence[Any]], columns: Columns, schema: Any) -> Any:

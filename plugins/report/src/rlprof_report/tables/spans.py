@@ -10,7 +10,7 @@ import msgspec
 
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._spans import read_recorded
-from rlprof_report.tables.schema import run_name
+from rlprof_report.tables.schema import replica_of, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _NOTED = {
     "replica": str, "trajectory": str, "turn": int, "tool": str, "prompt_tokens": int,
     "tokens": int, "group": str, "version": str,
 }  # fmt: skip
-"""Attributes that have a column, as docs/manifest.md names them."""
+"""Attributes that have a column, in the order of the columns; docs/manifest.md names them."""
 
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
@@ -29,16 +29,12 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
     name, moments = run_name(run), Moments(run)
     for span in run.spans(problems):
         target, rest = span.target, dict(span.attributes)
-        own = {key: taken(rest, key, _NOTED[key]) for key in _NOTED.keys() & rest.keys()}
-        replica = own.get("replica")
-        if replica is None and target.replica is not None:
-            replica = str(target.replica)
+        replica, *noted = (taken(rest, key, kind) for key, kind in _NOTED.items())
         yield (
-            name, span.process, target.role, target.rank, replica, span.kind, span.name,
+            name, span.process, target.role, target.rank,
+            replica_of(target) if replica is None else replica, span.kind, span.name,
             moments.step_of(span), span.occurrence, span.start_ns, span.end_ns, span.id,
-            span.parent, span.thread, own.get("trajectory"), own.get("turn"), own.get("tool"),
-            own.get("prompt_tokens"), own.get("tokens"), own.get("group"), own.get("version"),
-            _as_json(rest) if rest else None,
+            span.parent, span.thread, *noted, _as_json(rest) if rest else None,
         )  # fmt: skip
 
 
