@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rlprof_report.device import Rules
     from rlprof_report.values import Analysis
 
+SCHEMA = 1
+"""Changes when a field goes or means something else, not when one is added."""
+
 
 class Report:
     """Say where the time of every step went, and why one was slow."""
@@ -72,10 +75,6 @@ def _written(file: Path, text: str) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return file
-
-
-SCHEMA = 1
-"""Changes when a field goes or means something else, not when one is added."""
 
 
 def report_json(analysis: Analysis) -> str:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _FURTHEST_US = 4e15
 """From any epoch this still is a time in 64 bits of nanoseconds."""
+ENDING = "_requests.trace.json.gz"
+"""How the names end of what rlprof-engine writes of requests."""
+_PARTS = {"prefill": "prefill_ns", "decode": "decode_ns"}
+"""Slice of a request → the key that says when it began."""
 
 
 class Slice(msgspec.Struct, gc=False):
@@ -114,12 +118,6 @@ def _is_timed(event: Slice) -> bool:
         except ValueError:
             return False
     return abs(event.ts) < _FURTHEST_US and abs(event.dur) < _FURTHEST_US
-
-
-ENDING = "_requests.trace.json.gz"
-"""How the names end of what rlprof-engine writes of requests."""
-_PARTS = {"prefill": "prefill_ns", "decode": "decode_ns"}
-"""Slice of a request → the key that says when it began."""
 
 
 class _Event(Slice):

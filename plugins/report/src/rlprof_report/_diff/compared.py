@@ -19,6 +19,12 @@ _FAR = 1.5
 """A larger ratio of lengths gets a note."""
 _LARGEST = 3
 """Phases that are named where none has an interval."""
+_WIDEST = 44
+"""Characters of a value in a table."""
+_MOST = 12
+"""Lines of a list; the JSON has all."""
+_TIMES = 9
+"""From this change on, ratios are shown instead of percents."""
 
 
 def diff(a: Part, b: Part) -> Diff:
@@ -55,7 +61,7 @@ def _with_warm_up(a: Part, b: Part) -> str:
 
 
 def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[str]:
-    """Answer: the step, the phases that differ, the others, and the smallest visible change."""
+    """Answer in order: the step, phases that differ, other phases, the smallest visible change."""
     largest = sorted(phases, key=lambda one: -abs(one.change or 0) * (one.a_s or 0))
     if step.visible is None:
         yield (
@@ -114,14 +120,6 @@ def _notes(a: Part, b: Part, *, of_slowest: bool) -> Iterator[str]:
         yield "A and B are the same steps."
     if left.run != right.run:
         yield "A and B are two runs: another node or hour may explain part of the difference."
-
-
-_WIDEST = 44
-"""Characters of a value in a table."""
-_MOST = 12
-"""Lines of a list; the JSON has all."""
-_TIMES = 9
-"""From this change on, ratios are shown instead of percents."""
 
 
 def text(diff: Diff) -> str:

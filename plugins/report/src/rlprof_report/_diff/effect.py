@@ -184,13 +184,13 @@ def _fit(tables: Any, at: Any, rho: float, noise: float) -> tuple[float, float, 
 
 
 def _unbiased(residuals: Floats) -> float:
-    """Return the sum of squares that as many residuals of a known mean would have."""
+    """Scale the sum of squares to that of residuals around a known mean."""
     count = len(residuals)
     return float(residuals @ residuals) * count / (count - 1.5)
 
 
 def _whitened(table: Floats, gaps: Floats, rho: float) -> tuple[Floats, float]:
-    """Take out of each step what the one before it says, across the *gaps* between them."""
+    """Subtract from each step what the step before it predicts, across the *gaps* between them."""
     kept = rho**gaps
     left = np.sqrt(1 - kept**2)
     white = table.copy()
@@ -206,6 +206,6 @@ def _solve(rows: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _independent(series: Series, rho: float) -> float:
-    """Return how many independent steps would give as exact a mean."""
+    """Return the number of independent steps that would give an equally exact mean."""
     ones, _ = _whitened(np.ones((len(series.at), 1)), np.diff(series.at), rho)
     return float((ones**2).sum())

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 _SHARE = 0.01
 """Slots that are empty, and kernels that run, below this share are not compared."""
 _RESIZED = 1.25
-"""A finding that takes so many times as long, or as short, has changed."""
+"""A finding has changed if it takes this many times as long, or as short."""
 _SLOTS = ("start", "queued", "tools", "tail", "finished", "outside")
+_SLOWER = 1.1
+_CALLS = 5
+"""Calls of a kernel that a median needs."""
 
 
 def findings(
@@ -50,7 +53,7 @@ def findings(
 
 
 def _about(finding: Finding) -> tuple[str, str]:
-    """Say what a finding is about, in words that are the same in another run: `actor 5`."""
+    """Name what a finding is about, by words that another run shares: `actor 5`."""
     if finding.cause == "device":
         return finding.cause, re.sub(r"\d+%", "", finding.title)
     place = finding.where[0] if finding.where and finding.cause in ("straggler", "replica") else ""
@@ -79,7 +82,7 @@ def _shares(part: Part) -> Iterator[tuple[str, str]]:
 
 
 def settings(a: Run, b: Run) -> tuple[Pair, ...]:
-    """Compare the configs key by key; where a run lies says nothing about its speed."""
+    """Compare the configs key by key, but for the folder of the run."""
     left, right = ({k: v for k, v in _flat(run.config) if k != "run_dir"} for run in (a, b))
     return _pairs(left, right)
 
@@ -118,11 +121,6 @@ def _ran_with(run: Run) -> dict[str, str]:
         sizes[role] = sizes.get(role, 0) + 1
     told = {name: ", ".join(sorted(values)) for name, values in found.items() if values}
     return told | {role: str(size) for role, size in sizes.items()}
-
-
-_SLOWER = 1.1
-_CALLS = 5
-"""Calls of a kernel that a median needs."""
 
 
 @attrs.frozen

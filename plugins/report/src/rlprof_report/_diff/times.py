@@ -99,7 +99,7 @@ def _change(name: str, left: Series, right: Series, *, by_tokens: bool) -> Chang
 
 
 def _judged(changes: Sequence[Change]) -> list[Change]:
-    """Say which changes are real, by Holm's method: the more there are, the clearer each."""
+    """Mark the changes that are real, by Holm's method: more phases need clearer changes."""
     judged = list(changes)
     found = sorted((one.p, place) for place, one in enumerate(changes) if one.p is not None)
     for done, (p, place) in enumerate(found):

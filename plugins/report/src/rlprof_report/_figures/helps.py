@@ -94,7 +94,7 @@ def _in_phases(seconds: float, phases: Sequence[PhaseTime]) -> Iterator[Help]:
 def flow_of(
     pieces: Sequence[Piece], bounds: Interval, found: Trajectories | None, rollout: Rollout | None
 ) -> Flow | None:
-    """Describe a step whose rollout overlaps its updates; None: it does not."""
+    """Describe a step that generates and updates at once; None: this step does not."""
     rolling = [(p.start, p.end) for p in pieces if ROLLOUT.search(p.name)]
     if found is not None and not found.phase:
         rolling += zip(found.began.tolist(), found.ended.tolist(), strict=True)

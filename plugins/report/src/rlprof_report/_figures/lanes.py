@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
 
-_MOST = 200_000
+_MOST_BARS = 200_000
+_MOST_POINTS = 500
+"""Of one counter."""
+_UNITS = {"bytes": "B", "busy": "share", "use": "share", "w": "W"}
 
 
 def lanes_of(recorded: Recorded, timeline: Timeline, epoch: int) -> tuple[list[Lane], int]:
@@ -23,7 +26,7 @@ def lanes_of(recorded: Recorded, timeline: Timeline, epoch: int) -> tuple[list[L
     Of too many bars the longest stay.
     """
     rows = recorded.phases[timeline.of(recorded.phases) >= 0]
-    left_out = max(0, len(rows) - _MOST)
+    left_out = max(0, len(rows) - _MOST_BARS)
     if left_out:
         lengths = rows["end"] - rows["start"]
         rows = rows[np.argpartition(lengths, left_out)[left_out:]]
@@ -46,11 +49,6 @@ def lanes_of(recorded: Recorded, timeline: Timeline, epoch: int) -> tuple[list[L
     return lanes, left_out
 
 
-MOST = 500
-"""Points of one counter."""
-_UNITS = {"bytes": "B", "busy": "share", "use": "share", "w": "W"}
-
-
 @attrs.define
 class _Line:
     """One counter: each point is the mean of `each` samples, the last one of `held` so far."""
@@ -63,7 +61,7 @@ class _Line:
     def add(self, time: float, value: float) -> None:
         """Take a sample; where there are too many points, make one of every two."""
         if self.held in {0, self.each}:
-            if len(self.times) == MOST:
+            if len(self.times) == _MOST_POINTS:
                 self.times, self.values = _halved(self.times), _halved(self.values)
                 self.each *= 2
             self.times.append(time)

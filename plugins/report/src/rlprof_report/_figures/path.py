@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from rlprof_report._spans import Recorded
     from rlprof_report.values import Ranks
 
+BETWEEN = "between phases"
+_WORTH_IT = 0.01
+"""The least share of a step by which a rank is late for the path to go on with it."""
+Part = tuple[str, int, int, str]
+"""What, from, to, where."""
+
 
 class Tracks:
     """The outermost phases of every rank, by step."""
@@ -74,14 +80,6 @@ class Tracks:
                 strict=True,
             )
         }
-
-
-BETWEEN = "between phases"
-_WORTH_IT = 0.01
-"""The least share of a step by which a rank is late for the path to go on with it."""
-
-Part = tuple[str, int, int, str]
-"""What, from, to, where."""
 
 
 def path_of(

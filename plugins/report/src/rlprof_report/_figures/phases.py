@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Piece:
-    """The part of an outermost phase that lies in a step; ns by the clock of the run."""
+    """The part of an outermost phase inside a step, in ns on the clock of the run."""
 
     name: str
     start: int

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
 
+_MOST_CELLS = 200_000
+
 
 @attrs.frozen(eq=False)
 class Group:
@@ -190,9 +192,6 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
             after = float(behind[leader])
             yield Stage(role, group.phase, after - before, int(ranks[leader]))
             before = after
-
-
-_MOST_CELLS = 200_000
 
 
 def tables_of(

@@ -69,7 +69,7 @@ class Context:
     silent: Silent = attrs.field(factory=dict)
 
     def name(self, process: int) -> str:
-        """Name a process as people do: `actor 5`, `rollout replica 1`, `driver`."""
+        """Return a readable name: `actor 5`, `rollout replica 1`, `driver`."""
         target = self.processes[process].target
         if target.replica is not None:
             return f"{target.role} replica {target.replica}"

@@ -24,6 +24,8 @@ Silent = dict[str, list[int]]
 """Role → its ranks that write no spans."""
 _MOST_RANKS = 100_000
 """A manifest may say anything."""
+_LARGE = 0.2
+"""Phases of a smaller share are not worth a note."""
 
 
 def silent_of(run: Run, recorded: Recorded) -> Silent:
@@ -95,10 +97,6 @@ def _writers(recorded: Recorded) -> list[int]:
     tables = (recorded.steps, recorded.phases, recorded.parts, recorded.others)
     places: list[int] = np.unique(np.concatenate([one["process"] for one in tables])).tolist()
     return places
-
-
-_LARGE = 0.2
-"""Phases of a smaller share are not worth a note."""
 
 
 def unknown_of(analysis: Analysis, run: Run) -> Iterator[str]:

@@ -32,6 +32,10 @@ _BUTTONS = (
     ("taller", "taller rows", "Taller rows"),
     ("lower", "shorter rows", "Shorter rows"),
 )
+_MOST = 48
+"""Rows in a picture; of roles with more processes, those that are busy longest and shortest."""
+_MOST_BARS = 3000
+_WIDE, _LABELS, _ROW, _TOP = 960, 150, 18, 22
 
 
 def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
@@ -70,12 +74,6 @@ def _longest(analysis: Analysis, colors: Mapping[str, str]) -> dict[str, str]:
             times[name] += end - start
     kept = set(sorted(times, key=lambda name: -times[name])[:_MOST_NAMES])
     return {name: color for name, color in colors.items() if name in kept}
-
-
-_MOST = 48
-"""Rows in a picture; of roles with more processes, those that are busy longest and shortest."""
-_MOST_BARS = 3000
-_WIDE, _LABELS, _ROW, _TOP = 960, 150, 18, 22
 
 
 @attrs.frozen

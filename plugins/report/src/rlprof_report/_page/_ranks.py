@@ -23,6 +23,10 @@ _WIDE = 800
 _WORST = 12
 _LEAST = 0.01
 """The share of a median step below which a phase has no heat map and no scores."""
+_FASTER, _SLOWER = (68, 119, 170), (213, 94, 0)
+"""Blue and orange, which also the colour-blind tell apart."""
+_HALF = 60
+"""Shades on each side of the middle."""
 
 
 def ranks(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
@@ -169,12 +173,6 @@ def _scores(analysis: Analysis, named: Collection[tuple[str, str]]) -> str:
     window = "1 is best; below 0.75 NVIDIA's NVRx calls a rank a straggler"
     heads = ("phase", "rank", "against its peers", "against its own best")
     return tabled(analysis, heads, rows, (4,), window, more=more)
-
-
-_FASTER, _SLOWER = (68, 119, 170), (213, 94, 0)
-"""Blue and orange, which also the colour-blind tell apart."""
-_HALF = 60
-"""Shades on each side of the middle."""
 
 
 def heat(rows: Sequence[Sequence[float | None]]) -> str:

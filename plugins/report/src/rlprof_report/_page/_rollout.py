@@ -38,7 +38,7 @@ _HEIGHT = 180
 
 
 def rollout(analysis: Analysis, chosen: Chosen) -> str:
-    """Return the section, of the slow step and beside it the median one."""
+    """Return the section: the slow step next to the median step."""
     steps = [step for step in chosen.both if step.rollout is not None]
     if not steps:
         return ""

@@ -1,4 +1,4 @@
-"""The device figures of a run: each trace by itself, then by role, ranks beside each other."""
+"""The device figures of a run: each trace, then the traces of each role together."""
 
 from __future__ import annotations
 

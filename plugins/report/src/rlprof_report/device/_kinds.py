@@ -31,6 +31,8 @@ _HTA_MEMORY = re.compile(r"(^(hip)?Memcpy)|(^(hip)?Memset)|(^dma)")
 _HTA_OTHER = re.compile(
     r"(^nccl)|(.*Memcpy)|(.*Memset)|(.*dma)|(^.*Sync)|(cuda.*LaunchKernel)|(^runFunction)"
 )
+UNKNOWN = -(1 << 62)
+"""The launch time of an event whose launch is not in the trace."""
 
 
 def kinds_of(names: Iterable[str], name: Any, category: Any, rules: Rules) -> Any:
@@ -56,10 +58,6 @@ def _hta(name: str) -> int:
     if _HTA_MEMORY.match(name):
         return MEMORY
     return OTHER if _HTA_OTHER.match(name) else COMPUTE
-
-
-UNKNOWN = -(1 << 62)
-"""When something was launched whose launch is not in the trace."""
 
 
 @attrs.frozen(eq=False)
@@ -136,7 +134,7 @@ def _launches(events: Events) -> Any:
 
 
 def _of_graphs(events: Events) -> Any:
-    """Tell the events whose launch has started several: correlation says nothing of one of them."""
+    """Mark events that share their launch with others: its time says nothing about one of them."""
     if not len(events.correlation):
         return np.zeros(0, bool)
     _, of, counts = np.unique(

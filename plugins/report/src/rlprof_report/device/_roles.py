@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _TOP = 20
 _Sums = TypeVar("_Sums", Temporal, Idle)
+_LEAST_NS = 10_000
 
 
 def by_role(looked: Iterable[tuple[CaptureDevice, TraceFigures]]) -> Iterator[RoleDevice]:
@@ -87,9 +88,6 @@ def times_of(target: Target, requests: Sequence[dict[str, Any]]) -> RequestTimes
 
 def _percentile(values: Sequence[int], share: float) -> float | None:
     return float(np.percentile(values, share)) / 1e9 if values else None
-
-
-_LEAST_NS = 10_000
 
 
 def late_ranks(

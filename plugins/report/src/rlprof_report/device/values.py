@@ -28,7 +28,7 @@ class Temporal:
 
     @property
     def overlap(self) -> float | None:
-        """The share of communication with compute beside it; None: there was no communication."""
+        """The share of communication during which compute ran; None: there was no communication."""
         hidden = self.communication_s - self.exposed_communication_s
         return hidden / self.communication_s if self.communication_s else None
 
@@ -94,7 +94,7 @@ class CaptureDevice:
     unlaunched: int
     """Kernels, copies and fills whose launch is not in the trace."""
     graph_kernels: int
-    """Those whose launch has started several: CUDA graphs."""
+    """Kernels of CUDA graphs, where one launch starts several."""
     temporal: Temporal | None
     """None: the trace has no device events."""
     idle: Idle | None

@@ -150,7 +150,7 @@ class Analysis:
     epoch_ns: int
     """Epoch ns of second 0 of every `_s`."""
     leader: str
-    """The name of the process whose steps these are."""
+    """The name of the process that ran these steps."""
     steps: tuple[Step, ...]
     clean: Clean
     phases: tuple[PhaseSummary, ...]
@@ -159,11 +159,11 @@ class Analysis:
     verdict: str
     """The answer, in one to three sentences."""
     whose: str = ""
-    """The same process as people say it: `driver`, `trainer 0`."""
+    """A readable name of that process: `driver`, `trainer 0`."""
     ranks: tuple[RankTable, ...] = ()
     scores: tuple[Score, ...] = ()
     lanes: tuple[Lane, ...] = ()
-    """Phases of every process; at most 200,000 bars, the rest told in `notes`."""
+    """Phases of every process, at most 200,000 bars; `notes` counts the rest."""
     touches: tuple[Touch, ...] = ()
     cost_s: float = 0.0
     """Seconds that recording cost on the critical path of all steps."""

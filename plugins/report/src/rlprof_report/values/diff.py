@@ -24,7 +24,7 @@ class Side:
     """Path of the run folder."""
     run_id: str
     chosen: str
-    """The steps that were asked for, as typed; empty: all."""
+    """The steps that the user typed; empty: all."""
     steps: tuple[int, ...]
     """The steps that are compared: clean ones, and warm-up that was asked for."""
     left_out: Mapping[str, tuple[int, ...]]
