@@ -128,7 +128,7 @@ def _steps(
     stems = [process.name for process in recorded.processes]
     tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline)
     holders = holders_of(recorded)
-    busy = busy_of(recorded, timeline) if holders else [{} for _ in range(len(timeline))]
+    busy = busy_of(recorded, timeline) if holders else []
     made = []
     for place in range(len(timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
@@ -142,9 +142,7 @@ def _steps(
         phases, ranks = times_of(own, epoch), tuple(ranks_of(one, stems) for one in groups[place])
         unaccounted_s = (bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)) / 1e9
         cost_s = covered(touched.cost_ns.get(place, ())) / 1e9
-        bubbles = (
-            bubbles_of(recorded, holders, busy[place], own, bounds) if place in counted else ()
-        )
+        has_devices = bool(holders) and place in counted
         made.append(
             Step(
                 step=int(timeline.numbers[place]),
@@ -169,7 +167,9 @@ def _steps(
                     cost_s=cost_s,
                 ),
                 flow=flow_of(own, bounds, found, rollout),
-                bubbles=tuple(bubbles),
+                bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
+                if has_devices
+                else (),
                 touches=touched.touches.get(place, ()),
                 cost_s=cost_s,
                 pauses=pauses_of(others[place]),
