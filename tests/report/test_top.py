@@ -51,18 +51,18 @@ def test_the_last_steps_are_a_table(run):
     assert lines[0] == "run run: running, 4 processes"
     assert lines[-3:] == [
         "STEP  SECONDS  rollout  update_actor  NOTE",
-        "   1    3.0 s    2.0 s         1.0 s  waits 400 ms for actor 2/2 in update_actor",
-        "   2    3.0 s    2.0 s         1.0 s  waits 400 ms for actor 2/2 in update_actor",
+        "   1    3.0 s    2.0 s         1.0 s  actor 2 +400 ms in update_actor",
+        "   2    3.0 s    2.0 s         1.0 s  actor 2 +400 ms in update_actor",
     ]
 
 
 def test_the_longest_phases_have_columns(run):
-    """Where the terminal is narrow, short phases go first; the order stays that of the step."""
+    """Where the terminal is narrow, short phases add up in one column; the order stays."""
     run.step(3, {"a" * 14: 0.1, "b" * 14: 9, "c" * 14: 8})
 
     head = shown(run, width=100)[-4].split()
 
-    assert head == ["STEP", "SECONDS", "rollout", "b" * 14, "c" * 14, "NOTE"]
+    assert head == ["STEP", "SECONDS", "rollout", "b" * 14, "c" * 14, "others", "NOTE"]
 
 
 def test_the_running_step_shows_what_it_has_done(run):
@@ -140,7 +140,7 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
                 f'"step": 3, "id": {rank}, "w0": {start}, "w1": {start + seconds * 10**9}}}\n'
             )
 
-    assert shown(run)[-1].endswith("waits 6.0 s for actor 2/2 in update_actor")
+    assert shown(run)[-1].endswith("actor 2 +6.0 s in update_actor")
 
 
 def test_of_two_ranks_one_waits_for_the_other(run):
@@ -153,7 +153,7 @@ def test_of_two_ranks_one_waits_for_the_other(run):
         end = start + seconds * 10**9
         run.span("phase", "update_critic", start, end, 3, role="critic", rank=rank)
 
-    assert shown(run)[-1].endswith("waits 3.0 s for critic 1/2 in update_critic")
+    assert shown(run)[-1].endswith("critic 1 +3.0 s in update_critic")
 
 
 def test_a_look_reads_what_is_new(run):
@@ -224,13 +224,15 @@ def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
 
 
 def test_a_run_that_is_over_says_so(run, capsys):
-    """Without a process that lives the run is over."""
+    """The state is that of `ls` and `why`, and the verdict comes last."""
     for role, rank in (("driver", 0), ("actor", 0), ("actor", 1), ("actor", 2)):
         run.event("ended", role=role, rank=rank)
 
     assert main(["top", str(run.path), "--once"]) == 0
 
-    assert capsys.readouterr().out.splitlines()[0] == "run run: over, 4 processes, 4 ended"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "run run: ended, 4 processes, 4 ended"
+    assert lines[-1].startswith("Too few steps to compare: 1 clean step")
 
 
 def test_what_is_no_run_is_one_error(tmp_path, capsys):

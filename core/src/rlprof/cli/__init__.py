@@ -31,6 +31,7 @@ a first run:
   rlprof ls                            which runs are there?
   rlprof capture --next 2              record more of the live run
   rlprof ls latest                     what was captured, what was not, and why
+  rlprof why                           why are its steps slow? (rlprof-report)
   rlprof salvage                       export what processes that died have left
   rlprof export --to timeline          one timeline for https://ui.perfetto.dev
   rlprof new tool my_tool              a plugin of your own, to begin with

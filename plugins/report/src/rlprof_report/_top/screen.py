@@ -19,6 +19,8 @@ _ENGINES = 4
 _WINDOWS = 4
 _PHASE = 14
 """Characters of a phase's name at the head of a column."""
+_OTHERS = "others"
+"""The head of the column for phases that do not fit."""
 _WAIT = 0.02
 """The least share of a step for a wait to be shown."""
 
@@ -33,7 +35,7 @@ def screen(live: Live, *, width: int, height: int) -> str:
 def _head(live: Live) -> str:
     ended = sum(member.has_ended for member in live.members.values())
     count = f"{len(live.members)} process" + ("" if len(live.members) == 1 else "es")
-    state = "running" if live.is_running else "over"
+    state = "running" if live.is_running else "ended" if ended == len(live.members) else "died"
     return f"run {live.run_id}: {state}, {count}" + (f", {ended} ended" if ended else "")
 
 
@@ -132,13 +134,17 @@ def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
         name: _column(plain(name, _PHASE), (_seconds(step.phases.get(name)) for step in steps))
         for name in totals
     }
-    chosen = set()
-    for name in sorted(totals, key=lambda one: -totals[one]):
-        needed = len(columns[name][0]) + 2
-        if needed <= free:
-            free -= needed
-            chosen.add(name)
-    return [column for name, column in columns.items() if name in chosen]
+    widths = {name: len(column[0]) + 2 for name, column in columns.items()}
+    left_out: set[str] = set()
+    while widths and sum(widths.values()) + (len(_OTHERS) + 2 if left_out else 0) > free:
+        shortest = min(widths, key=lambda one: totals[one])
+        del widths[shortest]
+        left_out.add(shortest)
+    chosen = [columns[name] for name in columns if name in widths]
+    if chosen and left_out:
+        sums = (sum(step.phases.get(name, 0.0) for name in left_out) for step in steps)
+        chosen.append(_column(_OTHERS, map(_seconds, sums)))
+    return chosen
 
 
 def _column(head: str, cells: Iterable[str]) -> list[str]:
@@ -159,7 +165,8 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
                 waits.append((wait.seconds, list(ranks)[wait.slowest], phase))
     longest, name, phase = max(waits, default=(0.0, "", ""))
     if name and longest >= _WAIT * (step.seconds or 0):
-        notes.append(f"waits {_seconds(longest)} for {live.members[name]} in {phase}")
+        member = live.members[name]
+        notes.append(f"{member.role} {member.rank} +{_seconds(longest)} in {phase}")
     return ", ".join(notes)
 
 

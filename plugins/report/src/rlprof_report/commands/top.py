@@ -29,8 +29,8 @@ def add(subparsers: Any) -> None:
         description="Show once a second what a run is doing: the running step and its phases, "
         "trajectories in flight, recordings, memory, devices and engines, then the last steps "
         "with the rank that the others waited for. It reads only new lines of the run, and ends "
-        "when the run does; press Ctrl-C to end it earlier. If the output is not a terminal, it "
-        "shows one screen.",
+        "when the run does, with the verdict of `rlprof why`; press Ctrl-C to end it earlier. If "
+        "the output is not a terminal, it shows one screen.",
     )
     add_run(parser)
     parser.add_argument("--once", action="store_true", help="show one screen and end")
@@ -41,14 +41,15 @@ def run(args: argparse.Namespace) -> int:
     """Draw until the run ends."""
     live = _live(youngest(args.path))
     live.look()
-    if args.once or not sys.stdout.isatty():
-        print(_drawn(live))
-        return 0
     try:
-        _watch(live)
+        if args.once or not sys.stdout.isatty():
+            print(_drawn(live))
+        else:
+            _watch(live)
     except KeyboardInterrupt:  # the usual way to end it
         return 0
-    print(f"\n{_verdict(live.path)}")
+    if not live.is_running:
+        print(f"\n{_verdict(live.path)}")
     return 0
 
 
