@@ -24,12 +24,12 @@ def train(config):
     """Train for three steps, in phases that nest."""
     torch = _torch()
     with rlprof.open(config, role=os.environ.get("ROLE", "actor")) as prof:
-        for _ in prof.steps(range(1, 4)):
+        for step in prof.steps(range(1, 4)):
             with prof.phase("update_actor"), prof.phase('inner "phase"'):
                 began = time.time_ns()
                 _work(torch, 200)
                 print("worked", began, time.time_ns(), flush=True)
-                time.sleep(0.5)  # what stands in for msprof puts its kernels there
+                time.sleep(0.5 * (step == 2))  # what stands in for msprof puts its kernels there
 
 
 def fail(config):
@@ -57,33 +57,6 @@ def be_killed(config):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def much(config):
-    """Do more than a small disk takes."""
-    torch = _torch()
-    with rlprof.open(config, role="actor") as prof:
-        for _ in prof.steps(range(1, 4)):
-            with prof.phase("update_actor"):
-                _work(torch, OPERATORS * 10)
-
-
-def left(config):
-    """Leave a window to a thread that has ended, and then record another."""
-    torch = _torch()
-
-    def begin(prof):
-        prof.step(2)
-        prof.phase("update_actor").__enter__()
-        _work(torch, OPERATORS)
-
-    with rlprof.open(config | {"steps": [2, 3]}, role="actor") as prof:
-        one = threading.Thread(target=begin, args=(prof,))
-        one.start()
-        one.join()
-        prof.step(3)
-        with prof.phase("update_actor"):
-            _work(torch, OPERATORS)
-
-
 def handed_on(config):
     """Begin a window on a thread that ends, end it on this one, and then record two more."""
     torch = _torch()
@@ -99,7 +72,6 @@ def handed_on(config):
         one.start()
         one.join()
         phase.__exit__(None, None, None)
-        print("followed", sys.getprofile(), flush=True)
         for step in (3, 4):
             prof.step(step)
             with prof.phase("update_actor"):
@@ -144,18 +116,6 @@ def each(config):
                 "printed": printed.getvalue(),
             }
             lines.write(json.dumps(found) + "\n")
-
-
-def marks(config):
-    """Leave marks of training's own beside those of phases."""
-    torch = _torch()
-    mstx = __import__("torch_npu").npu.mstx
-    with rlprof.open(config, role="actor") as prof:
-        for _ in prof.steps(range(1, 4)):
-            with prof.phase("update_actor"):
-                for domain in ("default", "mine"):
-                    mstx.range_end(mstx.range_start("own", domain=domain), domain)
-                _work(torch, 10)
 
 
 def beside(config):

@@ -15,7 +15,12 @@ pytestmark = pytest.mark.slow
 
 class TestNpu(ToolTests):
     plugin = Npu
-    options = {"contents": ["cpu", "shapes"]}
+    options = {"contents": ["npu", "cpu", "shapes"]}
+
+    @pytest.fixture(autouse=True)
+    def _with_msprof(self, msprof, monkeypatch):
+        """Let the analysis find what stands in for msprof."""
+        monkeypatch.setenv("PATH", f"{msprof}{os.pathsep}{os.environ['PATH']}")
 
     def work(self):
         """Do one seeded step of a small network, and return its gradient."""
@@ -23,12 +28,3 @@ class TestNpu(ToolTests):
         layer = torch.nn.Linear(8, 8)
         layer(torch.ones(4, 8)).square().sum().backward()
         return layer.weight.grad.tolist()
-
-
-class TestNpuWithTheDevice(TestNpu):
-    options = {"contents": ["npu", "cpu", "shapes"]}
-
-    @pytest.fixture(autouse=True)
-    def _with_msprof(self, msprof, monkeypatch):
-        """Let the analysis find what stands in for msprof, and kernels be asked nothing."""
-        monkeypatch.setenv("PATH", f"{msprof}{os.pathsep}{os.environ['PATH']}")

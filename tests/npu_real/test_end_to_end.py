@@ -10,8 +10,6 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-_CLOCK_NS = 5_000_000
-
 
 def opened(run, capture):
     """Return the trace of *capture*."""
@@ -36,7 +34,7 @@ def test_the_library_has_nothing_to_complain_of(trained):
 
 
 def test_the_trace_lies_on_the_wall_clock(trained):
-    """Every operator lies in its window; the marks say how far that may be wrong: 5 ms at most."""
+    """Every operator lies in its window, within what the marks say it may be wrong by."""
     run = trained.run
     trace = opened(run, run.captures[0])
 
@@ -44,7 +42,7 @@ def test_the_trace_lies_on_the_wall_clock(trained):
     adds = [one for one in trace["traceEvents"] if one["name"] == "aten::add"]
     at = [header["epoch_ns"] + one["ts"] * 1000 for one in adds]
     assert len(adds) == 200
-    assert 0 <= header["error_ns"] < _CLOCK_NS
+    assert 0 <= header["error_ns"] < 10**9  # a wrong base is off by days
     worked = [line.split()[1:] for line in trained.output.splitlines() if line.startswith("worked")]
     began, ended = map(int, worked[1])
     assert began - header["error_ns"] <= min(at)
@@ -84,43 +82,29 @@ def test_phases_are_ranges_of_our_domain(trained):
     assert len(begun) == 2
 
 
-def test_the_cpu_alone_has_its_phases(drive):
-    """Without the device phases are ranges of torch, and no setting of the device is made."""
-    done = drive("train", {"contents": ["cpu", "stack", "module", "memory"]})
+def test_the_cpu_alone_has_its_phases_and_a_database(drive):
+    """Without the device, phases are ranges of torch; `db` adds a database to the trace."""
+    contents = ["cpu", "stack", "module", "memory"]
+    done = drive("train", {"contents": contents, "export_type": ["db", "text"]})
 
     run = done.run
-    names = [one["name"] for one in opened(run, run.captures[0])["traceEvents"]]
-    assert [one.state for one in run.captures] == ["whole"], done.output
-    assert names.count("update_actor") == 1
-    assert names.count("inner 'phase'") == 1
+    (capture,) = run.captures
+    names = [one["name"] for one in opened(run, capture)["traceEvents"]]
+    assert capture.state == "whole", done.output
+    assert (names.count("update_actor"), names.count("inner 'phase'")) == (1, 1)
+    assert {"sqlite", "chrome-trace"} <= {one.format for one in capture.artifacts}
     assert done.calls("aclprofCreateConfig") == []
 
 
-def test_a_db_is_read_and_kept(drive):
-    """With `db` and `text` there are a database that can be read and a trace."""
-    done = drive("train", {"contents": ["cpu"], "export_type": ["db", "text"]})
-
-    (capture,) = done.run.captures
-    formats = {one.format for one in capture.artifacts}
-    assert capture.state == "whole"
-    assert {"sqlite", "chrome-trace"} <= formats
-
-
 def test_no_analysis_keeps_the_raw_data(drive):
-    """With `analysis: none` the raw data come home as they are, and torch_npu can read them."""
-    done = drive("train", {"contents": ["cpu"], "analysis": False})
+    """With `analysis: none`, the raw data come home with their folders, even empty ones."""
+    done = drive("train", {"contents": ["npu", "cpu"], "analysis": False})
 
     (capture,) = done.run.captures
     names = {one.path.rpartition("/")[2] for one in capture.artifacts}
     assert capture.state == "whole"
     assert "torch.op_range" in names
     assert "trace_view.json" not in names
-
-
-def test_raw_data_of_the_device_come_home_with_their_folders(drive):
-    """With `analysis: none` the folders of CANN come home, too, also those that are empty."""
-    done = drive("train", {"contents": ["npu", "cpu"], "analysis": False})
-
     home = done.run.path / "step_000002/update_actor/actor_0_of_1/npu"
     (prof,) = home.glob("*_ascend_pt/PROF_*")
     assert {path.name for path in prof.iterdir()} == {"device_0", "host"}

@@ -167,14 +167,3 @@ def test_what_an_old_cann_leaves_out_is_not_called_applied(drive):
     words = "torch_npu does not say whether CANN could record op_attr, MemoryAccess"
     assert (int(call["bits"], 16), call["metrics"]) == (LEVEL1 | MARKS, "1")
     assert words in " ".join(capture.notes)
-
-
-def test_domains_left_out_are_not_marked(drive):
-    """A domain that is excluded reaches nobody; ours does, also where others are chosen."""
-    options = {"contents": ["npu"], "mstx_domain_exclude": ["default"]}
-    done = drive("marks", options)
-    chosen = drive("marks", {"contents": ["npu"], "mstx_domain_include": ["mine"]})
-
-    assert {one["domain"] for one in done.calls("mstx.start")} == {"mine", "rlprof"}
-    assert {one["domain"] for one in chosen.calls("mstx.start")} == {"mine", "rlprof"}
-    assert {one["text"] for one in done.calls("mstx.start") if one["domain"] == "mine"} == {"own"}
