@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlprof import Run
-    from rlprof_report._findings.facts import Facts
-    from rlprof_report._findings.lost import Silent
+    from rlprof_report._findings.facts import Facts, Silent
     from rlprof_report.values import Analysis, Finding, Step
 
 _NEIGHBOURS = 10

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from rlprof.rundir import Process
     from rlprof_report._figures.others import Others, Outlasted
     from rlprof_report._figures.ranks import Group
-    from rlprof_report._findings.lost import Silent
     from rlprof_report.values import Step
 
+Silent = dict[str, list[int]]
+"""Role → its ranks that write no spans."""
 _DATA = {
     "data", "dataloader", "dataset", "fetch", "prefetch", "load", "loader", "loading", "collate",
 }  # fmt: skip

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._figures.timeline import Timeline
+    from rlprof_report._findings.facts import Silent
     from rlprof_report._spans import Recorded
     from rlprof_report.values import Analysis
 
-Silent = dict[str, list[int]]
-"""Role → its ranks that write no spans."""
 _MOST_RANKS = 100_000
 """A manifest may say anything."""
 _LARGE = 0.2

@@ -10,7 +10,7 @@ from rlprof_report._findings.words import numbered
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlprof_report._findings.lost import Silent
+    from rlprof_report._findings.facts import Silent
     from rlprof_report.values import Analysis, Finding, Step
 
 
