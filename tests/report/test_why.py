@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 
@@ -172,6 +173,19 @@ def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys):
 
     assert lines[0] == "run run: ended, 3 steps (3 clean): 3-5"
     assert lines[1].startswith("A step takes ")
+
+
+def test_the_values_come_as_json(tmp_path, capsys):
+    """`--json` prints the fields of report.json, for a step as for a run."""
+    path = make_torchrun(tmp_path / "run", ["straggler"], seed=1)
+
+    (line,) = printed(capsys, path, "--json", "--step", "5")
+
+    found = json.loads(line)
+    assert found["schema"] == 1
+    assert found["verdict"].startswith("Step 5 took ")
+    assert [one["cause"] for one in found["findings"]] == ["straggler"]
+    assert {one["worst"] for one in found["phases"] if one["name"] == "forward"} == {"trainer 1"}
 
 
 def test_steps_that_are_none_are_one_error(tmp_path, capsys):

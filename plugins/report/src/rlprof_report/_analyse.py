@@ -89,7 +89,7 @@ def analyse(
         leader=recorded.processes[timeline.leader].name,
         steps=tuple(steps),
         clean=clean,
-        phases=summaries_of(steps, clean),
+        phases=summaries_of(steps, clean, recorded.processes),
         findings=(),
         verdict="",
         ranks=tuple(tables),

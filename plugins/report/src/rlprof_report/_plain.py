@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rlprof import Target
+
 
 def plain(text: str, longest: int | None = None) -> str:
     """Keep *text* on its line and within *longest* characters, whatever is in it."""
@@ -24,6 +26,13 @@ def ranges_of(numbers: Iterable[int]) -> list[str]:
         else:
             ranges.append([number, number])
     return [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
+
+
+def whose(target: Target) -> str:
+    """Name a process: `actor 5`, `rollout replica 1`."""
+    if target.replica is None:
+        return f"{target.role} {target.rank}"
+    return f"{target.role} replica {target.replica}"
 
 
 def listed(words: Sequence[str], most: int = 4) -> str:

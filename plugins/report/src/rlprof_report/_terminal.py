@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import argument, plain, ranges_of
+from rlprof_report._plain import argument, listed, plain, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) 
 
     *step*: the analysis is about this step. *some*: it is about some steps of a run; name them.
     """
-    lines = [_head(analysis, some=some), *_wrapped(analysis.verdict), ""]
+    lines = [*_head(analysis, some=some), *_wrapped(analysis.verdict), ""]
     own = next((one for one in analysis.steps[::-1] if one.step == step), None)
     if own is not None:
         lines += _step(own)
@@ -42,13 +42,13 @@ def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) 
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _head(analysis: Analysis, *, some: bool) -> str:
+def _head(analysis: Analysis, *, some: bool) -> list[str]:
     clean = len(analysis.clean.steps)
     left_out = [f"{len(steps)} {state}" for state, steps in analysis.clean.left_out.items()]
     counted = ", ".join([f"{clean} clean", *left_out])
     steps = f"{len(analysis.steps)} step{'s' if len(analysis.steps) != 1 else ''} ({counted})"
-    chosen = f": {', '.join(ranges_of(one.step for one in analysis.steps))}" if some else ""
-    return _cut(f"run {analysis.run_id}: {analysis.state}, {steps}{chosen}")
+    chosen = f": {listed(ranges_of(one.step for one in analysis.steps), 8)}" if some else ""
+    return _wrapped(f"run {analysis.run_id}: {analysis.state}, {steps}{chosen}")
 
 
 def _phases(analysis: Analysis) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _phases(analysis: Analysis) -> Iterator[str]:
     for one in ordered:
         waits = ""
         if one.wait_s >= 0.01 * (whole or 1) and one.worst_rank is not None:
-            waits = f"   waits {one.wait_s:.2f} s, mostly for rank {one.worst_rank}"
+            waits = f"   slowest by {one.wait_s:.2f} s: {one.worst or 'varies'}"
         bar = "#" * round(30 * min(1.0, one.share))
         name = plain(one.name, _NAME)
         yield _cut(f"  {name:{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}")

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._plain import whose
 from rlprof_report.values import Clean, PhaseSummary, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlprof.rundir import Process
     from rlprof_report._figures.touches import Touched
     from rlprof_report.values.step import StepState
 
@@ -54,8 +56,11 @@ def clean_of(
     return Clean(tuple(one.step for one in chosen), left_out, median_s), told
 
 
-def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...]:
+def summaries_of(
+    steps: Sequence[Step], clean: Clean, processes: Sequence[Process]
+) -> tuple[PhaseSummary, ...]:
     """Sum up each phase over the clean steps, in the order phases come in a step."""
+    whose_of = {process.name: whose(process.target) for process in processes}
     chosen = [one for one in steps if one.state == "clean"]
     names = dict.fromkeys(phase.name for one in chosen for phase in one.phases)
     found = []
@@ -68,7 +73,8 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
             worst = max(own, key=lambda r: r.wait_s, default=None)
             waits.append(0.0 if worst is None else worst.wait_s)
             if worst is not None:
-                slowest[worst.role, worst.slowest] += 1
+                slowest[whose_of[worst.process], worst.slowest] += 1
+        (who, rank), times = slowest.most_common(1)[0] if slowest else (("", None), 0)
         median_s, p95_s = (float(value) for value in np.percentile(seconds, [50, 95]))
         found.append(
             PhaseSummary(
@@ -76,8 +82,9 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
                 median_s=median_s,
                 p95_s=p95_s,
                 share=median_s / clean.median_s if clean.median_s else 0.0,
-                worst_rank=slowest.most_common(1)[0][0][1] if slowest else None,
+                worst_rank=rank,
                 wait_s=float(np.median(waits)),
+                worst=who if times * 2 > slowest.total() else "",
             )
         )
     return tuple(found)

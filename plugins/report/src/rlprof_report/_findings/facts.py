@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_report._plain import whose
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -72,8 +74,5 @@ class Context:
     def name(self, process: int) -> str:
         """Return a readable name: `actor 5`, `rollout replica 1`, `driver`."""
         target = self.processes[process].target
-        if target.replica is not None:
-            return f"{target.role} replica {target.replica}"
-        if process == self.leader and self.leads_fleet:
-            return target.role
-        return f"{target.role} {target.rank}"
+        is_driver = process == self.leader and self.leads_fleet
+        return target.role if is_driver else whose(target)

@@ -101,6 +101,8 @@ def _worst(one: RankTable) -> str:
     if not often:
         return "no step has two ranks to compare"
     rank, times = max(often.items(), key=lambda pair: pair[1])
+    if list(often.values()).count(times) > 1:
+        return "no rank is the slowest more often than all others"
     return f"rank {rank} is the slowest most often, in {times} of {len(one.steps)} steps"
 
 

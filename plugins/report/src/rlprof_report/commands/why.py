@@ -34,12 +34,16 @@ def add(subparsers: Any) -> None:
         metavar="STEPS",
         help="compare one step with its neighbours (7), or look at these steps alone (3-5, 3,7-9)",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="print the values as JSON, as report.json has them"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer."""
     from rlprof_report import analyse
+    from rlprof_report._report import report_json
     from rlprof_report._terminal import text_of
 
     recorded, step = read(args.path), None
@@ -49,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     elif ranges:
         recorded = only(recorded, ranges)
     analysis = analyse(recorded, step=step, most_json_bytes=_MOST_JSON)
-    print(text_of(analysis, step=step, some=len(ranges) > 0 and step is None))
+    some = len(ranges) > 0 and step is None
+    print(report_json(analysis) if args.json else text_of(analysis, step=step, some=some))
     return 0
 
 

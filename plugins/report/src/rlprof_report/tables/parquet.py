@@ -17,7 +17,7 @@ log = logging.getLogger("rlprof.report")
 
 
 class Parquet:
-    """Write spans, steps, captures, requests and events of a run as Parquet."""
+    """Write spans, steps, captures, requests and events of a run as Parquet (needs pyarrow)."""
 
     @hookimpl
     def export(self, run: Run, out: Path) -> list[Path]:

@@ -50,6 +50,8 @@ class PhaseSummary:
     """The rank that was slowest most often, where ranks of it are known."""
     wait_s: float
     """Median wait for the slowest rank; 0 where ranks are not known or meet inside."""
+    worst: str = ""
+    """The same rank or replica by name: `actor 1`; empty: another one in half of the steps."""
 
 
 @attrs.frozen
