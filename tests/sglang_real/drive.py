@@ -7,6 +7,7 @@ the process that hosts it when a scheduler fails.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import subprocess
@@ -92,8 +93,8 @@ def server(launch=None, **more):
         process.wait()
 
 
-async def answer(manager, name, tokens):
-    """Have one request answered, as verl asks; return all that SGLang says of it."""
+async def generate(manager, name, tokens):
+    """Have one request answered, as verl asks; return how many tokens came."""
     from sglang.srt.managers.io_struct import GenerateReqInput
 
     request = GenerateReqInput(
@@ -101,12 +102,7 @@ async def answer(manager, name, tokens):
         input_ids=[1, 5 + len(name), 6],
         sampling_params={"max_new_tokens": tokens, "ignore_eos": True},
     )
-    return await anext(manager.generate_request(request, None))
-
-
-async def generate(manager, name, tokens):
-    """Have one request answered; return how many tokens came."""
-    return len((await answer(manager, name, tokens))["output_ids"])
+    return len((await anext(manager.generate_request(request, None)))["output_ids"])
 
 
 async def batch(manager, name, lengths):
@@ -120,10 +116,13 @@ async def framework(manager):
     return [state["framework"] for state in await manager.get_internal_state()]
 
 
-def get(url):
-    """Get JSON."""
-    with urllib.request.urlopen(url, timeout=120) as reply:
-        return json.loads(reply.read())
+async def start_profile(manager, **asked):
+    """Start the profiler in either shape: one object since 0.5.15, keyword arguments before."""
+    if "req" in inspect.signature(manager.start_profile).parameters:
+        from sglang.srt.managers.io_struct import ProfileReq
+
+        return await manager.start_profile(ProfileReq(**asked))
+    return await manager.start_profile(**asked)
 
 
 def post(url, body):

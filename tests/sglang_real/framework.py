@@ -1,7 +1,7 @@
 """What an RL framework brings: a plugin of SGLang's own kind, with nothing of rlprof in it.
 
-It counts the forward steps by itself, which is what the windows are compared with, and notes where
-SGLang has loaded it and what it was asked for. SGLang finds it as the distribution that `conftest`
+It counts the forward steps by itself, for the tests to compare windows with, and notes the
+processes that were asked to profile. SGLang finds it as the distribution that `conftest`
 writes, whose only content is an entry point of the group `sglang.srt.plugins`.
 """
 
@@ -25,7 +25,6 @@ def register():
     """Hook the schedulers; SGLang calls this in each process that loads plugins."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-    note("loaded")
     for target, hook in {
         f"{SCHEDULER}.run_batch": counted,
         f"{SCHEDULER}.get_internal_state": told_of,
@@ -57,28 +56,15 @@ def counted(inner, scheduler, *args, **kwargs):
 def told_of(inner, scheduler, *args, **kwargs):
     """Add the count to what a scheduler says of itself."""
     answer = inner(scheduler, *args, **kwargs)
-    answer.internal_state["framework"] = {
-        "pid": os.getpid(),
-        "steps": steps,
-        "forward_ct": scheduler.forward_ct,
-    }
+    answer.internal_state["framework"] = {"pid": os.getpid(), "steps": steps}
     return answer
 
 
 def profiled(inner, part, request):
-    """Note what came of a request to profile."""
-    answer = inner(part, request)
-    kind = getattr(request, "req_type", None) or request.type  # since 0.5.15, and before
-    said = {"asked": kind.name, "stages": request.profile_stages, "success": answer.success}
-    note("profile", steps=steps, **said)
-    return answer
-
-
-def note(what, **more):
-    """Leave a line in the file of this process."""
+    """Note which process was asked to profile."""
     import setproctitle
 
-    home = json.loads(os.environ["DRIVE"])["home"]
-    title = setproctitle.getproctitle()
-    with Path(home, f"framework-{os.getpid()}.jsonl").open("a") as file:
-        file.write(json.dumps({"what": what, "pid": os.getpid(), "title": title, **more}) + "\n")
+    home, pid = json.loads(os.environ["DRIVE"])["home"], os.getpid()
+    with Path(home, f"framework-{pid}.jsonl").open("a") as file:
+        file.write(json.dumps({"pid": pid, "title": setproctitle.getproctitle()}) + "\n")
+    return inner(part, request)

@@ -6,8 +6,16 @@ import asyncio
 from pathlib import Path
 
 import rlprof
-from tests.sglang_real.drive import ARGUMENTS, batch, config, generate, run, tokenizer_manager, told
-from tests.sglang_real.itself import itself, start_profile
+from tests.sglang_real.drive import (
+    ARGUMENTS,
+    batch,
+    config,
+    generate,
+    run,
+    start_profile,
+    tokenizer_manager,
+    told,
+)
 from tests.sglang_real.sessions import SIX, session, windows
 
 SKIPPED = {"skip": 3, "count": 5}
@@ -43,7 +51,7 @@ async def main():
     told(version=sglang.__version__)
     launch = rlprof.launch(config(), role="rollout", ranks=[0])
     with tokenizer_manager(launch) as manager:
-        await itself(manager)
+        await generate(manager, "first", 3)
         await windows("worker six", manager, steps=SIX, way="worker", iterations=SKIPPED)
         await windows("native six", manager, steps=SIX, way="native", iterations=SKIPPED)
         for way in ("worker", "native"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import rlprof
 from tests.sglang_real.drive import config, engine, run, told
-from tests.sglang_real.itself import itself
 from tests.sglang_real.sessions import session
 
 
@@ -14,7 +13,7 @@ def main():
     told(version=sglang.__version__)
     launch = rlprof.launch(config(), role="rollout", ranks=[0])
     with engine(launch) as one:
-        one.loop.run_until_complete(itself(one.tokenizer_manager))
+        one.generate(input_ids=[1, 2], sampling_params={"max_new_tokens": 2})
         for way in ("worker", "native"):
             with session(way, one, way=way, iterations={"skip": 1, "count": 2}) as prof:
                 for step in prof.steps((1, 2)):

@@ -8,7 +8,6 @@ from pathlib import Path
 import rlprof
 import rlprof_sglang
 from tests.sglang_real.drive import ARGUMENTS, config, post_request, run, server, told
-from tests.sglang_real.itself import itself_over_http
 from tests.sglang_real.sessions import session
 
 
@@ -17,7 +16,7 @@ def main():
     launch = rlprof.launch(config(), role="rollout", ranks=[0])
     told(flags=rlprof_sglang.server_args(launch))
     with server(launch) as (url, process):
-        itself_over_http(url)
+        post_request(url, "first", 3)
         three = {"iterations": {"skip": 2, "count": 3}}
         rollouts("worker", url, way="worker", **three)
         rollouts("native", url, way="native", **three)

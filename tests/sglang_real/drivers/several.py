@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import rlprof
-from tests.sglang_real.drive import ARGUMENTS, config, run, tokenizer_manager, told
-from tests.sglang_real.itself import itself
+from tests.sglang_real.drive import ARGUMENTS, config, generate, run, tokenizer_manager, told
 from tests.sglang_real.sessions import windows
 
 
@@ -14,7 +13,7 @@ async def main():
     told(version=sglang.__version__)
     launch = rlprof.launch(config(sglang={"requests": False}), role="rollout", ranks=[0, 1])
     with tokenizer_manager(launch, **ARGUMENTS["sizes"]) as manager:
-        await itself(manager)
+        await generate(manager, "first", 3)
         two = {"ranks": [0, 1], "iterations": {"skip": 1, "count": 2}}
         both = {**two, "role": {"ranks": "all"}}
         await windows("worker", manager, way="worker", **both)
