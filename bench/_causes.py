@@ -1,6 +1,6 @@
 """The demo's actors with a cause of slowness that can be planted in each: what `planted.py` runs.
 
-They are the classes of examples/ray_rl; `plant` chooses what they do worse from the next call on.
+They are the classes of examples/ray_rl, told by `plant` what to do worse from the next call on.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LOADER_S = 0.6
 SYNC_S = 0.8
 GAP_S = 0.6
 STALL_S = 1.5
-TAIL_TOKENS = 360
-GARBAGE = 4_000_000
+TAIL_TOKENS = 120
+GARBAGE = 1_500_000
 
 
 class PlantedTrainer(Trainer):

@@ -14,7 +14,7 @@ import rlprof
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from rlprof.rundir import CaptureResult
+    from rlprof_run import CaptureResult
 
 _LENGTH = 500
 """Tokens of a request; another one follows it, so that as many are in flight at any time."""

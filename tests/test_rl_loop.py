@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import rlprof
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.perfetto_engine import query_all, summary
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-CORE = metadata.version("rlprof")
+CORE = metadata.version("rlprof-core")
 
 GOOD = """
     from rlprof import hookimpl

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.config import check_config
+from rlprof_cli import main
 
 
 @pytest.fixture(name="always")

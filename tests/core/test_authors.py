@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.session import export_process
 from rlprof.session._trace_file import fault_of
+from rlprof_cli import main
 from tests.core import authors
 
 TRACE = b'{"rlprof": {}, "traceEvents": []}\n'

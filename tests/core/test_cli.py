@@ -11,9 +11,9 @@ import pytest
 
 import rlprof as package
 from rlprof import hookimpl, plugins
-from rlprof.cli import COMMANDS, main
-from rlprof.cli._table import seconds, size, table
 from rlprof.types import Launch
+from rlprof_cli import COMMANDS, main
+from rlprof_cli._table import seconds, size, table
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.fakes import tools
@@ -151,10 +151,10 @@ def test_what_a_command_does_not_know_is_told_with_its_own_usage(rlprof, argv, t
 
 
 def test_the_module_is_the_command(file):
-    """`python -m rlprof.cli` works where scripts are not on the PATH; torch is not imported."""
+    """`python -m rlprof` works where scripts are not on the PATH; torch is not imported."""
     code = (
         "import sys, runpy; sys.argv = ['rlprof', 'check', sys.argv[1]]\n"
-        "try: runpy.run_module('rlprof.cli', run_name='__main__')\n"
+        "try: runpy.run_module('rlprof', run_name='__main__')\n"
         "finally: print('torch' in sys.modules)"
     )
 
@@ -171,7 +171,7 @@ def test_a_reader_that_goes_away_is_no_error():
     os.close(reader)
 
     done = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "plugins"],
+        [sys.executable, "-m", "rlprof", "plugins"],
         stdout=writer, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     os.close(writer)
@@ -214,7 +214,7 @@ def test_what_the_system_refuses_is_told(rlprof, run_folder, monkeypatch):
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", str(run_folder))
 
-    monkeypatch.setattr("rlprof.cli.export.read", refused)
+    monkeypatch.setattr("rlprof_cli.export.read", refused)
 
     told = f"rlprof: {run_folder}: permission denied\n"
     assert rlprof("export", run_folder) == (1, "", told)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlprof.rundir import _clock, clock_at, read_clock
+from rlprof.rundir import _clock, read_clock
 from rlprof.types import Clock
+from rlprof_run import clock_at
 
 EPOCH = 1_790_857_026_000_000_000
 SECOND = 1_000_000_000

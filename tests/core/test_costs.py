@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.config import check_config
 from rlprof.session import calibration
+from rlprof_cli import main
 from tests.fakes import tools
 
 

@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.rundir import Here
 from rlprof.session import _current, _engine_workers
+from rlprof_cli import main
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 

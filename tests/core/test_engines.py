@@ -10,9 +10,9 @@ import pytest
 
 import rlprof
 from rlprof import control
-from rlprof.cli import main
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
+from rlprof_cli import main
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
 

@@ -11,8 +11,8 @@ import pytest
 
 import rlprof
 from rlprof import Selection, hookimpl, plugins
-from rlprof.cli import main
 from rlprof.types import Window
+from rlprof_cli import main
 from tests.core.distributions import install
 from tests.timeline.builder import NOW, RunBuilder
 

@@ -469,7 +469,7 @@ def test_spans_a_full_disk_refused_are_counted(config, caplog, monkeypatch):
 
 def test_ls_keeps_hostile_names_on_their_lines(config, capsys):
     """Line breaks, escape sequences and endless names do not break the table."""
-    from rlprof.cli import main
+    from rlprof_cli import main
 
     with rlprof.open(config()) as prof:
         prof.step(1)

@@ -17,8 +17,9 @@ import attrs
 import pytest
 
 from rlprof import RunError
-from rlprof.rundir import Here, RunFolder, find_runs, join
+from rlprof.rundir import Here, RunFolder, join
 from rlprof.types import Target
+from rlprof_run import find_runs
 
 LEADER = Target("actor", 0, 8)
 FOLLOWER = Target("actor", 3, 8)

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 import rlprof
-from rlprof.doctor._child import ask
-from rlprof.rundir import find_runs
 from rlprof.session import interpreter
 from rlprof.session.interpreter import command, environment, unrecorded_by
+from rlprof_cli.doctor._child import ask
+from rlprof_run import find_runs
 
 TOOL = """
 import rlprof

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rlprof.cli import COMMANDS, main
+from rlprof_cli import COMMANDS, main
 from tests.core.distributions import install, tool
 
 HANGS = """
@@ -74,7 +74,7 @@ def test_children_go_with_the_command(command, child, profile, tmp_path):
     """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""
     here = str(tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-m", "rlprof.cli", command, str(profile)],
+        [sys.executable, "-m", "rlprof", command, str(profile)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
     ) as process:  # fmt: skip
         deadline = time.monotonic() + 120
@@ -120,7 +120,7 @@ def test_no_command_shows_a_traceback(module, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     name = module.__name__.rpartition(".")[2]
-    monkeypatch.setattr(module, "run", interrupted)
+    monkeypatch.setattr(sys.modules[module.run.__module__], "run", interrupted)
     arguments = {"plugins": [], "new": ["tool", "mine"]}.get(name, ["somewhere"])
 
     code = main([name, *arguments])

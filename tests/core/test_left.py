@@ -9,8 +9,9 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.cli import main
-from rlprof.rundir import Here, Left, as_line
+from rlprof.rundir import Here, as_line
+from rlprof_cli import main
+from rlprof_run import Left
 from tests.core.test_reader import OPENED, beginning, event
 
 FOLDER = "/local/8a1d0c44/a-run"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.core.distributions import install
 
 GREET = """

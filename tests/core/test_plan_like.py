@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.session import calibration
 from rlprof.session.calibration import Calibration
+from rlprof_cli import main
 from tests.fakes import engines
 
 PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"

@@ -158,11 +158,11 @@ def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(
     """The plugin, its distribution and version, what it asks of core, what is wrong."""
     install(
         monkeypatch, tmp_path, "prof-bad", code, tool("bad", attribute),
-        version="0.9", requires=["rlprof<0.1"],
+        version="0.9", requires=["rlprof-core<0.1"],
     )  # fmt: skip
 
     told = refusal("tool", "bad").replace("repair its entry point bad = 'prof_bad:X', or ", "")
-    assert told == f"tool 'bad' (prof-bad 0.9, which asks for rlprof<0.1) {what}{FITS}"
+    assert told == f"tool 'bad' (prof-bad 0.9, which asks for rlprof-core<0.1) {what}{FITS}"
 
 
 def test_who_asks_nothing_of_core_is_to_be_repaired(monkeypatch, tmp_path):
@@ -181,7 +181,7 @@ def test_a_core_that_is_not_installed_has_no_version(monkeypatch, tmp_path):
     real = metadata.version
 
     def version(name):
-        if name == "rlprof":
+        if name == "rlprof-core":
             raise metadata.PackageNotFoundError(name)
         return real(name)
 

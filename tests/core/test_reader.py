@@ -17,8 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rlprof
-from rlprof.rundir import Here, Skipped, as_line, find_runs, read_clock
+from rlprof.rundir import Here, as_line, read_clock
 from rlprof.types import Artifact, Clock, Target, Window
+from rlprof_run import Skipped, find_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -516,7 +517,7 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
     with pytest.raises(rlprof.RunError) as caught:
         folder.read()
 
-    mine = metadata.version("rlprof")
+    mine = metadata.version("rlprof-run")
     said = f"written by rlprof {theirs}, newer than this {mine}; install that one (ValueError("
     begin = f"{folder.path}/run.json: cannot be read: "
     assert str(caught.value).startswith(begin + (said if is_newer else "ValueError("))

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.session import export_process
+from rlprof_cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -132,7 +132,7 @@ def test_two_salvages_at_once_spoil_nothing(killed):
     """Whoever is first has the capture; what the other was at is said, and all is exported."""
     path = killed()
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    argv = [sys.executable, "-m", "rlprof.cli", "salvage", str(path)]
+    argv = [sys.executable, "-m", "rlprof", "salvage", str(path)]
 
     both = [
         subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

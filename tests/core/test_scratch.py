@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rlprof
-from rlprof.cli import main
+from rlprof_cli import main
 
 
 @pytest.fixture(name="kept")

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 import rlprof
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.core.test_engines import _given  # noqa: F401 -- a fixture
 from tests.core.test_on_demand import ask
 

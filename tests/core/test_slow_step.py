@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
 from rlprof.session._slow import SlowSteps
+from rlprof_cli import main
 
 
 def watched(config, seconds, **rule):

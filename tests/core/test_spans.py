@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rlprof
-from rlprof.rundir import Here, Journal, Span, as_line, clock_at, join, span_line, span_record
-from rlprof.rundir._spans import span_from_record
+from rlprof.rundir import Here, Journal, as_line, join, span_line, span_record
 from rlprof.types import Clock, Target
+from rlprof_run import Span, clock_at
+from rlprof_run._spans import span_from_record
 
 EPOCH = 1_790_857_026_000_000_000
 SECOND = 1_000_000_000

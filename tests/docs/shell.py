@@ -12,7 +12,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 import rlprof
-from rlprof.rundir import find_runs
+from rlprof_run import find_runs
 
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
@@ -26,7 +26,7 @@ class Shell:
         bin_ = home / "bin"
         bin_.mkdir()
         (bin_ / "torchrun").write_text(f'exec {sys.executable} -m torch.distributed.run "$@"\n')
-        (bin_ / "rlprof").write_text(f'exec {sys.executable} -m rlprof.cli "$@"\n')
+        (bin_ / "rlprof").write_text(f'exec {sys.executable} -m rlprof "$@"\n')
         (bin_ / "python").write_text(f'exec {sys.executable} "$@"\n')
         for file in bin_.iterdir():
             file.write_text("#!/bin/sh\n" + file.read_text())

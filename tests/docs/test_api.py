@@ -14,7 +14,7 @@ import pytest
 
 import rlprof
 from rlprof import hookspecs, plugins, types
-from rlprof.rundir import Answer, CaptureResult, Left, Process, Run, Skipped, Span
+from rlprof_run import Answer, CaptureResult, Left, Process, Run, Skipped, Span
 from tests.docs.pages import PAGES, rows, section, words
 
 PAGE = PAGES["docs/api.md"]
@@ -132,7 +132,7 @@ def test_a_module_is_imported_when_it_is_named():
 
 def test_the_version_is_that_of_the_distribution():
     """As other packages tell it."""
-    assert metadata.version("rlprof") == rlprof.__version__
+    assert metadata.version("rlprof-core") == rlprof.__version__
 
 
 @pytest.mark.parametrize(

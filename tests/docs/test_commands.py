@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from rlprof import cli
-from rlprof.cli import main
+import rlprof_cli as cli
+from rlprof_cli import main
 from rlprof_ray import _command as collect
 from rlprof_report.commands import diff, top, why
 from rlprof_timeline import _view as view

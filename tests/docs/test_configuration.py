@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.config import Config, Counters, Fleet, Limits, Role, Spans
+from rlprof_cli import main
 from rlprof_torch import Torch, TorchMemory
 from rlprof_torch._options import CONTENTS, MiniBatches
 from tests.docs.examples import Mini, Stacks

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from rlprof import cli
-from rlprof.cli import main
+import rlprof_cli as cli
+from rlprof_cli import main
 from tests.docs.pages import PAGES, ROOT, blocks, section, sections
 from tests.docs.shell import Shell, agree, commands, shape, write
 from tests.kit.sites import install

@@ -15,11 +15,11 @@ import pytest
 
 import rlprof
 from rlprof import control
-from rlprof.cli import main
 from rlprof.control import Request
-from rlprof.rundir import _run as values
 from rlprof.rundir import as_json
 from rlprof.session import _scribe
+from rlprof_cli import main
+from rlprof_run import _run as values
 from tests.core.test_on_demand import ask
 from tests.docs.pages import PAGES, blocks, rows, section, words
 from tests.docs.shell import write

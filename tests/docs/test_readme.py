@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib import metadata
 
-from rlprof.cli import COMMANDS
+from rlprof_cli import COMMANDS
 from tests.docs.pages import PAGES, ROOT, blocks, section
 
 README = PAGES["README.md"]

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import rlprof
-from rlprof.cli import main
+from rlprof_cli import main
 from rlprof_report.tables import TABLES
 from rlprof_report.tables.steps import STEP
 from tests.docs.pages import PAGES, blocks, rows, section, words

@@ -107,7 +107,7 @@ class Told:
 def doctor(*args, wrap=(), env=None, **more):
     """Run the command in a process of its own, behind *wrap*."""
     done = subprocess.run(
-        [*wrap, sys.executable, "-m", "rlprof.cli", "doctor", *map(str, args)],
+        [*wrap, sys.executable, "-m", "rlprof", "doctor", *map(str, args)],
         capture_output=True,
         text=True,
         env=os.environ | (env or {}),

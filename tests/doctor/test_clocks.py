@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlprof.doctor._clocks import kernel_status, look_at_clocks
 from rlprof.types import Clock
+from rlprof_cli.doctor._clocks import kernel_status, look_at_clocks
 from tests.doctor.running import doctor, preloaded
 
 NOW = 1_790_000_000 * 10**9  # in 2026

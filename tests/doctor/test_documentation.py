@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rlprof.config import load_config
-from rlprof.doctor import _profilers
+from rlprof_cli.doctor import _profilers
 from tests.doctor.running import doctor
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ PLAIN = re.sub(r"[`*]", "", TEXT)
 
 def findings():
     """Yield the longest piece of constant text of every finding in the source."""
-    for file in sorted((ROOT / "core/src/rlprof/doctor").glob("*.py")):
+    for file in sorted((ROOT / "plugins/cli/src/rlprof_cli/doctor").glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "what":
                 value = node.value

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rlprof.config import Config
-from rlprof.doctor import _child, examine
-from rlprof.doctor._dry import try_tool, uses_of
-from rlprof.doctor._report import Use
+from rlprof_cli.doctor import _child, examine
+from rlprof_cli.doctor._dry import try_tool, uses_of
+from rlprof_cli.doctor._report import Use
 from tests.doctor.running import doctor, install_tool
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_a_hang_is_a_finding_after_the_deadline(tried, how):
     )
     assert "rlprof_mad.py:" in line
     assert "), in its start; " in line
-    assert children("rlprof.doctor.child") == []
+    assert children("rlprof_cli.doctor.child") == []
 
 
 def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
@@ -181,7 +181,9 @@ def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
     """What configure returns at launch is in force: environment and command."""
     seen = []
     ask = _child.ask
-    monkeypatch.setattr("rlprof.doctor._dry.ask", lambda *a, **k: seen.append(k) or ask(*a, **k))
+    monkeypatch.setattr(
+        "rlprof_cli.doctor._dry.ask", lambda *a, **k: seen.append(k) or ask(*a, **k)
+    )
 
     (line,) = tried({"prefix": ["env", "MORE=1"]})
     (missing,) = tried({"prefix": ["no-such-command"]})
@@ -314,7 +316,7 @@ def test_a_terminal_sees_what_is_waited_for(profile):
     import pty
 
     ours, theirs = pty.openpty()
-    argv = [sys.executable, "-m", "rlprof.cli", "doctor", str(profile())]
+    argv = [sys.executable, "-m", "rlprof", "doctor", str(profile())]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=theirs, timeout=120)
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()

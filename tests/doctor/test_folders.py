@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from rlprof.doctor._folders import kind_in, look_at_run_dir, look_at_scratch
+from rlprof_cli.doctor._folders import kind_in, look_at_run_dir, look_at_scratch
 from tests.doctor.running import doctor, in_own_mounts, preloaded
 
 ROOM = 10**6
@@ -73,7 +73,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
         parent.chmod(0o755)
     code = (
         "import os, sys\n"
-        "from rlprof.doctor._folders import look_at_run_dir, look_at_scratch\n"
+        "from rlprof_cli.doctor._folders import look_at_run_dir, look_at_scratch\n"
         "os.getuid() or os.setuid(65534)\n"  # a root may write everywhere
         "for found in [*look_at_run_dir(sys.argv[1], 1), *look_at_scratch(sys.argv[1])]:\n"
         "    print(found.level, found)\n"
@@ -239,9 +239,9 @@ def test_a_file_system_that_hangs_is_a_finding(profile, tmp_path):
     env = preloaded(tmp_path, shim)
     code = (
         "import sys\n"
-        "from rlprof.doctor import _examine\n"
+        "from rlprof_cli.doctor import _examine\n"
         "_examine._QUICK_S = 3\n"
-        "from rlprof.cli import main\n"
+        "from rlprof_cli import main\n"
         "sys.exit(main(['doctor', sys.argv[1], '--timeout', '3']))\n"
     )
 

@@ -14,9 +14,11 @@ import pytest
 import yaml
 
 import rlprof
+import rlprof_cli
+import rlprof_run
 from rlprof import plugins
-from rlprof.doctor._interpreter import look_at_core, look_at_python
-from rlprof.doctor._plugins import fits, look_at_plugins
+from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
+from rlprof_cli.doctor._plugins import fits, look_at_plugins
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.doctor.running import doctor
 
@@ -40,7 +42,7 @@ def test_a_python_rlprof_is_not_made_for_is_named(version, found):
 
 def test_a_second_core_is_named(tmp_path, monkeypatch):
     """Two versions of rlprof on the path are told with their places."""
-    install(monkeypatch, tmp_path, "rlprof", "", "", version="9.9")
+    install(monkeypatch, tmp_path, "rlprof-core", "", "", version="9.9")
 
     (found,) = look_at_core()
 
@@ -50,10 +52,10 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
 
 def test_a_core_that_is_only_on_the_path_is_told(tmp_path):
     """A checkout on PYTHONPATH has no version plugins could ask for: BAD, and no traceback."""
-    for module in (attr, attrs, pluggy, rlprof, yaml):
+    for module in (attr, attrs, pluggy, rlprof, rlprof_cli, rlprof_run, yaml):
         folder = Path(module.__file__).parent
         (tmp_path / folder.name).symlink_to(folder)
-    argv = [sys.executable, "-S", "-m", "rlprof.cli", "doctor", "none.yaml"]
+    argv = [sys.executable, "-S", "-m", "rlprof", "doctor", "none.yaml"]
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
 
     done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=tmp_path)

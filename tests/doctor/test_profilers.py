@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import rlprof
-from rlprof.doctor import Finding, findings
-from rlprof.doctor._profilers import look_at_environment, look_at_process
+from rlprof_cli.doctor import Finding, findings
+from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
 from tests.doctor.running import doctor
 
 
@@ -72,7 +72,7 @@ def test_a_debugger_is_named_by_its_pid():
     code = (
         "import ctypes, os\n"
         "ctypes.CDLL(None).ptrace(0, 0, 0, 0)\n"  # PTRACE_TRACEME: my parent traces me
-        "from rlprof.doctor._profilers import look_at_process\n"
+        "from rlprof_cli.doctor._profilers import look_at_process\n"
         "print(os.getppid(), *look_at_process(), sep='\\n')\n"
     )
 
@@ -88,7 +88,7 @@ def test_a_profiler_of_functions_is_named():
         "import sys\n"
         "def hook(*_): pass\n"
         "sys.setprofile(hook)\n"
-        "from rlprof.doctor import findings\n"
+        "from rlprof_cli.doctor import findings\n"
         "print(*findings(), sep='\\n')\n"
     )
 
@@ -101,7 +101,7 @@ def test_cprofile_is_found_at_work():
     """The standard library's profiler is found, by whichever way this Python runs it."""
     code = (
         "import cProfile\n"
-        "from rlprof.doctor._profilers import look_at_process\n"
+        "from rlprof_cli.doctor._profilers import look_at_process\n"
         "profile = cProfile.Profile()\n"
         "profile.enable()\n"
         "found = look_at_process()\n"
@@ -163,7 +163,7 @@ def test_findings_are_cheap_enough_for_training():
     """Asking within training imports no back end, starts no process and writes no file."""
     code = (
         "import sys\n"
-        "from rlprof.doctor import findings\n"
+        "from rlprof_cli.doctor import findings\n"
         "def audit(event, args):\n"
         "    if event.startswith(('subprocess', 'os.posix_spawn', 'os.fork')):\n"
         "        raise SystemExit(event)\n"

@@ -7,7 +7,7 @@ import json
 import attrs
 
 import rlprof
-from rlprof.testing._inside import leading, linked
+from rlprof_testing._inside import leading, linked
 
 WINDOW = rlprof.Window(1, 2, "rollout")
 

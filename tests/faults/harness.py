@@ -108,7 +108,7 @@ class Lab:
 
     def rlprof(self, *argv):
         """Run `rlprof` *argv* in a process of its own."""
-        script = f"from rlprof.cli import main\nsys.exit(main({list(map(str, argv))!r}))\n"
+        script = f"from rlprof_cli import main\nsys.exit(main({list(map(str, argv))!r}))\n"
         return self.finish(self.start(script, model="floats"))
 
 

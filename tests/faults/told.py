@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 import rlprof
-from rlprof.rundir import find_runs
+from rlprof_run import find_runs
 from tests.faults import processes
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rlprof.testing import EngineTests, ExporterTests, ToolTests, _drive, overrides
+from rlprof_testing import EngineTests, ExporterTests, ToolTests, _drive, overrides
 from tests.kit import engines, exporters, heavy_tool, tools
 
 

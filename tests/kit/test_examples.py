@@ -41,7 +41,7 @@ def test_an_example_keeps_every_law(example, listed):
 
     said = its_tests(folder, env)
     plugins = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "plugins"], env=env, capture_output=True, text=True
+        [sys.executable, "-m", "rlprof", "plugins"], env=env, capture_output=True, text=True
     )
 
     assert "passed" in said

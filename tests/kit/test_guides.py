@@ -18,10 +18,10 @@ import pytest
 
 from rlprof import hookspecs, plugins
 from rlprof.config import Limits
-from rlprof.rundir import CaptureResult, Process, Run, Span
 from rlprof.session import calibrate_process
 from rlprof.testing import EngineTests, ToolTests
 from rlprof.types import Recording
+from rlprof_run import CaptureResult, Process, Run, Span
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/writing-a-plugin.md").read_text()
@@ -133,7 +133,7 @@ EVENTS = """
 import gzip, json, time
 import attrs
 import rlprof
-from rlprof.cli import main
+from rlprof_cli import main
 
 class Mine:
     @rlprof.hookimpl

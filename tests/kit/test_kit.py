@@ -230,7 +230,7 @@ def test_the_guard_itself_cannot_be_replaced():
 
 def test_importing_rlprof_imports_neither_the_kit_nor_pytest():
     """The kit needs pytest; rlprof does not."""
-    code = "import sys, rlprof; rlprof.open; print({'pytest', 'rlprof.testing'} & set(sys.modules))"
+    code = "import sys, rlprof; rlprof.open; print({'pytest', 'rlprof_testing'} & set(sys.modules))"
 
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -12,7 +12,7 @@ import pytest
 
 import rlprof
 from rlprof import plugins
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.kit.sites import install, its_tests
 
 IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"

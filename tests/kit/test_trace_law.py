@@ -9,9 +9,9 @@ import time
 import attrs
 import pytest
 
-from rlprof.testing import _trace
-from rlprof.testing._drive import FIRST, Recorded
 from rlprof.types import Capture, Target
+from rlprof_testing import _trace
+from rlprof_testing._drive import FIRST, Recorded
 
 NOW = time.time_ns()
 EVENT = {"ph": "X", "name": "a", "ts": 10.5, "dur": 2, "pid": 1, "tid": 1}

@@ -14,7 +14,7 @@ import urllib.request
 import pytest
 
 import rlprof
-from rlprof.rundir import find_runs
+from rlprof_run import find_runs
 from tests.docs.pages import PAGES, blocks, section
 
 PAGE = PAGES["docs/loggers.md"]

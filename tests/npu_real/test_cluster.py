@@ -46,7 +46,7 @@ def _run(drive, tmp_path_factory):
 def commands(path):
     """Return the commands that `rlprof ls` prints for the run in *path*."""
     listed = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "ls", str(path)],
+        [sys.executable, "-m", "rlprof", "ls", str(path)],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     return [line.split() for line in re.findall(r"^  (msprof-analyze .*)$", listed, re.MULTILINE)]

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import rlprof
-from rlprof.session.salvage import salvage
+from rlprof_run.salvage import salvage
 from tests.npu_real.programs import OPERATORS
 from tests.npu_real.test_end_to_end import opened
 
@@ -142,7 +142,7 @@ def test_training_goes_on_without_cann(drive):
     assert capture.notes[0].endswith("install CANN and source its set_env.sh before the run")
 
 
-DOCTOR = "import sys; from rlprof.cli import main; sys.exit(main(sys.argv[1:]))"
+DOCTOR = "import sys; from rlprof_cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def test_a_missing_cann_is_one_sentence(tmp_path):

@@ -23,7 +23,7 @@ def examined(nsys, tmp_path):
     file = tmp_path / "profile.yaml"
     file.write_text(json.dumps(config))
     done = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "doctor", str(file)],
+        [sys.executable, "-m", "rlprof", "doctor", str(file)],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     return done.returncode, [line for line in done.stdout.splitlines() if "tool nsys" in line]

@@ -167,7 +167,7 @@ def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
     assert ("update_actor", 2) in ranges(nsys, raw)
     assert json.loads((raw.parent / "nsys.json").read_text())["whole"] is False
     (run,) = (home / "runs").iterdir()
-    subprocess.run([sys.executable, "-m", "rlprof.cli", "salvage", run], check=False)
+    subprocess.run([sys.executable, "-m", "rlprof", "salvage", run], check=False)
     assert [capture.state for capture in captures(home)] == ["whole", "partial"]
 
 

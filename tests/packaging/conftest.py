@@ -13,6 +13,8 @@ import attrs
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+DESK = ("rlprof-core", "rlprof-run", "rlprof-cli")
+"""What lists, checks and exports; no plugin is among it."""
 
 
 @attrs.frozen
@@ -23,6 +25,11 @@ class Built:
     folder: Path
     sdist: Path
     wheel: Path
+
+    @property
+    def package(self) -> str:
+        """The package it holds."""
+        return next(path.name for path in (self.folder / "src").iterdir())
 
 
 @attrs.frozen
@@ -82,17 +89,25 @@ def copied(copy: Path) -> Path:
 @pytest.fixture(scope="session", name="built")
 def _built(source, tmp_path_factory) -> dict[str, Built]:
     """Build every distribution, by name."""
-    made = {}
-    for folder in [source / "core", *sorted((source / "plugins").iterdir())]:
-        out = tmp_path_factory.mktemp("dist")
-        subprocess.run(
-            [sys.executable, "-m", "build", "--no-isolation", "-o", str(out), str(folder)],
-            capture_output=True, check=True,
-        )  # fmt: skip
-        (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
-        name = wheel.name.partition("-")[0].replace("_", "-")
-        made[name] = Built(name, folder, sdist, wheel)
-    return made
+    folders = [source / "core", *sorted((source / "plugins").iterdir())]
+    made = [build(folder, tmp_path_factory.mktemp("dist")) for folder in folders]
+    return {one.name: one for one in made}
+
+
+@pytest.fixture(scope="session", name="product")
+def _product(source, tmp_path_factory) -> Built:
+    """Build `rlprof` as a release."""
+    return build(source, tmp_path_factory.mktemp("dist"), RLPROF_RELEASE="1")
+
+
+def build(folder: Path, out: Path, **env: str) -> Built:
+    """Build the distribution in *folder*."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "-o", str(out), str(folder)],
+        env=os.environ | env, capture_output=True, check=True,
+    )  # fmt: skip
+    (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    return Built(wheel.name.partition("-")[0].replace("_", "-"), folder, sdist, wheel)
 
 
 def new_environment(path: Path, *files: Path | str) -> Environment:

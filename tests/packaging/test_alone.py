@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.conftest import ROOT, new_environment
+from tests.packaging.conftest import DESK, ROOT, new_environment
 
 pytestmark = pytest.mark.slow
 
@@ -29,12 +29,19 @@ for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(one.name)
 print("all of", package.__file__)
 """
+OFFERED = """
+from rlprof import plugins
+for one in plugins.offers():
+    plugins.load(one.kind, one.name)
+    print(one.distribution, one.version)
+"""
 
 
 @pytest.fixture(name="core", scope="module")
 def _core(built, tmp_path_factory):
-    """An environment with core alone."""
-    return new_environment(tmp_path_factory.mktemp("core") / "env", built["rlprof"].wheel)
+    """An environment with core, the reader and the commands, and no plugin."""
+    wheels = (built[name].wheel for name in DESK)
+    return new_environment(tmp_path_factory.mktemp("core") / "env", *wheels)
 
 
 def config_file(environment, tool: str) -> str:
@@ -51,7 +58,7 @@ def dist_of(folder: str, built):
 
 def needed(dist, built):
     """Return *dist*'s wheel and those of ours that it asks for, and that these ask for."""
-    names = {"rlprof": None}
+    names = {"rlprof-core": None}
     waiting = [dist.name]
     while waiting:
         name = waiting.pop()
@@ -66,23 +73,20 @@ def needed(dist, built):
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_plugin_is_whole_with_core_alone(folder, built, environment):
+def test_a_distribution_needs_only_what_it_asks_for(folder, built, environment):
     """Its wheel and those it asks for are enough to import all of it, and to offer what it has."""
     dist = dist_of(folder, built)
     wheels = needed(dist, built)
     made = environment(*wheels.values())
 
-    imported = made.run(made.python, "-c", IMPORT_ALL, dist.name.replace("-", "_"))
-    listed = made.run("rlprof", "plugins").splitlines()
+    imported = made.run(made.python, "-c", IMPORT_ALL, dist.package)
+    offered = made.run(made.python, "-c", OFFERED).splitlines()
 
     (site,) = made.path.glob("lib/python*/site-packages")
     ours = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
-    kinds = ("tool", "engine", "exporter")
-    rows = [one.split()[2:5] for one in listed if one.startswith(kinds) and dist.name in one]
     assert f"all of {made.path}" in imported
     assert ours == {name.replace("-", "_") for name in wheels}
-    assert bool(rows) == (folder in OFFERING)
-    assert all(row == [dist.name, "0.1.0", "yes"] for row in rows)
+    assert (f"{dist.name} 0.1.0" in offered) == (folder in OFFERING)
 
 
 def test_a_tool_records_installed_from_wheels(built, environment):
@@ -121,7 +125,8 @@ print("run", prof.run_dir)
 
 def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, environment):
     """Its import loads nothing of ours; without torch_npu training runs, and the run says why."""
-    made = environment(*needed(built["rlprof-npu"], built).values())
+    wheels = needed(built["rlprof-npu"], built) | needed(built["rlprof-cli"], built)
+    made = environment(*wheels.values())
     program = WITHOUT_AN_NPU.format(config=config_file(made, "npu"))
 
     said = made.run(made.python, "-c", program, TORCH_DEVICE_BACKEND_AUTOLOAD="1").splitlines()
@@ -135,37 +140,54 @@ def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, env
 
 def test_sdists_install(built, environment):
     """An sdist gives the same package as a wheel."""
-    names = ("rlprof", "rlprof-traces", "rlprof-timeline")
+    names = (*DESK, "rlprof-traces", "rlprof-timeline")
     made = environment(*(built[one].sdist for one in names))
 
-    for package in (name.replace("-", "_") for name in names):
+    for package in (built[name].package for name in names):
         program = f"import {package}; print({package}.__file__)"
         found = Path(made.run(made.python, "-c", program).strip())
         assert found.is_relative_to(made.path)
         assert (found.parent / "py.typed").exists()
 
 
-def test_all_together_replace_nobodys_torch(built, environment):
-    """Asked for with every extra, pip would install our own distributions and nothing else."""
+def test_all_together_replace_nobodys_torch(built, product, environment):
+    """`rlprof[all]` of an index is every distribution of ours but the kit, and nobody else's."""
     made = environment()
     house = made.path / "wheels"
     house.mkdir()
-    for dist in built.values():
+    for dist in (product, *built.values()):
         (house / dist.wheel.name).write_bytes(dist.wheel.read_bytes())
-    extras = ",".join(name.removeprefix("rlprof-") for name in built if name != "rlprof")
 
     report = made.path / "report.json"
     made.run(
         made.python, "-m", "pip", "install", "-q", "--dry-run", "--report", str(report),
-        "--no-index", "--find-links", str(house), f"rlprof[{extras}]",
-        *(name for name in built if name != "rlprof"),
+        "--no-index", "--find-links", str(house), "rlprof[all]",
     )  # fmt: skip
 
     chosen = {item["metadata"]["name"] for item in json.loads(report.read_bytes())["install"]}
-    assert set(built) == chosen
+    assert {"rlprof", *built} - {"rlprof-testing"} == chosen
 
 
-# Core without any plugin
+# An image that trains, and a desk without any plugin
+
+
+def test_an_image_without_the_commands_records_and_says_what_to_install(built, environment):
+    """Core and a tool record; the command, the reader and the kit say what they need."""
+    made = environment(*needed(built["rlprof-torch"], built).values())
+    (made.path / "profile.yaml").write_text(CONFIG.format(home=made.path, tool="torch"))
+    program = (
+        "import rlprof\n"
+        "with rlprof.open('profile.yaml') as prof:\n"
+        "    for _ in prof.steps([1]):\n"
+        "        with prof.phase('update'): pass\n"
+        "print(len(list(prof.run_dir.glob('step_*/update/*/torch/*'))))\n"
+    )
+
+    assert made.run(made.python, "-c", program).splitlines()[-1] == "1"
+    assert "pip install rlprof-cli" in made.run("rlprof", "ls", code=1)
+    for name, dist in (("read", "run"), ("doctor", "cli"), ("testing", "testing")):
+        said = made.run(made.python, "-c", f"import rlprof; rlprof.{name}", code=1)
+        assert f"ImportError: rlprof.{name}: needs rlprof-{dist}; pip install" in said
 
 
 @pytest.mark.parametrize(("tool", "dist"), [("torch", "rlprof-torch"),

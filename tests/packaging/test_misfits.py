@@ -8,6 +8,8 @@ from textwrap import dedent
 
 import pytest
 
+from tests.packaging.conftest import DESK
+
 pytestmark = pytest.mark.slow
 
 PROJECT = """
@@ -17,7 +19,7 @@ PROJECT = """
     [project]
     name = "rlprof-late"
     version = "0.9.3"
-    dependencies = ["rlprof>=0.9"]
+    dependencies = ["rlprof-core>=0.9"]
     [project.entry-points."rlprof.tools"]
     late = "rlprof_late:Late"
     [project.entry-points."rlprof.exporters"]
@@ -62,7 +64,7 @@ SMOOTH = """
         def export(self, run, out):
             return []
 """
-ASKS = "(rlprof-late 0.9.3, which asks for rlprof>=0.9)"
+ASKS = "(rlprof-late 0.9.3, which asks for rlprof-core>=0.9)"
 ADVICE = "install versions that fit each other"
 
 
@@ -81,7 +83,7 @@ def _late(built, environment, tmp_path):
             capture_output=True, check=True,
         )  # fmt: skip
         (wheel,) = (tmp_path / "w").glob("*.whl")
-        made = environment(built["rlprof"].wheel, wheel)
+        made = environment(*(built[name].wheel for name in DESK), wheel)
         file = made.path / "profile.yaml"
         file.write_text(f"run_dir: {made.path}/runs\ntool: late\nroles: {{actor: {{}}}}\n")
         return made
@@ -121,4 +123,5 @@ def test_pip_check_tells_a_plugin_of_another_core(late):
 
     said = made.run(made.python, "-m", "pip", "check", code=1)
 
-    assert "rlprof-late 0.9.3 has requirement rlprof>=0.9, but you have rlprof 0.1.0" in said
+    asks = "rlprof-late 0.9.3 has requirement rlprof-core>=0.9"
+    assert f"{asks}, but you have rlprof-core 0.1.0" in said

@@ -12,7 +12,7 @@ from importlib import metadata
 
 import pytest
 
-from tests.packaging.conftest import ROOT
+from tests.packaging.conftest import ROOT, build
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,12 @@ DRIVEN = {"torch", "torch-npu", "vllm", "sglang", "ray", "verl", "numpy", "omega
 READS_WITH = {
     "rlprof-timeline": {"msgspec", "numpy", "tqdm"},
     "rlprof-report": {"msgspec", "numpy"},
+    "rlprof-testing": {"pytest"},
 }
 """What a distribution needs beside `LIGHT` to do its own work, far from any training."""
-LIGHT = {"rlprof-torch", "rlprof-traces", "rlprof-engine", "attrs", "pluggy", "pyyaml", "rlprof"}
-NAMES = ["rlprof", *sorted(
+LIGHT = {"rlprof-core", "rlprof-run", "rlprof-cli", "rlprof-torch", "rlprof-traces",
+         "rlprof-engine", "attrs", "pluggy", "pyyaml"}  # fmt: skip
+NAMES = ["rlprof-core", *sorted(
     re.search(r'^name = "(.+)"', file.read_text(), re.MULTILINE)[1]
     for file in ROOT.glob("plugins/*/pyproject.toml")
 )]  # fmt: skip
@@ -63,7 +65,7 @@ def test_every_distribution_is_built(built):
 
 def test_a_wheel_holds_the_package_and_nothing_else(dist):
     """All modules and py.typed are in, and no tests, caches or neighbours."""
-    package = dist.name.replace("-", "_")
+    package = dist.package
     files = files_of(dist)
 
     mine = [name for name in files if not name.split("/")[0].endswith(".dist-info")]
@@ -92,9 +94,9 @@ def test_a_wheel_needs_nothing_it_drives(dist):
     assert all(re.fullmatch(r">=[\d.]+", bounds[name]) for name in own)
     assert (always - own).isdisjoint(DRIVEN)
     assert ours <= set(NAMES)
-    if dist.name != "rlprof":
-        core = next(need for need in needs if requirement(need) == "rlprof")
-        assert {">=0.1", "<0.2"} == set(core.removeprefix("rlprof").split(","))
+    if dist.name != "rlprof-core":
+        core = next(need for need in needs if requirement(need) == "rlprof-core")
+        assert {">=0.1", "<0.2"} == set(core.removeprefix("rlprof-core").split(","))
 
 
 def test_a_wheel_says_what_it_is(dist):
@@ -102,10 +104,23 @@ def test_a_wheel_says_what_it_is(dist):
     head = about(dist)
 
     assert dist.name == head["Name"]
-    assert metadata.version("rlprof") == head["Version"]
+    assert metadata.version("rlprof-core") == head["Version"]
     assert 20 < len(head["Summary"]) < 120
     assert head["License-Expression"] == "Apache-2.0"
     assert head["Requires-Python"] == ">=3.10"
+
+
+def test_a_release_of_the_product_names_versions(product, source, tmp_path):
+    """A release asks an index for its parts; any other wheel asks the checkout, and is private."""
+    checkout = build(source, tmp_path)
+
+    needs, local = (about(one).get_all("Requires-Dist") for one in (product, checkout))
+
+    assert {requirement(need) for need in needs} == {requirement(need) for need in local}
+    assert [need for need in needs if "file:" in need] == []
+    assert [need for need in local if "file:" not in need] == []
+    assert "Private :: Do Not Upload" in about(checkout).get_all("Classifier")
+    assert "Private :: Do Not Upload" not in about(product).get_all("Classifier")
 
 
 def test_a_wheel_brings_its_license(dist):
@@ -157,5 +172,5 @@ def test_an_sdist_holds_what_is_needed_to_build(dist):
         names = {name.partition("/")[2] for name in sdist.getnames()}
 
     assert {"PKG-INFO", "README.md", "LICENSE", "pyproject.toml"} <= names
-    assert f"src/{dist.name.replace('-', '_')}/__init__.py" in names
+    assert f"src/{dist.package}/__init__.py" in names
     assert not [name for name in names if "test_" in name and not name.endswith(".txt")]

@@ -17,8 +17,8 @@ import pytest
 
 import rlprof
 import rlprof_ray
-from rlprof.cli import main
 from rlprof.rundir import Here, Place, RunFolder, as_line
+from rlprof_cli import main
 from rlprof_ray import _inside, _visit
 from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
@@ -149,7 +149,7 @@ def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_
         time.sleep(0.2)  # Ray ends the actor of a driver that died
 
     done = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "collect", str(run), "--address", address], **said
+        [sys.executable, "-m", "rlprof", "collect", str(run), "--address", address], **said
     )
 
     assert (died.returncode, left.files) == (-signal.SIGKILL, None)
@@ -168,7 +168,7 @@ def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
     place = {"node": "n", "host": "h", "folder": "/f"}
     lines = [*beginning(), event("elsewhere", **place), event("ended")]
     (tmp_path / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, lines)))
-    argv = [sys.executable, "-m", "rlprof.cli", "collect", str(tmp_path)]
+    argv = [sys.executable, "-m", "rlprof", "collect", str(tmp_path)]
 
     done = subprocess.run(
         [*argv, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=120

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof.session.salvage import salvage
+from rlprof_run.salvage import salvage
 from tests.ray_fleet.driver import NAMESPACE
 from tests.ray_fleet.drivers import drive
 from tests.ray_fleet.faults import LIMITS, bare, states, told, wait_until

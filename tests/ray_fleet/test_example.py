@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import rlprof
-from rlprof.rundir import find_runs
+from rlprof_run import find_runs
 from tests.ray_fleet.conftest import ROOT
 
 pytestmark = pytest.mark.slow

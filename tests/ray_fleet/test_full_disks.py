@@ -10,7 +10,7 @@ import pytest
 
 import rlprof
 import rlprof_ray
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.faults.disks import tmpfs
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows

@@ -10,7 +10,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof import control
-from rlprof.cli import main
+from rlprof_cli import main
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import AsyncTrainer, Trainer
 from tests.ray_fleet.conftest import rows

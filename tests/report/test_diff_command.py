@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
 from tests.report.written_runs import WrittenRun

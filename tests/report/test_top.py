@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from rlprof.cli import main
+from rlprof_cli import main
 from rlprof_report._top import Live, screen
 from rlprof_report._top.tail import Tail
 from tests.docs.pages import PAGES, blocks, section
@@ -265,7 +265,7 @@ class Terminal:
 
     def __init__(self, path):
         self.fd, theirs = pty.openpty()
-        argv = [sys.executable, "-m", "rlprof.cli", "top", str(path)]
+        argv = [sys.executable, "-m", "rlprof", "top", str(path)]
         self.process = subprocess.Popen(
             argv, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )

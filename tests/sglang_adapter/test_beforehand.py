@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from rlprof.cli import main
+from rlprof_cli import main
 from rlprof_sglang import Sglang, SglangOptions, _beforehand
 
 TORCH = {"torch": {}}

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from rlprof import Target, Window, Workers
-from rlprof.testing._drive import structured
 from rlprof_sglang import Sglang
+from rlprof_testing._drive import structured
 from tests.sglang_adapter.generations import engine
 from tests.sglang_adapter.lab import NEW, OLD
 

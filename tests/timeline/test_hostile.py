@@ -373,7 +373,7 @@ def test_64_mb_of_it_from_the_command_line(tmp_path) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (200, 200))
 
     done = subprocess.run(
-        [sys.executable, "-m", "rlprof.cli", "export", folder, "--out", tmp_path / "out"],
+        [sys.executable, "-m", "rlprof", "export", folder, "--out", tmp_path / "out"],
         capture_output=True,
         text=True,
         preexec_fn=bounded,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlprof import plugins
-from rlprof.cli import main
 from rlprof.errors import RlprofError
+from rlprof_cli import main
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document

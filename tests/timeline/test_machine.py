@@ -17,7 +17,7 @@ from tests.timeline.layouts import document
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
-COMMAND = [sys.executable, "-m", "rlprof.cli", "export"]
+COMMAND = [sys.executable, "-m", "rlprof", "export"]
 EVENT = '{"ph":"X","name":"a","pid":7,"tid":7,"ts":%d.125,"dur":1,"zz":[0]}'
 """With a member that nobody knows: it takes ten times as long."""
 BOUND_S = 60

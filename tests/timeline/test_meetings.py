@@ -184,7 +184,7 @@ def test_an_engine_that_met_nobody_moves_with_its_host(run, write) -> None:
 
 def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None:
     """Two files may be of one host, which has one clock; who knows better may have them moved."""
-    from rlprof.cli import main
+    from rlprof_cli import main
 
     for rank in range(2):
         texts = [LAYOUTS["one line"](event) for event in collectives(APART_NS * rank)]
@@ -206,7 +206,7 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None
 
 def test_files_whose_clocks_are_seconds_apart_are_moved_on_demand(tmp_path) -> None:
     """One file of each rank is one window then, however far apart they seem to be."""
-    from rlprof.cli import main
+    from rlprof_cli import main
 
     for rank in range(3):
         texts = [LAYOUTS["one line"](event) for event in collectives(5_000 * MS * rank)]

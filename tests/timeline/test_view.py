@@ -23,8 +23,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from rlprof.cli import main
 from rlprof.types import Window
+from rlprof_cli import main
 from rlprof_timeline import _offline, _serve, _view
 from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
@@ -77,7 +77,7 @@ class Viewing:
     """The command as a process of its own, up to the link it prints."""
 
     def __init__(self, *words, env=None):
-        argv = [sys.executable, "-m", "rlprof.cli", "view", *map(str, words)]
+        argv = [sys.executable, "-m", "rlprof", "view", *map(str, words)]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             argv, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})}
@@ -384,7 +384,7 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}.part; mv {seen}.part {seen}\n')
     browser.chmod(0o755)
     ours, its = pty.openpty()
-    argv = [sys.executable, "-m", "rlprof.cli", "view", str(trace), "--port", "0"]
+    argv = [sys.executable, "-m", "rlprof", "view", str(trace), "--port", "0"]
     env = {**os.environ, "BROWSER": f"{browser} %s"}
     with (
         subprocess.Popen(argv, stdout=its, env=env) as process,

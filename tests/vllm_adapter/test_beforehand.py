@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlprof.cli import main
+from rlprof_cli import main
 from rlprof_vllm import Vllm, VllmOptions
 
 TORCH = {"torch": {}}

@@ -11,9 +11,13 @@
 
 Then `rlprof ls RUN` and `rlprof export RUN --to timeline`.
 
-The house has four rooms: `config` (what is asked), `schedule` (when to record), `session` (who
-records), `rundir` (where it goes). Plugins meet core in `hookspecs` and `plugins`; all speak in
-the words of `types`.
+This package, of the distribution rlprof-core, is what a training process needs: `config` (what to
+record), `schedule` (when), `session` (who records), `rundir` (where it goes). Plugins meet core in
+`hookspecs` and `plugins`; `types` has the values they share.
+
+Other distributions bring what a training process does not need, under names of this package:
+`rlprof.read` and its values come from rlprof-run, `rlprof.doctor` from rlprof-cli, `rlprof.testing`
+from rlprof-testing.
 
 Names and modules are imported when they are first used, so that `import rlprof` costs next to
 nothing where rlprof is off.
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
     from rlprof.hookspecs import hookimpl
     from rlprof.plugins import register
-    from rlprof.rundir import Run, Selection, read
     from rlprof.rundir._process import Leader
     from rlprof.session._annotate import annotate
     from rlprof.session._follow import Follower
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
         Workers,
         safe_name,
     )
+    from rlprof_run import Run, Selection, read
 
     __version__: str
 
@@ -60,7 +64,6 @@ _HOMES = {
     "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
-    "rundir": ("Run", "Selection", "read"),
     "rundir._process": ("Leader",),
     "session._annotate": ("annotate",),
     "session._follow": ("Follower",),
@@ -76,6 +79,9 @@ _HOMES = {
 }  # fmt: skip
 
 _HOME = {name: f"rlprof.{module}" for module, names in _HOMES.items() for name in names}
+
+_READER = ("Run", "Selection", "read")
+"""Names that come from rlprof-run."""
 
 _ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
 """Modules that are there without an import of their own: `rlprof.doctor.findings()`."""
@@ -122,6 +128,10 @@ def __getattr__(name: str) -> Any:
         from rlprof.plugins import core_version
 
         value = core_version()
+    elif name in _READER:
+        from rlprof._distributions import load
+
+        value = getattr(load("rlprof_run", asked=name), name)
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rlprof.rundir import Run
     from rlprof.types import Artifact, Capture, Launch, Place, Recording, Target, Window, Workers
+    from rlprof_run import Run
 
 hookspec = pluggy.HookspecMarker("rlprof")
 hookimpl = pluggy.HookimplMarker("rlprof")

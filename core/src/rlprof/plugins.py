@@ -33,7 +33,7 @@ GROUPS: dict[Kind, str] = {
 
 COMMANDS = "rlprof.commands"
 """The entry-point group of commands; the entry's name is the command, its object a module with
-`add(subparsers)`, as those in `rlprof.cli` are."""
+`add(subparsers)`, as those in `rlprof_cli` are."""
 
 KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
@@ -46,6 +46,9 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("engine", "sglang"): "rlprof-sglang",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
+
+_CORE = ("rlprof-core", "rlprof")
+"""What a plugin may ask for: core, or the product, whose version is the same."""
 
 _EXTRA = re.compile(r";.*\bextra==")
 """Marks what is asked only with an extra of the distribution: its tests, for one."""
@@ -62,7 +65,7 @@ class Offer:
     distribution: str
     version: str
     requires: str
-    """What it asks of core, as its distribution says: `rlprof>=0.1,<0.2`."""
+    """What it asks of core, as its distribution says: `rlprof-core>=0.1,<0.2`."""
     entry: metadata.EntryPoint | None = attrs.field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -123,7 +126,7 @@ def _installed(kind: Kind) -> Iterator[Offer]:
             continue
         needs = [need.replace(" ", "") for need in dist.requires or ()]
         core = next(
-            (need for need in needs if _dist_of(need) == "rlprof" and not _EXTRA.search(need)), ""
+            (need for need in needs if _dist_of(need) in _CORE and not _EXTRA.search(need)), ""
         )
         head = dist.metadata
         name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
@@ -168,7 +171,7 @@ def drives(name: str) -> bool:
 def core_version() -> str:
     """Return the version of rlprof; where it is not installed, nothing."""
     try:
-        return metadata.version("rlprof")
+        return metadata.version("rlprof-core")
     except metadata.PackageNotFoundError:
         return ""
 

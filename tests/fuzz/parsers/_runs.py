@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 import rlprof
-from rlprof.cli import main
 from rlprof.types import Window
+from rlprof_cli import main
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, RunBuilder, Written
 

@@ -36,5 +36,5 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     return words.partition("cannot be read: ")[2].partition("(")[0]
 
 
-TRACED = ("/rlprof/rundir/", "/rlprof/cli/")
+TRACED = ("/rlprof_run/", "/rlprof/rundir/", "/rlprof_cli/")
 PARSER = Parser("header", "json", TRACED, TOKENS, seeds, check)

@@ -69,5 +69,11 @@ def _told(data: bytes) -> tuple[set[object], dict[object, set[str]]]:
     return opened, artifacts
 
 
-TRACED = ("/rlprof/rundir/", "/rlprof/cli/ls", "/rlprof_timeline/_spans", "/rlprof_timeline/_time")
+TRACED = (
+    "/rlprof_run/",
+    "/rlprof/rundir/",
+    "/rlprof_cli/ls",
+    "/rlprof_timeline/_spans",
+    "/rlprof_timeline/_time",
+)
 PARSER = Parser("manifest", "lines", TRACED, TOKENS, seeds, check)

@@ -39,5 +39,5 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     return said
 
 
-TRACED = ("/rlprof/rundir/", "/rlprof_timeline/_spans", "/rlprof_traces/_lines")
+TRACED = ("/rlprof_run/", "/rlprof/rundir/", "/rlprof_timeline/_spans", "/rlprof_traces/_lines")
 PARSER = Parser("spans", "lines", TRACED, TOKENS, seeds, check)

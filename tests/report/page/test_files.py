@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.cli import main
 from rlprof.testing import ExporterTests
+from rlprof_cli import main
 from rlprof_report import Report, analyse
 from rlprof_report._report import report_json
 from rlprof_report._terminal import text_of

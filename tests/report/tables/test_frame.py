@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 import rlprof
-from rlprof.rundir import Selection
 from rlprof_engine import requests
 from rlprof_report import analyse
+from rlprof_run import Selection
 from tests.report.folder import Folder
 from tests.report.tables.folder import BEHIND, EPOCH, STEPS, TRACE, S, make
 

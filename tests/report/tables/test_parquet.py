@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rlprof
-from rlprof.cli import main
+from rlprof_cli import main
 from tests.report.tables.folder import TRACE, make
 
 TABLES = ["captures", "events", "requests", "spans", "steps"]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+SALVAGED = "+"
+"""Begins the name of a manifest file that tells of other processes; no role's name does."""
 _TAIL = 4096
 """The last line of a manifest is shorter."""
 _DEEPEST = 50

@@ -37,10 +37,10 @@ def open_regular(path: str | Path, *, follow: bool = True) -> BinaryIO:
         if exc.errno == errno.ELOOP and not follow:
             raise OSError(errno.ELOOP, "is a link, not a file", str(path)) from None
         raise
-    oddity = _oddity(os.fstat(fd))
-    if oddity:
+    what = oddity(os.fstat(fd))
+    if what:
         os.close(fd)
-        raise OSError(errno.EINVAL, oddity, str(path))
+        raise OSError(errno.EINVAL, what, str(path))
     return os.fdopen(fd, "rb")
 
 
@@ -53,39 +53,7 @@ def read_regular(path: str | Path, *, most: int = MOST, follow: bool = True) -> 
     return data
 
 
-def odd(path: Path) -> str:
-    """Say why *path* is no file that can be read, in words; empty if it is one."""
-    try:
-        return _oddity(path.stat())
-    except FileNotFoundError:
-        return "is a link to nothing" if path.is_symlink() else "is not there"
-    except ValueError:  # a name no file can have
-        return "is not there"
-    except OSError as exc:
-        named = exc.errno != errno.ENAMETOOLONG
-        return f"cannot be looked at: {exc.strerror or exc}" if named else "is not there"
-
-
-def files(folder: Path, suffix: str, problems: list[str]) -> list[Path]:
-    """List the files in *folder* that end in *suffix*; tell *problems* what is there instead."""
-    found = []
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(suffix))
-    except FileNotFoundError:
-        return []
-    except OSError as exc:
-        problems.append(f"{folder.name}: cannot be read: {exc.strerror or exc}")
-        return []
-    for name in names:
-        why = odd(folder / name)
-        if not why:
-            found.append(folder / name)
-        elif why != "is not there":  # else it has just been removed
-            problems.append(f"{folder.name}/{name}: {why}; passed over")
-    return found
-
-
-def _oddity(status: os.stat_result) -> str:
+def oddity(status: os.stat_result) -> str:
+    """Say what is there instead of a file, in words; empty: a file."""
     kind = stat.S_IFMT(status.st_mode)
     return "" if kind == stat.S_IFREG else f"is {_KINDS.get(kind, 'odd')}, not a file"

@@ -68,7 +68,7 @@ class Agent:
 
     def inventory(self, folder: str) -> Inventory:
         """List what lies in *folder*; raise RunError if that is no folder of this run."""
-        from rlprof.session.salvage import candidates
+        from rlprof_run.salvage import candidates
 
         if not Path(folder).is_dir():
             raise OSError(f"{folder} is not there any more")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
 from rlprof.errors import RlprofError, one_line
-from rlprof.rundir import Place, RunFolder, read
+from rlprof.rundir import Place, RunFolder
+from rlprof_run import read
 
 if TYPE_CHECKING:
     from rlprof import Run

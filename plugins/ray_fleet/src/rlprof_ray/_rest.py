@@ -17,7 +17,7 @@ from rlprof_ray._tie import CUT
 
 if TYPE_CHECKING:
     from rlprof import Session
-    from rlprof.rundir import Run
+    from rlprof_run import Run
 
 _DIE_S = 10.0
 """Actors outlive Ray by less than a second; a detached one closes its session in a few."""
@@ -32,7 +32,7 @@ def tell(session: Session) -> None:
 
 def rescue(path: Any, timeout_s: float) -> None:
     """Export what members that are dead have left on this host; log what cannot be."""
-    from rlprof.session.salvage import salvage
+    from rlprof_run.salvage import salvage
 
     run = _over(path)
     left = tuple(one for one in run.captures if run.by_name[one.process].state == "died")

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rlprof.rundir import Run
     from rlprof_report.device import Rules
     from rlprof_report.values import Analysis
+    from rlprof_run import Run
 
 SCHEMA = 1
 """Changes when a field goes or means something else, not when one is added."""

@@ -9,7 +9,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rlprof.rundir import Sample
+    from rlprof_run import Sample
     from rlprof_timeline._merge import Moved
     from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
     from rlprof_timeline._spans import Slice

@@ -15,7 +15,7 @@ from rlprof_timeline._spans import Slice
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlprof.rundir import CaptureResult, Process
+    from rlprof_run import CaptureResult, Process
 
 LANE, EXPORTS = "rlprof", "rlprof exports"
 _LONGEST_S = 1e8

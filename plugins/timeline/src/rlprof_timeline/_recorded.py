@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import unbroken
+from rlprof_run import unbroken
 from rlprof_timeline._ours import Recordings, of_captures
 from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlprof import Target
-    from rlprof.rundir import CaptureResult, Process, Run
+    from rlprof_run import CaptureResult, Process, Run
 
 _WALL = "wall clock of each host"
 _WORDS = re.compile(r"(\D+)(\d{0,9})")

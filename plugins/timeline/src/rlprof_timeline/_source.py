@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rlprof.rundir import Sample
+    from rlprof_run import Sample
     from rlprof_timeline._clock import Clock
     from rlprof_timeline._spans import Slice
 

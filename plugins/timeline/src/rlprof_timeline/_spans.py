@@ -9,7 +9,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rlprof.rundir import CaptureResult, Process, Span
+    from rlprof_run import CaptureResult, Process, Span
 
 
 @attrs.frozen

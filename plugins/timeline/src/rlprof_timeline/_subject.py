@@ -39,7 +39,7 @@ def subject(path: Path) -> Path:
 
 def make(run: Path) -> int:
     """Export the timeline of *run* as one does by hand; return the exit code."""
-    from rlprof.cli import main  # core's commands, of which this one is none
+    from rlprof_cli import main  # core's commands, of which this one is none
 
     return main(["export", "--to", "timeline", "--", str(run)])
 

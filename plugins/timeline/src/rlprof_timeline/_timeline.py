@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rlprof.rundir import Run
+    from rlprof_run import Run
 
 
 class Timeline:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import RUNS, youngest
+from rlprof_run import RUNS, youngest
 from rlprof_timeline._offline import HEADERS, told, viewer
 from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder

@@ -17,7 +17,7 @@ from rlprof_traces._clock_fit import fit
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from rlprof.rundir import Run
+    from rlprof_run import Run
     from rlprof_traces._clock_fit import Fit, Line, Times
 
 

@@ -14,9 +14,9 @@ from rlprof_report.values import Clean, PhaseSummary, Step
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlprof.rundir import Process
     from rlprof_report._figures.touches import Touched
     from rlprof_report.values.step import StepState
+    from rlprof_run import Process
 
 _WARM_UP = 3
 """At most this many steps at the beginning are left out for being slower than the rest."""

@@ -14,9 +14,9 @@ from rlprof_report.values import Late, Rollout
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlprof.rundir import Process
     from rlprof_report._figures.trajectories import Trajectories
     from rlprof_report.values import Replica
+    from rlprof_run import Process
 
 SHARES = (0.9, 0.95, 0.99)
 _BINS = 200

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlprof import Run
-    from rlprof.rundir import CaptureResult
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
+    from rlprof_run import CaptureResult
 
 
 @attrs.frozen

@@ -12,10 +12,10 @@ from rlprof_report._plain import whose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlprof.rundir import Process
     from rlprof_report._figures.others import Others, Outlasted
     from rlprof_report._figures.ranks import Group
     from rlprof_report.values import Step
+    from rlprof_run import Process
 
 Silent = dict[str, list[int]]
 """Role → its ranks that write no spans."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rlprof.rundir import unbroken
 from rlprof_report._spans.lines import read_fleet_lines, read_spans
 from rlprof_report._spans.rows import (
     NO_STEP,
@@ -20,12 +19,13 @@ from rlprof_report._spans.rows import (
     Table,
     Words,
 )
+from rlprof_run import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof import Run
-    from rlprof.rundir import Process
+    from rlprof_run import Process
 
 
 @attrs.frozen(eq=False)

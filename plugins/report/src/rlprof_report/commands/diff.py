@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
-from rlprof.rundir import as_json, read
+from rlprof.rundir import as_json
 from rlprof_report.commands.why import only, ranges_in
+from rlprof_run import read
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import read, youngest
 from rlprof_report.commands.why import add_run
+from rlprof_run import read, youngest
 
 if TYPE_CHECKING:
     import argparse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir import RUNS, Selection, read
 from rlprof.schedule import parse_steps
+from rlprof_run import RUNS, Selection, read
 
 if TYPE_CHECKING:
     from rlprof import Run

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof import Target
-    from rlprof.rundir import CaptureResult, Run
     from rlprof.types import Artifact
     from rlprof_report.device._kinds import Rules
     from rlprof_report.device._trace import Meeting, TraceFigures
+    from rlprof_run import CaptureResult, Run
 
 _PACKED = 12
 """Times that gzip makes a trace smaller, where nobody has counted."""

@@ -9,7 +9,7 @@ from rlprof_report.tables.schema import replica_of, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof.rundir import Run
+    from rlprof_run import Run
 
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG001 -- as others

@@ -15,8 +15,8 @@ from rlprof_report.tables.schema import arrow, replica_of, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rlprof.rundir import CaptureResult, Run
     from rlprof.types import Artifact
+    from rlprof_run import CaptureResult, Run
 
 
 class _Args(msgspec.Struct, gc=False):

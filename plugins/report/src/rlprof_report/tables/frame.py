@@ -11,7 +11,7 @@ from rlprof_report.tables.schema import TABLES, Columns, arrow, batch, schema_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rlprof.rundir import Run
+    from rlprof_run import Run
 
 NAMES = (*TABLES, "steps")
 _ROWS = 1 << 16

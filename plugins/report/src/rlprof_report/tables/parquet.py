@@ -11,7 +11,7 @@ from rlprof_report.tables.frame import NAMES, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rlprof.rundir import Run
+    from rlprof_run import Run
 
 log = logging.getLogger("rlprof.report")
 

@@ -15,7 +15,7 @@ from rlprof_report.tables.spans import Moments, taken
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof.rundir import CaptureResult, Run, Span
+    from rlprof_run import CaptureResult, Run, Span
 
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:

@@ -9,13 +9,13 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import unbroken
+from rlprof_run import unbroken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlprof import Target
-    from rlprof.rundir import Run
+    from rlprof_run import Run
 
 SCHEMA = 1
 """Rises when a column goes or changes its meaning; a new column does not count."""

@@ -15,7 +15,7 @@ from rlprof_report.tables.schema import replica_of, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlprof.rundir import Run, Span
+    from rlprof_run import Run, Span
 
 _NOTED = {
     "replica": str, "trajectory": str, "turn": int, "tool": str, "prompt_tokens": int,

@@ -13,8 +13,8 @@ from rlprof_report.tables.schema import Columns, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof.rundir import Run
     from rlprof_report.values import Analysis, Step
+    from rlprof_run import Run
 
 STEP: Columns = {
     "run": "word", "process": "word", "step": "int", "state": "word", "start_ns": "int",

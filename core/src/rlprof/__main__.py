@@ -1,0 +1,22 @@
+"""`rlprof` and `python -m rlprof`: the commands of rlprof-cli, or how to install them."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; return its exit code."""
+    from rlprof._distributions import load
+
+    try:
+        return int(load("rlprof_cli", asked="cli").main())
+    except ImportError as exc:
+        if exc.name != "rlprof_cli":
+            raise
+        print("rlprof: the commands are in rlprof-cli; pip install rlprof-cli", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The `rlprof` command: one file per subcommand, each with `add` (its arguments) and `run`.
+
+Other distributions offer more of them, in the entry-point group `rlprof.commands`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from rlprof.errors import RlprofError
+from rlprof.plugins import core_version
+from rlprof_cli import capture, check, doctor, export, ls, new, plan, plugins, salvage
+from rlprof_cli._declared import whose
+from rlprof_cli._offered import add_offered, wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export, new)
+
+_EPILOG = """\
+a first run:
+  rlprof check profile.yaml            is the config right, are its plugins there?
+  rlprof doctor profile.yaml           will it work on this host?
+  rlprof plan profile.yaml             what would be recorded?
+  python train.py                      rlprof.open("profile.yaml") in it does the recording
+  rlprof ls                            which runs are there?
+  rlprof capture --next 2              record more of the live run
+  rlprof ls latest                     what was captured, what was not, and why
+  rlprof why                           why are its steps slow? (rlprof-report)
+  rlprof salvage                       export what processes that died have left
+  rlprof export --to timeline          one timeline for https://ui.perfetto.dev
+  rlprof new tool my_tool              a plugin of your own, to begin with
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code.
+
+    0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
+    """
+    try:
+        parser = _parser(sys.argv[1:] if argv is None else argv)
+        args = _parsed(parser, argv)
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
+            sys.stdout.reconfigure(errors="backslashreplace")
+        if args.command is None:
+            parser.print_help()
+        code = 0 if args.command is None else int(args.run(args))
+        if sys.stdout is not None:  # it is closed, by `>&-`
+            sys.stdout.flush()
+    except BrokenPipeError:  # `rlprof ls RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RlprofError as exc:
+        print(f"rlprof: {exc}", file=sys.stderr)
+        return 1
+    except OSError as exc:
+        print(f"rlprof: {_refused(exc)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:  # whoever started children has ended them on the way here
+        print("rlprof: interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"rlprof {core_version() or '(not installed)'}")
+        parser.exit()
+
+
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rlprof",
+        description="Profile a whole RL post-training step: training ranks and rollout engines.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
+    for command in COMMANDS:
+        if command is export:
+            export.add(subparsers, argv)
+        else:
+            command.add(subparsers)
+    own = set(subparsers.choices)
+    if wanted(argv, own):
+        add_offered(subparsers, own)
+    parser.set_defaults(parsers=subparsers.choices)
+    return parser
+
+
+def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse *argv*; what is left over is told with the usage of the command it was given to."""
+    args, left = parser.parse_known_args(argv)
+    if left:
+        told = args.parsers.get(args.command, parser)
+        why = whose(left, args) if args.command == "export" else ""
+        told.error(why or f"unrecognized arguments: {' '.join(left)}")
+    return args
+
+
+def _refused(exc: OSError) -> str:
+    """Say what the system refused, with the file first."""
+    why = (exc.strerror or str(exc)).lower()
+    return why if exc.filename is None else f"{exc.filename}: {why}"

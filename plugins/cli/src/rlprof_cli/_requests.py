@@ -1,0 +1,170 @@
+"""What `rlprof capture` asks: a request for each role, and who has to answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof import control
+from rlprof.config import parse_ranks
+from rlprof.errors import ConfigError, RunError, shown
+from rlprof.fleets import DRIVER
+from rlprof.plugins import drives
+from rlprof.schedule import LAST_STEP
+from rlprof_cli._set import misfits, read_set
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from rlprof.config import Config
+    from rlprof.types import Target
+    from rlprof_run import Run
+
+_COMMAND = "rlprof capture"
+
+
+def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[control.Request]:
+    """Make the requests; raise ConfigError with all that is wrong with what was typed."""
+    roles = _unique(args.role or [_only_role(recorded)])
+    faults: list[str] = []
+    ranks = _ranks(args.rank, faults)
+    for name, value, least in (("--next", args.next, 1), ("--at", args.at, 0)):
+        if not least <= value <= LAST_STEP:
+            faults.append(f"{name}: expected {least} to {LAST_STEP}, got {shown(value)}")
+    inside = {role: _inside(config, role) for role in roles}
+    if args.tool:
+        faults += [_beside(role, config) for role in roles if inside[role] is not None]
+    names = {role: _names(role, config, args.tool) for role in roles}
+    within = {role: () if args.tool else inside[role] or () for role in roles}
+    settings = read_set(args.set, _all(names.values()), _all(within.values()), faults)
+    if faults:
+        raise ConfigError(faults, _COMMAND)
+    found, first = [], control.new_id()
+    for number, role in enumerate(roles, start=1):
+        own = config.roles.get(role)
+        used = {*names[role], *within[role]}
+        found.append(control.Request(
+            id=first if number == 1 else f"{first}-{number}",
+            role=role,
+            next=args.next,
+            at=args.at,
+            ranks=((0,) if own is None else own.ranks) if args.rank is None else ranks,
+            phases=None if args.phase is None else tuple(args.phase),
+            mode=args.mode,
+            tool=None if args.tool is None else tuple(args.tool),
+            options={tool: given for tool, given in settings.options.items() if tool in used},
+            by=control.asker(),
+        ))  # fmt: skip
+    for request in found:
+        control.check(request, config)
+    faults = _unique(fault for one in found for fault in misfits(settings, one, config))
+    if faults:
+        raise ConfigError(faults, _COMMAND)
+    return found
+
+
+def _ranks(typed: str | None, faults: list[str]) -> tuple[int, ...] | None:
+    """Read `--rank`; None: all of them."""
+    words = [] if typed is None else typed.split(",")
+    numbers: Any = [int(word) if word.strip().isdecimal() else word for word in words]
+    try:
+        return parse_ranks("all" if typed == "all" else numbers) if words else None
+    except ValueError as exc:
+        faults.append(f"--rank: {exc}")
+    return None
+
+
+def _names(role: str, config: Config, tools: Sequence[str] | None) -> list[str]:
+    """Name the tools that would record *role*, and its engine."""
+    own = config.roles.get(role)
+    used = tools or (config.tool if own is None else config.tools_of(role))
+    return [*used, *([own.engine] if own is not None and own.engine else [])]
+
+
+def _only_role(recorded: Run) -> str:
+    live = {p.name for p in recorded.processes if p.state == "running"}
+    found = {p.target.role for p in recorded.processes if p.name in live}
+    found |= {one.role for one in recorded.attached if one.process in live}
+    if DRIVER not in recorded.config.get("roles", ()):  # it opens the windows of others
+        found -= {DRIVER}
+    roles = sorted(found)
+    if len(roles) != 1:
+        there = ", ".join(roles) or "none"
+        raise RunError(f"{recorded.path}: say which role to record with --role (there: {there})")
+    return roles[0]
+
+
+def _inside(config: Config, role: str) -> tuple[str, ...] | None:
+    """Name the tools that record inside the engine of *role*; None: its plugin drives none."""
+    own = config.roles.get(role)
+    if own is None or own.engine is None or not drives(own.engine):
+        return None
+    return config.tools_inside(role)
+
+
+def _beside(role: str, config: Config) -> str:
+    """Say that tools cannot be chosen anew for an engine, which was launched for its own."""
+    there = ", ".join(config.tools_inside(role)) or "none"
+    return (
+        f"--tool: {role} is recorded by its engine, {config.roles[role].engine}, and by the tools "
+        f"it was launched with ({there}); leave --tool out, --set TOOL.KEY=VALUE changes theirs"
+    )
+
+
+def meant(recorded: Run, request: control.Request, config: Config) -> set[Who]:
+    """Return the processes and attached engines that *request* is for.
+
+    Raise RunError if there are none.
+    """
+    live = {process.name for process in recorded.processes if process.state == "running"}
+    found = [
+        one
+        for one in recorded.attached
+        if one.process in live
+        and one.role == request.role
+        and any(map(request.includes, one.ranks))
+    ]
+    own = config.roles.get(request.role)
+    has_tools = own is None or bool(request.tool or config.tools_of(request.role))
+    held_by = {one.process for one in found} if not has_tools else set()
+    targets = {_who(one.target) for one in found} | {
+        _who(one.target)
+        for one in recorded.processes
+        if one.name in live - held_by  # whose engine answers
+        and one.target.role == request.role
+        and request.includes(one.target.rank)
+    }
+    if not targets:
+        raise RunError(f"{recorded.path}: {_nobody(recorded, request, config)}")
+    return targets
+
+
+Who = tuple[str, int, int | None]
+"""A target without what its driver and its own process may know differently."""
+
+
+def _who(target: Target) -> Who:
+    return target.role, target.rank, target.replica
+
+
+def _nobody(recorded: Run, request: control.Request, config: Config) -> str:
+    running = [process for process in recorded.processes if process.state == "running"]
+    names = {process.name for process in running}
+    live = sorted({
+        *(str(process.target) for process in running),
+        *(str(one.target) for one in recorded.attached if one.process in names),
+    })  # fmt: skip
+    shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
+    ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
+    told = f"nobody to ask for {request.role}, {ranks} (going on: {shown or 'none'})"
+    if request.role in config.roles:
+        told += "; it may not have been started or attached yet"
+    return told
+
+
+def _all(found: Iterable[Iterable[str]]) -> list[str]:
+    return _unique(name for names in found for name in names)
+
+
+def _unique(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words))

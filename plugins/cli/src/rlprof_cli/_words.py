@@ -1,0 +1,158 @@
+"""What a run has to say besides its tables, in words; what many say is said once."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rlprof_cli._table import size
+from rlprof_run import TRIED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlprof_run import Answer, CaptureResult, Run
+
+_GOOD = ("whole", "partial", "recording", "exporting")
+_BAD = {"failed": "failed", "lost": "was lost", "empty": "left nothing"}
+
+
+def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
+    """Say what each of *captures* has to say."""
+    said = []
+    for capture in captures:
+        who = f"{capture.window.id} {capture.target} {capture.tool}"
+        unsupported = [f"not as asked: {key}: {why}" for key, why in capture.unsupported.items()]
+        said += [(who, note) for note in [*capture.notes, *unsupported]]
+        if capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes):
+            host = run.by_name[capture.process].here.host
+            there = next((one.folder for one in run.left if one.host == host), run.path)
+            below = capture.scratch.partition(f"/{capture.process}/")[0]
+            text = f"what was recorded may lie below {below} on {host}; there: "
+            said.append((who, f"{text}rlprof salvage {there}"))
+    return once(said)
+
+
+def problems(run: Run) -> list[str]:
+    """Say what went wrong outside of any window."""
+    lines = [
+        f"{p.target} (pid {p.here.pid} on {p.here.host}) died without closing its session"
+        for p in run.processes
+        if p.state == "died"
+    ]
+    targets = {str(process.target) for process in run.processes}
+    split = [problem.partition(": ") for problem in run.problems]
+    lines += [who + colon + what for who, colon, what in split if who not in targets]
+    return lines + once((who, what) for who, _, what in split if who in targets)
+
+
+def commands(run: Run) -> list[str]:
+    """List what can be typed to look at what was recorded, as the tools have named it."""
+    found = [one.command for capture in run.captures for one in capture.artifacts if one.command]
+    here = shlex.quote(str(run.path))
+    return [command.replace("{run}", here) for command in dict.fromkeys(found)]
+
+
+def missing(run: Run) -> list[str]:
+    """Say which targets the config asks for and nothing was heard of."""
+    return [
+        f"{target}: wrote nothing{' here' if run.left else ''}"
+        if target.replica is None
+        else f"{target.role}: no engine was attached"
+        for target in run.missing
+    ]
+
+
+def left(run: Run) -> list[str]:
+    """Say what lies on other nodes, and how it comes home."""
+    told = []
+    for one in run.left:
+        what = f"on {one.host} in {one.folder}"
+        if one.files:
+            files = f"{one.files} file{'s' if one.files != 1 else ''}"
+            what += f": {files}, {size(one.bytes or 0)}"
+        told.append(f"{what}: {one.reason}")
+    if told:
+        told.append(f"bring it home with: rlprof collect {run.path}")
+    return told
+
+
+def answers(run: Run) -> list[str]:
+    """Say what became of each request."""
+    told = []
+    for name, found in groupby(run.answers, key=lambda one: one.id):
+        told += once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
+    return told
+
+
+def _why(one: Answer) -> str:
+    """Say why rlprof itself has asked, where nobody else did."""
+    who, _, why = str(one.asked.get("by", "")).partition(": ")
+    return f" ({why})" if who == "rlprof" and why else ""
+
+
+def answer(one: Answer, run: Run) -> str:
+    """Say what became of a request to one target: `served steps 27-86`."""
+    if one.state == "refused":
+        return f"refused: {one.error}"
+    wanted, steps = one.asked.get("next", 1), _steps(one, run)
+    good = [step for step, how in steps.items() if not how]
+    if one.state == "served" and len(good) == wanted:
+        return f"served {_ranges(good)}"
+    if one.state == "waiting" and not steps:
+        return "waits for its next step"
+    words = f"served {len(good)} of {wanted}" + (f" ({_ranges(good)})" if good else "")
+    if one.state == "waiting":
+        words += " so far"
+    elif one.error:
+        words += f"{', then' if good else ':'} {one.error}"
+    bad = sorted((how, step) for step, how in steps.items() if how)
+    for how, found in groupby(bad, key=lambda pair: pair[0]):
+        words += f"; {_ranges([step for _, step in found])} {how}"
+    return words
+
+
+def is_served(one: Answer, run: Run) -> bool:
+    """Whether a request to one target got a recording of every step it has asked for."""
+    good = [step for step, how in _steps(one, run).items() if not how]
+    return one.state == "served" and len(good) == one.asked.get("next", 1)
+
+
+def _steps(one: Answer, run: Run) -> dict[int, str]:
+    """List the steps that a request got, each with what went wrong, if nothing is recorded."""
+    found: dict[int, str] = dict.fromkeys(one.steps, "was not recorded")
+    for skipped in run.skipped:
+        if (skipped.request, skipped.target) == (one.id, one.target):
+            found[skipped.step] = "was skipped"
+    for capture in run.captures:
+        if (capture.request, capture.target) == (one.id, one.target):
+            step = capture.window.start_step
+            if capture.state in _GOOD:
+                found[step] = ""
+            elif found.get(step) != "":
+                found[step] = _BAD[capture.state]
+    return dict(sorted(found.items()))
+
+
+def _ranges(steps: Iterable[int]) -> str:
+    """Write steps short: `step 3`, `steps 1-4, 7`."""
+    parts: list[tuple[int, int]] = []
+    for step in steps:
+        if parts and step == parts[-1][1] + 1:
+            parts[-1] = parts[-1][0], step
+        else:
+            parts.append((step, step))
+    words = ", ".join(str(one) if one == last else f"{one}-{last}" for one, last in parts)
+    return f"step {words}" if words.isdecimal() else f"steps {words}"
+
+
+def once(said: Iterable[tuple[str, str]]) -> list[str]:
+    """Say each thing once: who says it first, and how many more do."""
+    found: dict[str, dict[str, None]] = {}
+    for who, what in said:
+        found.setdefault(what, {})[who] = None
+    return [
+        f"{next(iter(who))}{f' and {len(who) - 1} more' if len(who) > 1 else ''}: {what}"
+        for what, who in found.items()
+    ]

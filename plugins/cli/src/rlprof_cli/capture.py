@@ -1,0 +1,114 @@
+"""`rlprof capture RUN`: have a run that is going on record its next steps."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rlprof import control
+from rlprof.config import load_config
+from rlprof_cli._arguments import duration, names
+from rlprof_cli._live import the_live_run
+from rlprof_cli._progress import follow
+from rlprof_cli._requests import meant, requests
+from rlprof_run import LATEST, RUNS, youngest
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "capture",
+        help="have a live run record its next steps, without a restart",
+        description="Ask a live run to record the next steps of one or more roles that nothing "
+        "else records. Each process of a role sees the request within a second or two and opens "
+        "its window when its next step begins. The request is checked like a config; request and "
+        "answers are in the manifest. Waits until all is on disk (Ctrl-C stops the waiting, not "
+        "the recording).",
+        epilog="examples:\n"
+        "  rlprof capture --next 2 --role actor\n"
+        "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"
+        "  rlprof capture RUN --role actor,rollout --rank all --at 120\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default=RUNS,
+        help="a run folder, or a folder of runs of which one is live (default: %(default)s); "
+        f"`{LATEST}` is the latest run there",
+    )
+    parser.add_argument(
+        "--role",
+        action="extend",
+        type=names,
+        metavar="ROLE",
+        help="whose steps; may be repeated, or name several: actor,rollout. Roles of one process "
+        "record the same steps (default: the role, if the run has just one)",
+    )
+    parser.add_argument(
+        "--next", type=int, default=1, metavar="N", help="how many steps (default: 1)"
+    )
+    parser.add_argument(
+        "--at",
+        type=int,
+        default=0,
+        metavar="STEP",
+        help="begin at this step, so that all ranks record the same ones (default: the next)",
+    )
+    parser.add_argument(
+        "--rank",
+        metavar="RANKS",
+        help="global ranks: all, 3 or 0,7 (default: those of the config, else 0)",
+    )
+    parser.add_argument(
+        "--phase",
+        action="append",
+        metavar="PHASE",
+        help="record this phase (may be repeated; default: those of the config, else all)",
+    )
+    parser.add_argument(
+        "--mode", choices=("discrete", "continuous"), help="default: that of the config"
+    )
+    parser.add_argument(
+        "--tool", action="append", metavar="TOOL", help="record with this tool (may be repeated; "
+        "default: those of the config; not for a role whose engine the tools record inside)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the tool, over those of the config, in YAML: contents=[cpu,stack]; "
+        "with several tools, or inside an engine, torch.contents=[cpu]",
+    )
+    parser.add_argument("--no-wait", action="store_true", help="ask, and return at once")
+    parser.add_argument(
+        "--timeout",
+        type=duration,
+        default=3600.0,
+        metavar="S",
+        help="wait so long at most (default: 3600)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, then follow what becomes of it."""
+    recorded = the_live_run(youngest(args.path) if args.path == LATEST else Path(args.path))
+    config = load_config(recorded.config)  # which `run.json` keeps
+    asked = requests(args, recorded, config)
+    expected = sum(len(meant(recorded, one, config)) for one in asked)
+    control.write(recorded.path, *asked)
+    what = "1 step" if args.next == 1 else f"{args.next} steps"
+    roles = ", ".join(one.role for one in asked)
+    print(f"request {asked[0].id}: the next {what} of {roles}", flush=True)
+    if args.no_wait:
+        print(f"see what became of it with: rlprof ls {recorded.path}")
+        return 0
+    try:
+        return follow(recorded.path, {one.id for one in asked}, expected, args.timeout)
+    except KeyboardInterrupt:
+        print(f"\nnot waiting any more; the request stands: rlprof ls {recorded.path}")
+        return 130

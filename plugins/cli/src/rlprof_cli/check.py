@@ -1,0 +1,109 @@
+"""`rlprof check FILE`: is the config right, are its plugins there and do they accept it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof.config import check_config, merge_launches
+from rlprof.errors import ConfigError
+from rlprof.rundir import as_json
+from rlprof_cli._arguments import add_json
+from rlprof_cli._cautions import cautions
+from rlprof_cli._engines import engine_words
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from rlprof.types import Launch
+
+_LONGEST = 40
+"""Characters of an engine argument's value that are shown."""
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "check",
+        help="check a config and the plugins it names, all faults at once",
+        description="Check FILE whole: keys, values, the plugins it names, their options, what "
+        "they claim. Prints every fault with its line, or what the plugins say you should know; "
+        "nothing is recorded and nothing heavy is imported. Exit code 0: a run can start with it.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a YAML file")
+    parser.add_argument(
+        "--role",
+        action="append",
+        metavar="ROLE",
+        help="check only the plugins of this role, as a process of that role would "
+        "(may be repeated; default: all roles)",
+    )
+    add_json(parser, "the plugins of each role, cautions and faults")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was understood, or raise ConfigError."""
+    if args.json:
+        found = _values(args)
+        print(as_json(found, indent=2))
+        return 1 if found["faults"] else 0
+    config, tools = check_config(args.file, roles=args.role)
+    if not config.enabled:
+        print(f"{args.file}: fine, and off (enabled: false)")
+        return 0
+    print(f"{args.file}: fine")
+    for role, uses in tools.items():
+        names = [use.name if use.kind == "tool" else engine_words(use) for use in uses]
+        needs = _needs(merge_launches({use.name: use.launch for use in uses}))
+        born = f"; processes must be born with {', '.join(needs)}" if needs else ""
+        print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
+    for role in args.role or ():
+        if role not in tools and config.roles:
+            print(f"  {role}: not in the config, not recorded (roles: {', '.join(config.roles)})")
+    for words in cautions(use for uses in tools.values() for use in uses):
+        print(f"  {words}")
+    if not config.roles:
+        print("  every role: spans only")
+    if not any(config.records(role) for role in config.roles):
+        print("  tool: none; only spans and counters are written")
+    elif not config.steps:
+        print("  steps: none; nothing is recorded until it is asked for")
+    return 0
+
+
+def _values(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the same as plain data."""
+    try:
+        config, tools = check_config(args.file, roles=args.role)
+    except ConfigError as exc:
+        return {"file": args.file, "faults": list(exc.faults)}
+    return {
+        "file": args.file,
+        "enabled": config.enabled,
+        "roles": {role: [use.name for use in uses] for role, uses in tools.items()},
+        "cautions": cautions(use for uses in tools.values() for use in uses),
+        "faults": [],
+    }
+
+
+def _needs(launch: Launch) -> list[str]:
+    """Say what a process must be born with."""
+    prefix = " ".join(launch.argv_prefix)
+    return [
+        *([f"{prefix!r} before its command"] if prefix else []),
+        *(f"{name}={value} in its environment" for name, value in sorted(launch.env.items())),
+        *_arguments(launch.engine_args),
+        *(f"{name} in Ray's runtime_env" for name in sorted(launch.runtime_env)),
+    ]
+
+
+def _arguments(arguments: Mapping[str, Any]) -> list[str]:
+    """Say which arguments an engine needs; by name only, where a value would fill the screen."""
+    found = sorted(arguments.items())
+    if any(len(repr(value)) > _LONGEST for _, value in found):
+        names = ", ".join(name for name, _ in found)
+        several = len(found) > 1
+        words = ("engine arguments", "them") if several else ("engine argument", "it")
+        return [f"{words[0]} {names} (rlprof.launch gives {words[1]})"]
+    return [f"engine argument {name}={value!r}" for name, value in found]

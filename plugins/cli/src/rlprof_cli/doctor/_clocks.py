@@ -1,0 +1,95 @@
+"""Whether the clocks can be trusted: timelines of several hosts are laid on their wall clocks."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlprof_cli.doctor._finding import Finding, unless_wrong
+
+if TYPE_CHECKING:
+    from rlprof.types import Clock
+
+_EARLIEST, _LATEST = 1_577_836_800, 4_102_444_800
+"""2020-01-01 and 2100-01-01: outside, nobody has set the clock."""
+_DRIFT_PPM = 500
+"""NTP slews a clock by at most this; what moved more was a step."""
+_SLOW_SOURCES = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
+"""Clock sources whose reading takes microseconds, not nanoseconds."""
+_WIDE_NS = 100_000
+"""Two readings in a row lie 100 ns apart on a healthy machine."""
+_UNSYNCHRONISED = 0x40
+"""STA_UNSYNC of adjtimex."""
+_MANY_HOSTS = "start chrony or ntpd on every host (a container has its host's); one host needs none"
+
+
+def look_at_clocks(before: Clock, after: Clock, kernel: int) -> list[Finding]:
+    """Judge the clocks by two readings and by the *kernel*'s status bits."""
+    wrong = [*_date(after), *_steps(before, after), *_reading(after)]
+    source = _source()
+    if source in _SLOW_SOURCES:
+        what = f"is {source}: every reading takes microseconds, and spans get dearer"
+        advice = "let the kernel use tsc (see /sys/devices/system/clocksource)"
+        wrong.append(Finding("warn", "clock source", what, advice))
+    wrong += _ntp(kernel)
+    return unless_wrong("clocks", f"steady and synchronised ({source or 'source unknown'})", wrong)
+
+
+def _date(now: Clock) -> list[Finding]:
+    seconds = now.realtime_ns // 10**9
+    if _EARLIEST <= seconds < _LATEST:
+        return []
+    date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
+    what = f"the wall clock says {date}"
+    return [Finding("BAD", "clocks", what, "set it; runs and hosts cannot be told apart by it")]
+
+
+def _steps(before: Clock, after: Clock) -> list[Finding]:
+    """Compare how far both clocks have gone between two readings."""
+    span = after.monotonic_ns - before.monotonic_ns
+    drift = after.realtime_ns - before.realtime_ns - span
+    if abs(drift) <= span * _DRIFT_PPM // 1_000_000 + before.bound_ns + after.bound_ns:
+        return []
+    what = (
+        f"the wall clock moved {drift / 1e6:+.3f} ms against the monotonic one "
+        f"within {span / 1e9:.1f} s"
+    )
+    return [Finding("warn", "clocks", what, "let NTP settle before a run over several hosts")]
+
+
+def _reading(now: Clock) -> list[Finding]:
+    if now.bound_ns <= _WIDE_NS:
+        return []
+    what = f"reading both takes {now.bound_ns / 1000:.0f} us"
+    advice = "expect that error in every time; look for an emulated or overloaded machine"
+    return [Finding("warn", "clocks", what, advice)]
+
+
+def _ntp(status: int) -> list[Finding]:
+    if not status & _UNSYNCHRONISED:
+        return []
+    what = "the kernel says nobody keeps the wall clock (unsynchronised)"
+    return [Finding("warn", "clocks", what, _MANY_HOSTS)]
+
+
+def kernel_status() -> int:
+    """Ask the kernel for its status bits, changing nothing; 0 where it has no answer (gVisor)."""
+    call = getattr(ctypes.CDLL(None), "adjtimex", None)
+    if call is None or ctypes.sizeof(ctypes.c_long) != 8:
+        return 0
+    timex = ctypes.create_string_buffer(512)  # modes 0: read only; the struct has 208 bytes
+    if call(timex) < 0:
+        return 0
+    (status,) = struct.unpack_from("=40xi", timex.raw)  # behind modes and four longs
+    return int(status)
+
+
+def _source() -> str:
+    base = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    try:
+        return base.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,120 @@
+"""`rlprof doctor [FILE]`: what will and will not work here, said before the run."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import as_json
+from rlprof_cli._arguments import add_json, duration
+from rlprof_cli._table import plain
+from rlprof_cli.doctor._examine import examine
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rlprof_cli.doctor._finding import Finding
+
+_DESCRIPTION = """\
+Say before a run what will and will not work: on this host, in this environment, with this shell's
+variables. Run it where training will run, and in the same way (the same container, the same user).
+
+With FILE its config is checked, and every tool of its roles records a dry window with the options
+given there. Without FILE every installed tool does so with its default options. Each is tried in a
+child process with a deadline: one that hangs or crashes is reported, and nothing else is harmed.
+The command also looks at Python and the plugins, the folders a run writes to, other profilers, what
+torch loads by itself, clocks and limits. An engine is loaded and configured, but not started.
+"""
+
+_EPILOG = """\
+each line is one finding, `where: what is wrong; what to do`:
+  ok    nothing to do
+  warn  a run works, with less or at a cost; a tool that no config asks for cannot record here
+  BAD   something the config asks for will not work here, or would harm the run
+
+exit code: 1 if anything is BAD, else 0
+
+  rlprof doctor                            is this environment fit at all?
+  rlprof doctor profile.yaml               is it fit for this run?
+  rlprof doctor profile.yaml --role actor  ... and for a process of that role?
+
+docs/doctor.md explains every finding.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    import argparse
+
+    parser = subparsers.add_parser(
+        "doctor",
+        help="say before a run what will and will not work here",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a YAML file (default: all that is installed)"
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        metavar="ROLE",
+        help="try only the tools of this role (may be repeated; default: all roles)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=duration,
+        default=120.0,
+        metavar="S",
+        help="seconds each tool may take before it counts as hanging (default: 120)",
+    )
+    add_json(parser, "a list of the findings, when all are known,")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings as they come; 1 if any is BAD."""
+    if not args.json:
+        print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
+    counts = {"ok": 0, "warn": 0, "BAD": 0}
+    findings = []
+    found = examine(args.file, roles=args.role, timeout_s=args.timeout, progress=_progress)
+    try:
+        for finding in found:
+            counts[finding.level] += 1
+            findings.append(attrs.asdict(finding))
+            _progress("")
+            if not args.json:
+                print(_line(finding), flush=True)
+    finally:  # also on Ctrl-C
+        _progress("")
+    print(as_json(findings, indent=2) if args.json else f"\n{_verdict(counts)}")
+    return 1 if counts["BAD"] else 0
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.level:<4}  {plain(str(finding), 1000)}"
+
+
+def _verdict(counts: dict[str, int]) -> str:
+    numbers = ", ".join(f"{number} {level}" for level, number in counts.items() if number)
+    if counts["BAD"]:
+        return f"not everything will work here: {numbers}"
+    return (
+        f"ready, apart from what is said above: {numbers}"
+        if counts["warn"]
+        else f"ready: {numbers}"
+    )
+
+
+def _progress(doing: str) -> None:
+    """Show on a terminal what is waited for, on a line that is wiped again."""
+    if sys.stderr.isatty():
+        with suppress(OSError):
+            sys.stderr.write(f"\r\x1b[K{plain(doing, 75)}")
+            sys.stderr.flush()

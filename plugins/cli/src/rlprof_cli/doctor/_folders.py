@@ -1,0 +1,225 @@
+"""Whether a run can write where it is told to: tried with real files, which are taken away again.
+
+Looked at in a child process, for a file system that hangs would hang who asks it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlprof_cli.doctor._finding import Finding, unless_wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCRATCH_ROOM = 10**9
+"""Raw data of a few windows, on local disk."""
+_TRIAL = 1 << 20
+_NEARLY_FULL = 1 << 26
+"""Less than a single window may take."""
+_FAR_S = 5.0
+_TICKS = 20
+_MEMORY = frozenset({"tmpfs", "ramfs", "rootfs"})
+_NETWORK = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs",
+    "fuse.glusterfs", "fuse.juicefs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "9p", "wekafs",
+    "pvfs2", "orangefs", "afs",
+})  # fmt: skip
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+
+def look_at_run_dir(path: str, room: int) -> list[Finding]:
+    """Try *path* as the folder runs are made in, which should take *room* bytes."""
+    where, folder = f"run_dir {path}", Path(path).absolute()
+    advice = "name a run_dir you may write to, which all hosts see"
+    try:
+        with _trial(folder) as trial:
+            wrong = [*_full(where, trial, room), *_links(where, trial), *_times(where, trial)]
+    except OSError as exc:
+        return [_refused(where, exc, advice)]
+    kind = _kind_of(folder)
+    if kind in _MEMORY:
+        what = f"lies in memory ({kind}): it is gone with the machine, and takes from its memory"
+        wrong.append(Finding("warn", where, what, "name a run_dir on a disk"))
+    if kind == "overlay":
+        what = "lies in the container (overlay): it is gone with it"
+        wrong.append(Finding("warn", where, what, "name a run_dir on a volume"))
+    return unless_wrong(where, f"can be written ({_free(folder)}, {kind or 'unknown'})", wrong)
+
+
+def look_at_scratch(path: str | None) -> list[Finding]:
+    """Try the folder for raw data; None is the system's, which is where `TMPDIR` should lead."""
+    wrong = []
+    named = os.environ.get("TMPDIR")
+    try:
+        system = tempfile.gettempdir()
+    except FileNotFoundError as exc:
+        what = f"no folder for temporary files can be written: {exc.strerror or exc}"
+        wrong.append(Finding("BAD", "TMPDIR", what, "make room, or set TMPDIR to a local disk"))
+        system = named or "/tmp"  # noqa: S108 -- tried below, and nothing is left there
+    if named and not _is_same(named, system):  # Python falls back and says nothing
+        wrong += _tried(f"TMPDIR {named}", Path(named).absolute())
+        what = f"cannot be used; temporary files go to {system}"
+        wrong.append(Finding("warn", f"TMPDIR {named}", what, "make room there, or unset it"))
+    folder = Path(path or system).absolute()
+    where = f"scratch_dir {folder}"
+    wrong += _tried(where, folder) + _others(where, folder)
+    kind = _kind_of(folder)
+    if kind in _NETWORK:
+        what = f"lies on a network file system ({kind}), and a step waits when that does"
+        wrong.append(Finding("warn", where, what, "set scratch_dir to a local disk"))
+    return unless_wrong(where, f"can be written ({_free(folder)}, {kind or 'unknown'})", wrong)
+
+
+def _tried(where: str, folder: Path) -> list[Finding]:
+    try:
+        with _trial(folder) as trial:
+            return _full(where, trial, _SCRATCH_ROOM)
+    except OSError as exc:
+        advice = "make room, or set scratch_dir (or TMPDIR) to a local disk you may write to"
+        return [_refused(where, exc, advice)]
+
+
+@contextmanager
+def borrowed(folder: Path) -> Iterator[Path]:
+    """Make a folder in *folder*, and leave that, or its absence, as it was."""
+    parents = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        own = Path(tempfile.mkdtemp(prefix=".rlprof-doctor-", dir=folder))
+        try:
+            yield own
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
+    finally:
+        for parent in parents:
+            try:
+                parent.rmdir()
+            except OSError:  # never made, or somebody else has begun to use it
+                break
+
+
+@contextmanager
+def _trial(folder: Path) -> Iterator[Path]:
+    """Write into *folder* as a run does."""
+    with borrowed(folder) as own:
+        with (own / "file").open("wb") as file:
+            file.write(bytes(_TRIAL))
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may say so only now
+        yield own
+
+
+def _refused(where: str, exc: OSError, advice: str) -> Finding:
+    why = exc.strerror or str(exc)
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Finding("BAD", where, f"is full ({why})", advice)
+    if exc.errno == errno.EFBIG:
+        return Finding("BAD", where, f"a file of 1 MB is too big ({why})", "ulimit -f unlimited")
+    at = f" {exc.filename}" if exc.filename else ""
+    return Finding("BAD", where, f"cannot be written: {why}{at}", advice)
+
+
+def _full(where: str, folder: Path, room: int) -> list[Finding]:
+    stat = os.statvfs(folder)
+    free = stat.f_bavail * stat.f_frsize
+    advice = "make room, or name another folder"
+    if stat.f_files and not stat.f_favail:
+        return [Finding("BAD", where, "has no inode left", advice)]
+    if free < _NEARLY_FULL:
+        return [Finding("BAD", where, f"is nearly full: {_size(free)} are free", advice)]
+    if free < room:
+        what = f"{_size(free)} are free, of {_size(room)} that may be needed"
+        return [Finding("warn", where, what, "make room, or set limits.bytes lower")]
+    return []
+
+
+def _links(where: str, folder: Path) -> list[Finding]:
+    try:
+        os.link(folder / "file", folder / "link")
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        what = "has no hard links, so that two jobs that begin a run at once may both think it"
+        advice = "set RLPROF_RUN_ID for each job, or take another file system"
+        return [Finding("warn", where, f"{what} theirs", advice)]
+    return []
+
+
+def _times(where: str, folder: Path) -> list[Finding]:
+    """Judge the times of files: runs of other hosts are known to live by them."""
+    times = []
+    for _ in range(_TICKS):
+        (folder / "file").write_bytes(b"x")
+        times.append((folder / "file").stat().st_mtime_ns)
+        time.sleep(0.001)
+    away = times[-1] / 1e9 - time.time()
+    wrong = []
+    if all(stamp % 10**9 == 0 for stamp in times):
+        what = "keeps the times of files to the second only"
+        advice = "expect runs begun within a second to be listed in any order"
+        wrong.append(Finding("warn", where, what, advice))
+    if abs(away) > _FAR_S:
+        what = f"the clock of its server is {away:+.0f} s from ours"
+        advice = "synchronise both, or runs that live are taken for dead"
+        wrong.append(Finding("warn", where, what, advice))
+    return wrong
+
+
+def _others(where: str, folder: Path) -> list[Finding]:
+    """Look at the user's own folder in a shared scratch; a session refuses a strange one."""
+    home = folder / f"rlprof-{os.getuid()}"
+    try:
+        found = home.lstat()
+    except OSError:
+        return []
+    if not home.is_symlink() and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return []
+    what = f"others may write to {home.name} in it"
+    return [Finding("BAD", where, what, "remove it, or name another scratch_dir")]
+
+
+def kind_in(mountinfo: str, folder: str) -> str:
+    """Read from the text of `/proc/self/mountinfo` what kind of file system *folder* is on."""
+    best, kind = "", ""
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split()
+        if len(fields) < 5 or not right:
+            continue
+        point = fields[4].replace("\\040", " ")
+        inside = folder == point or folder.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):  # a later mount hides an earlier one
+            best, kind = point, right.split()[0]
+    return kind
+
+
+def _kind_of(folder: Path) -> str:
+    try:
+        return kind_in(Path("/proc/self/mountinfo").read_text(), str(folder.resolve()))
+    except OSError:
+        return ""
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def _free(folder: Path) -> str:
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    stat = os.statvfs(there)
+    return f"{_size(stat.f_bavail * stat.f_frsize)} free"
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e9:.1f} GB" if number >= 10**9 else f"{number / 1e6:.1f} MB"

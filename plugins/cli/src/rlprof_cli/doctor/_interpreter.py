@@ -1,0 +1,66 @@
+"""This Python, this core, and what the system lets a process have."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from importlib import metadata
+
+from rlprof_cli.doctor._finding import Finding, unless_wrong
+
+_OLDEST, _NEWEST = (3, 10), (3, 14)
+"""The Pythons rlprof is made for."""
+_FEW_FILES = 1024
+"""Below that a trainer with its data loaders and sockets runs out, and rlprof's files with it."""
+
+
+def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Finding]:
+    """Say whether rlprof is made for this Python."""
+    text = ".".join(map(str, version))
+    oldest, newest = (".".join(map(str, bound)) for bound in (_OLDEST, _NEWEST))
+    wrong = []
+    if version[:2] < _OLDEST:
+        wrong = [Finding("BAD", "python", f"{text} is too old", f"use Python {oldest} or later")]
+    elif version[:2] > _NEWEST:
+        what = f"{text} is newer than what rlprof was tried with"
+        advice = f"where something breaks, use Python {oldest} to {newest}"
+        wrong = [Finding("warn", "python", what, advice)]
+    return unless_wrong("python", text, wrong)
+
+
+def look_at_core() -> list[Finding]:
+    """Say which rlprof this is, and whether there are others in its way."""
+    # A folder of distributions may be on the path twice; a distribution is one by where it lies.
+    found = {
+        str(dist.locate_file("")): dist.version
+        for dist in metadata.distributions(name="rlprof-core")
+    }
+    if not found:
+        what = "is imported without being installed, so that no plugin can say whether it fits"
+        return [Finding("BAD", "rlprof", what, "pip install rlprof-core")]
+    versions = list(found.values())
+    wrong = []
+    if len(set(versions)) > 1:
+        places = " and ".join(f"{version} in {place}" for place, version in found.items())
+        what = f"is installed more than once: {places}"
+        wrong = [Finding("warn", "rlprof", what, "uninstall all but one")]
+    return unless_wrong("rlprof", versions[0], wrong)
+
+
+def look_at_limits() -> list[Finding]:
+    """Say whether the system's limits leave room for a profile."""
+    wrong = []
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < _FEW_FILES:
+        what = f"this process may open {files} files only"
+        advice = f"ulimit -n {_FEW_FILES} or more, before the run"
+        wrong.append(Finding("warn", "ulimit -n", what, advice))
+    size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if size != resource.RLIM_INFINITY:
+        what = f"no file may grow beyond {size:,} bytes; a trace that does is cut"
+        wrong.append(Finding("warn", "ulimit -f", what, "ulimit -f unlimited, before the run"))
+    return unless_wrong("ulimit", f"{_many(files)} files, of any size", wrong)
+
+
+def _many(limit: int) -> str:
+    return "any number of" if limit == resource.RLIM_INFINITY else f"{limit:,}"

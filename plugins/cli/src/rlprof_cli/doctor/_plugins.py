@@ -1,0 +1,86 @@
+"""Whether what is installed fits this core: each loaded in a child of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rlprof import plugins
+from rlprof_cli.doctor._child import ask
+from rlprof_cli.doctor._finding import Finding, judged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>)(\d+(?:\.\d+)*)$")
+
+
+def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Finding]:
+    """Judge what asks for another core, and load all but tools, which dry windows load.
+
+    With *names* only those count: the others are none of this config's.
+    """
+    offers = [offer for offer in plugins.offers() if names is None or offer.name in names]
+    core = plugins.core_version()
+    for offer in offers:
+        if core and not fits(core, offer.requires):
+            what = f"asks for {offer.requires}, and this is rlprof {core}"
+            advice = "install versions that fit each other"
+            yield Finding("warn", f"{offer.kind} {offer.name}", what, advice)
+    for kind, name in dict.fromkeys((offer.kind, offer.name) for offer in offers):
+        if kind == "tool":
+            continue
+        answer = ask("load", timeout_s=timeout_s, kind=kind, name=name)
+        where = f"{kind} {name}"
+        if answer.fault:
+            advice = "uninstall or repair it"
+            yield Finding("BAD", where, f"importing it {answer.fault}", advice)
+        elif answer.value:
+            yield Finding("BAD", where, answer.value)
+        else:
+            yield Finding("ok", where, "fits")
+            if kind == "engine":
+                yield from _capabilities(name, timeout_s)
+    if names is None and all(offer.kind == "exporter" for offer in offers):
+        what = "no tool is installed, so nothing can be recorded"
+        yield Finding("BAD", "plugins", what, "pip install what you use, e.g. rlprof-torch")
+
+
+def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
+    """Say what can be had of the engine that is installed here, as its plugin knows."""
+    where = f"engine {name}"
+    answer = ask("capabilities", timeout_s=timeout_s, name=name)
+    if answer.fault:
+        yield Finding("warn", where, f"asking it what can be had here {answer.fault}")
+    elif answer.value["missing"]:
+        yield Finding("warn", where, answer.value["missing"])
+    else:
+        for what, how in answer.value["found"].items():
+            yield judged(f"{where}, {what}", how, usual="ok")
+
+
+def fits(version: str, requirement: str) -> bool:
+    """Whether *version* is in the range of *requirement*; what cannot be read is let pass.
+
+    Separate from `packaging`, which core does not need for anything else.
+    """
+    there = _numbers(version)
+    text = re.sub(r"^[\w.-]+(\[.*?\])?", "", requirement).partition(";")[0].strip(" ()")
+    for clause in filter(None, text.split(",")):
+        found = _CLAUSE.match(clause.strip())
+        if found is None:
+            continue
+        asked, sign = _numbers(found[2]), found[1]
+        close = asked[: max(1, found[2].count("."))]
+        if not {
+            "~=": there >= asked and there[: len(close)] == close,
+            "==": there == asked, "!=": there != asked,
+            "<=": there <= asked, ">=": there >= asked, "<": there < asked, ">": there > asked,
+        }[sign]:  # fmt: skip
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
+    return tuple([*found, 0, 0, 0, 0][:4])

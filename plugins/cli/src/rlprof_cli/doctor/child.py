@@ -1,0 +1,161 @@
+"""The child process: called with FD JOB, it does one job, once.
+
+What a job returns goes to the file descriptor FD as JSON. Whatever it raises, it ends with; who
+asked reads the traceback, and where it hung or crashed from `faulthandler`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof import plugins
+from rlprof.config import check_config, merge_launches
+from rlprof.errors import CaptureError, ConfigError, PluginError
+from rlprof.session.interpreter import heed_interrupts
+from rlprof_cli.doctor import _folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BATCHES, _ROUNDS, _BATCH_S = 20, 50, 0.01
+"""The work of a dry window: mini-batches, and what each does of the tool's sample, or how long."""
+
+
+def check(config: Any, roles: list[str] | None) -> dict[str, Any]:
+    """Load and configure, as at launch, what *roles* use; say what is wrong, or what that needs."""
+    try:
+        _, tools = check_config(config, roles=roles)
+    except ConfigError as exc:
+        return {"faults": list(exc.faults), "launches": {}}
+    launches = {
+        role: attrs.asdict(merge_launches({use.name: use.launch for use in uses}))
+        for role, uses in tools.items()
+    }
+    return {"faults": [], "launches": launches}
+
+
+def load(kind: plugins.Kind, name: str) -> str:
+    """Import a plugin; say what is wrong with it."""
+    try:
+        plugins.load(kind, name)
+    except PluginError as exc:
+        return str(exc)
+    return ""
+
+
+def drives(name: str) -> bool:
+    """Whether the tools of an engine's role record inside the engine."""
+    return plugins.drives(name)
+
+
+def capabilities(name: str) -> dict[str, Any]:
+    """Ask the plugin of an engine what the one that is installed here can do."""
+    ask = getattr(plugins.load("engine", name), "capabilities", None)
+    try:
+        return {"found": dict(ask()) if ask is not None else {}, "missing": ""}
+    except CaptureError as exc:
+        return {"found": {}, "missing": str(exc)}
+
+
+def misfits(config: Any, roles: list[str] | None) -> dict[str, dict[str, Any]]:
+    """Ask the plugins of engines, by role, which of their options cannot work on this host."""
+    _, tools = check_config(config, roles=roles)
+    found: dict[str, dict[str, Any]] = {}
+    for role, uses in tools.items():
+        for use in uses:
+            asked = getattr(use.plugin, "misfits", None) if use.kind == "engine" else None
+            if asked is not None:
+                said = asked(use.options, use.asked_inside)
+                found[role] = {f"engine {use.name}, {option}": how for option, how in said.items()}
+    return found
+
+
+def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
+    """Record one window as a run would, of a little work; all that happens is in its run folder."""
+    import rlprof
+
+    work = _work(getattr(plugins.load("tool", tool), "sample", None))
+    error = ""
+    began = time.monotonic()
+    with rlprof.open(config, role=role, rank=0, world_size=1) as prof:
+        opened_s = time.monotonic() - began
+        prof.step(1)
+        with prof.phase("doctor"):
+            for _ in range(_BATCHES):
+                try:
+                    work()
+                except Exception as exc:  # a tool's sample; one that is refused cannot work, either
+                    error = f"{type(exc).__name__}: {exc}"
+                prof.minibatch()
+    return {"opened_s": round(opened_s, 6), "sample": error}
+
+
+def _work(sample: Callable[[int], object] | None) -> Callable[[], object]:
+    """Return what is done in a mini-batch: the tool's own sample, or just some work."""
+    if sample is not None:
+        return partial(sample, _ROUNDS)
+
+    def keep_busy() -> None:
+        end = time.monotonic() + _BATCH_S
+        while time.monotonic() < end:
+            sorted(range(1000), key=lambda number: -number)
+
+    return keep_busy
+
+
+def run_dir(path: str, room: int) -> list[dict[str, str]]:
+    """Try the folder runs are made in."""
+    return [attrs.asdict(finding) for finding in _folders.look_at_run_dir(path, room)]
+
+
+def scratch(path: str | None) -> list[dict[str, str]]:
+    """Try the folder for raw data."""
+    return [attrs.asdict(finding) for finding in _folders.look_at_scratch(path)]
+
+
+def backends() -> list[str]:
+    """Name what `import torch` loads by itself: entry points, with who offers them."""
+    from importlib import metadata
+
+    entries = metadata.entry_points(group="torch.backends")
+    return [f"{entry.name} ({entry.dist.name if entry.dist else '?'})" for entry in entries]
+
+
+def import_torch() -> str:
+    """Import torch, as every training process does."""
+    import torch
+
+    return str(torch.__version__)
+
+
+_ALL = (
+    check,
+    load,
+    drives,
+    capabilities,
+    misfits,
+    window,
+    run_dir,
+    scratch,
+    backends,
+    import_torch,
+)
+_JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
+
+
+def main(argv: list[str]) -> int:
+    """Do one job, and leave a trace of where it is when its time is over."""
+    heed_interrupts()
+    result, asked = int(argv[0]), json.loads(argv[1])
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
+    answer = _JOBS[asked["job"]](**asked["args"])
+    os.write(result, json.dumps(answer).encode())
+    return 0

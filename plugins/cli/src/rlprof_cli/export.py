@@ -1,0 +1,146 @@
+"""`rlprof export RUN --to NAME`: turn what was recorded into something to look at."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlprof import plugins
+from rlprof.errors import RlprofError
+from rlprof_cli._arguments import add_run
+from rlprof_cli._declared import DEFAULT, declared
+from rlprof_cli._ended import ended_tidily
+from rlprof_cli._loose import loose_files
+from rlprof_cli._part import add_part, part_of, typed
+from rlprof_cli._table import size
+from rlprof_run import read, unmatched, youngest
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CANNOT = {
+    "export": "cannot read a run, only files that rlprof did not make",
+    "export_files": "cannot read files that rlprof did not make",
+}
+"""Hook → what is said of an exporter that does not have it."""
+
+
+def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
+    """Describe the command, with what the exporters in *argv* declare."""
+    exporters = declared(argv, _own)
+    parser = subparsers.add_parser(
+        "export",
+        help="make a timeline or a report of a run",
+        description="Let exporters read a run, or a part of it, and write into RUN/exports. "
+        "`rlprof plugins` lists the exporters that are installed. In place of a run, RUN may be "
+        "a file, or a folder of files, that other profilers have left, where the exporter reads "
+        "such.",
+        parents=[one.parser for one in exporters if one.parser is not None],
+    )
+    _own(parser)
+    parser.set_defaults(run=run, declared=exporters)
+
+
+def _own(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes whatever the exporters are."""
+    add_run(parser, ", or a file or folder that rlprof did not make")
+    parser.add_argument(
+        "--to", default=DEFAULT, metavar="NAME[,NAME]", help=f"exporters (default: {DEFAULT})"
+    )
+    parser.add_argument("--out", metavar="DIR", help="write here (default: RUN/exports)")
+    add_part(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the exporters one by one; print what they wrote."""
+    chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
+    options = {one.name: one.given(args) for one in args.declared}
+    path, out = youngest(args.path), Path(args.out) if args.out else None
+    files = loose_files(path, out)
+    given: dict[str, Any]
+    if files:
+        verb, given, home = "export_files", {"files": files}, path
+        if typed(args):
+            raise RlprofError(
+                f"{path}: is no run, so it cannot be selected from; leave out "
+                f"{', '.join(typed(args))}"
+            )
+    else:
+        verb, recorded = "export", read(path)
+        home = recorded.path
+        part = part_of(args, recorded.opened_ns)
+        given = {"run": recorded.only(part)}
+        for words in unmatched(recorded, part):
+            print(f"rlprof: {words}", file=sys.stderr)
+    out = out or _exports_of(home if home.is_dir() else home.parent)
+    hooks = [(name, hook) for name, plugin in chosen if (hook := _hook(verb, name, plugin))]
+    failed = len(hooks) < len(chosen)
+    if hooks:
+        _make(out)
+    if not files and recorded.is_running:
+        print("the run is still going on; this shows what is there now")
+    for name, hook in hooks:
+        began = time.monotonic()
+        try:
+            with ended_tidily():
+                written = hook(**given, out=out, options=options.get(name, {})) or []
+        except Exception as exc:  # a stranger's code; the exporters after it still run
+            print(f"rlprof: {name}: {_why(exc, out)}", file=sys.stderr)
+            failed = True
+            continue
+        took = time.monotonic() - began
+        for file in written:
+            print(f"{name}: {file} ({size(Path(file).stat().st_size)}, {took:.1f} s)")
+        if not written:
+            print(f"{name}: wrote nothing")
+    return 1 if failed else 0
+
+
+def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
+    """Return the hook of an instance of *plugin*; None, and said why, where there is none."""
+    try:
+        hook = getattr(plugins.hooks("exporter", plugin()), verb)
+    except Exception as exc:  # a stranger's code; it could be made a moment ago
+        print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
+        return None
+    if hook.get_hookimpls():
+        return hook
+    print(f"rlprof: {name}: {_CANNOT[verb]}", file=sys.stderr)
+    return None
+
+
+def _why(exc: Exception, out: Path) -> str:
+    """Say what was wrong; of a disk that is full also where, and what to do."""
+    if isinstance(exc, OSError) and exc.errno in _NO_ROOM:
+        why = os.strerror(exc.errno).lower()
+        return f"{out}: cannot be written to: {why}; name a folder that has room: --out DIR"
+    return str(exc) if isinstance(exc, RlprofError) else f"{type(exc).__name__}: {exc}"
+
+
+def _make(out: Path) -> None:
+    """Make the folder; say what to do where that cannot be."""
+    other = "name a folder that you can write to: --out DIR"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        why = (exc.strerror or str(exc)).lower()
+        raise RlprofError(f"{out}: cannot be made: {why}; {other}") from exc
+    if not os.access(out, os.W_OK | os.X_OK):  # also what is mounted read-only
+        raise RlprofError(f"{out}: cannot be written to; {other}")
+
+
+def _exports_of(home: Path) -> Path:
+    """Return the own folder for exports; a link that leads elsewhere is somebody's trap."""
+    out = home / "exports"
+    if not out.resolve().is_relative_to(home.resolve()):
+        raise RlprofError(
+            f"{out}: is a link out of the run folder, to {out.resolve()}; name that with --out DIR "
+            "if it is meant"
+        )
+    return out

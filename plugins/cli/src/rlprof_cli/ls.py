@@ -1,0 +1,174 @@
+"""`rlprof ls RUN`: what was captured, what was not, and why; `rlprof ls DIR`: which runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.errors import RunError
+from rlprof.rundir import as_json
+from rlprof_cli import _words
+from rlprof_cli._step import newest_step, step_words
+from rlprof_cli._table import plain, seconds, size, table
+from rlprof_run import LATEST, RUNS, find_runs, read, youngest
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rlprof_run import CaptureResult, Run
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "ls",
+        help="list runs, or what one run has captured",
+        description="With a run folder: every capture with its state, size and cost, then what "
+        "was skipped, missing or cut, and why. With a folder of runs: one line per run. A run "
+        "that is still going on can be looked at any time.",
+    )
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        default=RUNS,
+        help="a run folder, or a folder of runs (default: %(default)s); "
+        f"`{LATEST}` is the latest run there",
+    )
+    parser.add_argument("--files", action="store_true", help="show the path of every file")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the values of rlprof.read(RUN) as JSON; for a folder of runs, a list of them",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables."""
+    path = youngest(LATEST) if args.path == LATEST else Path(args.path)
+    if not path.exists():
+        raise RunError(f"{path}: no such folder; name a run folder, or a folder of runs")
+    runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)
+    if args.json:
+        print(as_json([_brief(one) for one in runs] if runs else _values(read(path)), indent=2))
+    elif runs:
+        print(_runs(runs))
+    else:
+        print(_run(read(path), files=args.files))
+    return 0
+
+
+def _values(run: Run) -> dict[str, Any]:
+    """Return a run as plain data, under the names of docs/api.md."""
+    part = ("selection", "_times")
+    known = attrs.asdict(run, filter=lambda field, _: field.name not in part)
+    return {**known, "state": _state(run), "step": _step(run), "bytes": _bytes(run)}
+
+
+def _brief(path: Path) -> dict[str, Any]:
+    try:
+        run = read(path)
+    except RunError as exc:
+        return {"path": path, "state": "unreadable", "problems": [str(exc)]}
+    return {
+        "path": path,
+        "run_id": run.run_id,
+        "attempt": run.attempt,
+        "state": _state(run),
+        "step": _step(run),
+        "opened_ns": run.opened_ns,
+        "processes": len(run.processes),
+        "captures": len(run.captures),
+        "bytes": _bytes(run),
+    }
+
+
+def _step(run: Run) -> int | None:
+    """Return the newest step of a live run."""
+    newest = newest_step(run)
+    return None if newest is None else newest[0]
+
+
+def _bytes(run: Run) -> int:
+    """Count what the run has recorded: artifacts, spans and counters."""
+    files = [file for kind in ("spans", "counters") for file in run.path.glob(f"{kind}/*.jsonl")]
+    kept = sum(file.lstat().st_size for file in files)
+    return kept + sum(artifact.size for one in run.captures for artifact in one.artifacts)
+
+
+def _runs(paths: list[Path]) -> str:
+    rows = []
+    for path in paths:
+        try:
+            run = read(path)
+        except RunError:  # said in full when asked for that one
+            rows.append((str(path), "-", "unreadable", "-", "-", "-"))
+            continue
+        rows.append((
+            str(path), _when(run), _state(run), str(len(run.processes)), str(len(run.captures)),
+            size(_bytes(run)),
+        ))  # fmt: skip
+    head = ("RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE")
+    return table(head, rows, right=("PROCESSES", "CAPTURES", "SIZE"))
+
+
+def _run(run: Run, *, files: bool) -> str:
+    attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    processes = _count(len(run.processes), "process", "es")
+    captures = _count(len(run.captures), "capture")
+    state = ", ".join(filter(None, [_state(run), step_words(run)]))
+    title = f"run {plain(run.run_id)}{attempt}: {state}, opened {_when(run)}"
+    parts = [f"{title}, {processes}, {captures}, {size(_bytes(run))}"]
+    if run.captures:
+        numbers = ("EVENTS", "SIZE", "START", "STOP", "EXPORT")
+        rows = [_row(capture) for capture in run.captures]
+        parts.append(table(("WINDOW", "TARGET", "TOOL", "STATE", *numbers), rows, right=numbers))
+    else:
+        is_asked = run.config.get("steps") != "none" or bool(run.answers)
+        why = "" if is_asked else "; the config asks for spans and counters only"
+        parts.append(f"nothing was captured{why}")
+    parts += _listed("files", [a.path for c in run.captures for a in c.artifacts] if files else [])
+    parts += _listed("notes", _words.notes(run, run.captures))
+    skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
+    parts += _listed("skipped", skipped)
+    parts += _listed("requests", _words.answers(run))
+    parts += _listed("left on other nodes", _words.left(run))
+    parts += _listed("missing", _words.missing(run))
+    parts += _listed("to look at it", _words.commands(run))
+    parts += _listed("problems", _words.problems(run))
+    parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
+    return "\n\n".join(parts)
+
+
+def _row(capture: CaptureResult) -> tuple[str, ...]:
+    events = [a.events for a in capture.artifacts if a.events is not None]
+    return (
+        capture.window.id, str(capture.target), capture.tool, capture.state,
+        f"{sum(events):,}" if events else "-",
+        size(sum(artifact.size for artifact in capture.artifacts)) if capture.artifacts else "-",
+        seconds(capture.start_s), seconds(capture.stop_s), seconds(capture.export_s),
+    )  # fmt: skip
+
+
+def _listed(title: str, items: list[str]) -> list[str]:
+    lines = [f"  {plain(item, 1000)}" for item in items]
+    return ["\n".join([f"{title}:", *lines])] if items else []
+
+
+def _state(run: Run) -> str:
+    if run.is_running:
+        return "running"
+    states = {process.state for process in run.processes}
+    return "died" if "died" in states else "ended" if states else "empty"
+
+
+def _when(run: Run) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.opened_ns / 1e9))
+
+
+def _count(number: int, word: str, plural: str = "s") -> str:
+    return f"{number} {word}" + (plural if number != 1 else "")

@@ -1,0 +1,176 @@
+"""`rlprof plan FILE`: which targets would be recorded, when, with what, and what it would cost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rlprof.config import choose_tools, load_config
+from rlprof.errors import ConfigError
+from rlprof.plugins import drives
+from rlprof.rundir import as_json
+from rlprof.schedule import parse_steps
+from rlprof_cli._arguments import add_json, duration
+from rlprof_cli._cautions import cautions
+from rlprof_cli._engines import engine_words
+from rlprof_cli._estimate import estimates
+from rlprof_cli._table import table
+from rlprof_run import read
+
+if TYPE_CHECKING:
+    from rlprof.config import Config, ToolUse
+
+_MOST = 200
+"""Lines shown."""
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="show what a config would record",
+        description="Show the windows FILE opens within the given steps: one line per step and "
+        "role. Then estimate what each tool costs on this host, from a short measurement in a "
+        "process of its own (kept, so only the first time takes a few seconds); that needs the "
+        "plugins. An estimate is an upper bound, for a window of 1 second that leaves the tool no "
+        "pause: real phases may be far shorter and do less. With --like, what an earlier run "
+        "recorded with the same tool is shown instead.",
+    )
+    parser.add_argument("file", metavar="FILE", help="a YAML file")
+    parser.add_argument(
+        "--steps",
+        type=_range,
+        default="0-100",
+        metavar="A-B",
+        help="the steps to look at (default: 0-100)",
+    )
+    how_long = parser.add_mutually_exclusive_group()
+    how_long.add_argument(
+        "--window-s",
+        type=duration,
+        default=None,
+        metavar="S",
+        help="how long a window takes when it is not recorded (default: 1 second)",
+    )
+    how_long.add_argument(
+        "--like",
+        metavar="RUN",
+        help="an earlier run: how long its windows took, and what recording them cost",
+    )
+    parser.add_argument("--no-estimate", action="store_true", help="show the windows alone")
+    add_json(parser, "the windows, without an estimate,")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    config = load_config(args.file)
+    if args.json:
+        print(as_json(_values(config, args.steps), indent=2))
+        return 0
+    earlier = None if args.like is None else read(args.like)
+    if not config.enabled:
+        print(f"{args.file}: off (enabled: false)")
+        return 0
+    first, last = args.steps[0], args.steps[-1]
+    if not any(config.records(role) for role in config.roles):
+        print(f"{args.file}: only spans and counters are written (tool: none)")
+        return 0
+    rows = _rows(config, first, last)
+    print(f"mode {config.mode}, steps {config.steps}; looking at {first}-{last}\n")
+    if not rows:
+        print("nothing is recorded in these steps")
+        return 0
+    print(table(("STEP", "ROLE", "RANKS", "TOOLS", "WINDOWS"), rows, right=("STEP",)))
+    print(f"\nwritten to {config.run_dir}/<run id>/{_folders(config, rows)}")
+    if not args.no_estimate:
+        sys.stdout.flush()  # measuring takes seconds; who reads both streams has them in order
+        print(f"\n{estimates(config, earlier, args.window_s)}")
+        told = cautions(use for role in config.roles for use in _uses(config, role))
+        print("".join(f"\n{words}" for words in told), end="\n" if told else "")
+    return 0
+
+
+def _values(config: Config, steps: range) -> list[dict[str, Any]]:
+    """Return the rows of the table as plain data."""
+    rows = _rows(config, steps[0], steps[-1]) if config.enabled else []
+    return [
+        {
+            "step": int(step), "role": role, "ranks": ranks.split(", "),
+            "tools": tools.split(", "), "windows": windows.split(", "),
+        }
+        for step, role, ranks, tools, windows in rows
+        if step.isdecimal()
+    ]  # fmt: skip
+
+
+def _folders(config: Config, rows: list[tuple[str, ...]]) -> str:
+    """Name the folders of the first step in *rows*, of processes and of engines."""
+    part = "<phase>" if config.mode == "discrete" else "step"
+    names = {name for _, name, *_ in rows if name}
+    kinds = []
+    if any(config.tools_of(name) for name in names):
+        kinds.append("<role>_<rank>_of_<world>/")
+    if any(config.roles[name].engine for name in names):
+        kinds.append("<role>_replica_<n>/")
+    return f"step_{int(rows[0][0]):06d}/{part}/" + " or ".join(kinds)
+
+
+def _range(text: str) -> range:
+    """Read `--steps`."""
+    try:
+        return parse_steps(text).ranges[0]
+    except (ValueError, IndexError):
+        message = f"expected a range like 0-20, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    tools: dict[str, str] = {}
+    for step in config.steps.between(first, last):
+        if len(rows) >= _MOST:
+            rows.append(("...", "", "", "", "and more; narrow --steps"))
+            break
+        for name, role in config.roles.items():
+            if name not in tools:
+                tools[name] = _tools(config, name)
+            ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
+            windows = _windows(config, name, step)
+            if windows:
+                rows.append((str(step), name, ranks, tools[name], windows))
+    return rows
+
+
+def _tools(config: Config, role: str) -> str:
+    """Name what records *role*; what an engine does is not known where its plugin is not."""
+    names, engine = list(config.tools_of(role)), config.roles[role].engine
+    if engine is None:
+        return ", ".join(names)
+    uses = _uses(config, role)
+    if not uses:
+        return ", ".join([*([] if drives(engine) else names), f"engine {engine}"])
+    return ", ".join(use.name if use.kind == "tool" else engine_words(use) for use in uses)
+
+
+def _uses(config: Config, role: str) -> tuple[ToolUse, ...]:
+    """Load what *role* uses; nothing where that is wrong, which check and estimates tell."""
+    try:
+        return choose_tools(config, [role])[role]
+    except ConfigError:
+        return ()
+
+
+def _windows(config: Config, role: str, step: int) -> str:
+    schedule = config.schedule(role)
+    if step not in schedule.steps:
+        return ""  # a role without tools: its spans are kept, and no window opens
+    if schedule.mode == "continuous":
+        if schedule.join_steps and step - 1 in schedule.steps:
+            return ""  # part of the window that opened before
+        window = schedule.at_step(step)
+        return window.id if window else ""
+    if schedule.phases is None:
+        return "one per outermost phase"
+    return ", ".join(f"{step}/{phase}" for phase in schedule.phases)

@@ -1,0 +1,64 @@
+"""`rlprof plugins`: what is installed, from which distribution, and does it fit this core?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlprof import plugins
+from rlprof.errors import PluginError
+from rlprof.rundir import as_json
+from rlprof_cli._arguments import add_json
+from rlprof_cli._table import table
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "plugins",
+        help="list the installed tools, engines and exporters",
+        description="List every plugin some installed distribution offers. Each is imported here, "
+        "one by one, to see whether it fits; a run imports only those its config names. Exit "
+        "code 1: one of them does not fit.",
+    )
+    add_json(parser, "a list of the plugins")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, and what is wrong below it."""
+    rows, faults, values = [], [], []
+    for offer in plugins.offers():
+        try:
+            plugin = plugins.load(offer.kind, offer.name)
+            note = next(iter((plugin.__doc__ or "").strip().splitlines()), "")
+            fits, fault = "yes", ""
+        except PluginError as exc:
+            fits, note, fault = "NO", "see below", str(exc)
+            if fault not in faults:
+                faults.append(fault)
+        origin = f"{offer.distribution} {offer.version}" if offer.entry else "by hand"
+        rows.append((offer.kind, offer.name, origin, fits, note))
+        values.append({
+            "kind": offer.kind, "name": offer.name, "distribution": offer.distribution,
+            "version": offer.version, "fits": not fault, "what": "" if fault else note,
+            "fault": fault,
+        })  # fmt: skip
+    if args.json:
+        print(as_json(values, indent=2))
+        return 1 if faults else 0
+    print(f"rlprof {plugins.core_version() or '(not installed)'}\n")
+    if not rows:
+        print("no plugins are installed; install what you use, for example:")
+        print("  pip install rlprof-torch rlprof-timeline")
+        return 0
+    print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows))
+    for fault in faults:
+        print(f"\n{fault}")
+    there = {(offer.kind, offer.name) for offer in plugins.offers()}
+    missing = [f"{key[1]} ({dist})" for key, dist in plugins.KNOWN.items() if key not in there]
+    if missing:
+        print("\nnot installed: " + ", ".join(missing))
+    return 1 if faults else 0

@@ -1,0 +1,44 @@
+"""Reading a run folder: what was recorded, what was not and why, and a part of it.
+
+    run = rlprof.read("outputs/profile/RUN")
+
+`_reader` files to values · `_story`, `_draft` the lines of one manifest · `_run` the values ·
+`_selection`, `_narrow`, `_nothing` a part of a run · `_left`, `_missed`, `_offsets` what a fleet's
+driver says of others · `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch`
+exporting what dead processes have left.
+
+It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
+of a run.
+"""
+
+from __future__ import annotations
+
+from rlprof_run._clock import clock_at, unbroken
+from rlprof_run._counters import Sample
+from rlprof_run._draft import TRIED
+from rlprof_run._nothing import unmatched
+from rlprof_run._reader import LATEST, RUNS, find_runs, read, youngest
+from rlprof_run._run import Answer, CaptureResult, Left, Process, Run, Skipped
+from rlprof_run._selection import Selection
+from rlprof_run._spans import Span
+
+__all__ = [
+    "LATEST",
+    "RUNS",
+    "TRIED",
+    "Answer",
+    "CaptureResult",
+    "Left",
+    "Process",
+    "Run",
+    "Sample",
+    "Selection",
+    "Skipped",
+    "Span",
+    "clock_at",
+    "find_runs",
+    "read",
+    "unbroken",
+    "unmatched",
+    "youngest",
+]

@@ -1,0 +1,63 @@
+"""What lies on other nodes: where members of a fleet have written, minus what is home."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import Place
+from rlprof_run._run import Left
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlprof_run._story import Story
+
+NOBODY = "nobody has brought it home"
+
+
+@attrs.frozen
+class Collected:
+    """What came of bringing a place home."""
+
+    place: Place
+    at_ns: int
+    left_files: int | None
+    left_bytes: int | None
+    error: str
+
+    @classmethod
+    def of_line(cls, line: Mapping[str, Any]) -> Collected:
+        """Read a line of a manifest."""
+        files, bytes_ = line.get("left_files"), line.get("left_bytes")
+        return cls(
+            Place.of_line(line),
+            int(line["realtime_ns"]),
+            None if files is None else int(files),
+            None if bytes_ is None else int(bytes_),
+            str(line.get("error") or ""),
+        )
+
+
+def left_of(stories: Iterable[Story], running: Iterable[str]) -> tuple[Left, ...]:
+    """List the places that are not home; those of a fleet that is *running* are not due yet."""
+    due: dict[Place, Collected | None] = {}
+    live = set(running)
+    for story in stories:
+        for place in story.elsewhere:
+            if story.name not in live:
+                due.setdefault(place, None)
+        for one in story.collected:
+            before = due.get(one.place)
+            if before is None or before.at_ns <= one.at_ns:
+                due[one.place] = one
+    return tuple(
+        Left(place.node, place.host, place.folder, None, None, NOBODY)
+        if last is None
+        else Left(
+            place.node, place.host, place.folder, last.left_files, last.left_bytes, last.error
+        )
+        for place, last in sorted(due.items(), key=lambda item: (item[0].host, item[0].folder))
+        if last is None or last.error
+    )

@@ -1,0 +1,54 @@
+"""What a fleet's driver says of its members, added to what they say themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof_run._run import CaptureResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlprof_run._story import Missed, Story
+
+
+def with_missed(captures: Iterable[CaptureResult], stories: Iterable[Story]) -> list[CaptureResult]:
+    """Add what was missed: a note to the capture there is, or a capture that failed."""
+    told = list(captures)
+    places = {(one.target, one.window, one.tool): number for number, one in enumerate(told)}
+    for story in stories:
+        for miss in story.missed:
+            key = miss.target, miss.window, miss.tool
+            if key not in places:
+                if not miss.is_fault:
+                    continue
+                places[key] = len(told)
+                told.append(_never_begun(story.name, miss))
+            own = told[places[key]]
+            told[places[key]] = attrs.evolve(own, notes=(*own.notes, miss.note), **miss.late)
+    return told
+
+
+def _never_begun(process: str, miss: Missed) -> CaptureResult:
+    return CaptureResult(
+        window=miss.window,
+        target=miss.target,
+        tool=miss.tool,
+        process=process,
+        state="failed",
+        scratch="",
+        asked={},
+        applied={},
+        unsupported={},
+        artifacts=(),
+        request=miss.request,
+        notes=(),
+        opened_ns=miss.mono,
+        closed_ns=None,
+        clock_shift_ns=0,
+        start_s=None,
+        stop_s=None,
+        export_s=None,
+    )

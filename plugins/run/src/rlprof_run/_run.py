@@ -1,0 +1,284 @@
+"""A recorded run as values: the one way exporters, the command line and notebooks look at it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from rlprof.errors import RlprofError
+from rlprof.rundir import read_lines
+from rlprof_run import _spans
+from rlprof_run._clock import unbroken
+from rlprof_run._narrow import Times, is_in, is_kept, narrowed, roles_of, who
+from rlprof_run._selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from rlprof.rundir import Here
+    from rlprof.types import Artifact, Clock, Target, Window
+    from rlprof_run._counters import Sample
+    from rlprof_run._spans import Span
+
+ProcessState = Literal["running", "ended", "died"]
+CaptureState = Literal["recording", "exporting", "whole", "partial", "empty", "failed", "lost"]
+
+
+@attrs.frozen
+class Process:
+    """One process that wrote to the run folder."""
+
+    name: str
+    """The stem of its files."""
+    target: Target
+    here: Here
+    clocks: tuple[Clock, ...]
+    """As they were read, sorted; `rlprof_run.unbroken` makes them one clock."""
+    state: ProcessState
+    versions: Mapping[str, str]
+    offset_ns: int = 0
+    """Nanoseconds its wall clock was ahead of that of its fleet's driver; taken out of `clocks`."""
+    offset_bound_ns: int | None = None
+    """The largest possible error of `offset_ns`, in ns; None: nobody measured this clock."""
+    devices: tuple[str, ...] = ()
+    """The devices that its launcher gave it, `node-a/cuda:0`; empty: unknown."""
+
+
+@attrs.frozen
+class CaptureResult:
+    """What became of one tool's recording of one window of one target."""
+
+    window: Window
+    target: Target
+    tool: str
+    process: str
+    state: CaptureState
+    scratch: str
+    """The folder, on the process' own host, where raw data lie until they are exported."""
+    asked: Mapping[str, Any]
+    applied: Mapping[str, Any]
+    unsupported: Mapping[str, str]
+    artifacts: tuple[Artifact, ...]
+    request: str
+    """The id of the request that asked for it; empty: the config did."""
+    notes: tuple[str, ...]
+    """Failures and whatever else a reader should know, in order."""
+    opened_ns: int
+    """When `start` was called: epoch ns, on the clock of the spans."""
+    closed_ns: int | None
+    """When `stop` had returned: epoch ns; None: the window was not closed."""
+    clock_shift_ns: int
+    """Nanoseconds to add to wall-clock times in its artifacts: the clock was stepped after it."""
+    start_s: float | None
+    """Seconds that `start` took."""
+    stop_s: float | None
+    """Seconds that `stop` took."""
+    export_s: float | None
+    """Seconds that `export` took, in the helper process."""
+    started_ns: int | None = None
+    """When `start` had returned: epoch ns."""
+    exported_ns: int | None = None
+    """When the process learned that `export` had ended: epoch ns; None: it never did."""
+    late_start_s: float = 0.0
+    """Seconds that a member of a fleet was still busy when its driver asked it to start."""
+    late_stop_s: float = 0.0
+    """The same for its stop, in seconds."""
+
+
+@attrs.frozen
+class Skipped:
+    """A window that was due and not recorded, and why."""
+
+    step: int
+    target: Target
+    reason: str
+    request: str = ""
+    """The id of the request it was due to."""
+
+
+@attrs.frozen
+class Answer:
+    """What became of one request to one target of a live run."""
+
+    id: str
+    target: Target
+    asked: Mapping[str, Any]
+    state: Literal["waiting", "served", "refused", "unserved"]
+    steps: tuple[int, ...]
+    """The steps it was given."""
+    error: str
+
+
+@attrs.frozen
+class Attached:
+    """An engine that was attached to a process, or an actor to the driver of a fleet."""
+
+    role: str
+    target: Target
+    """What its captures are of; one actor may be attached under several roles."""
+    ranks: tuple[int, ...]
+    """The global ranks it holds."""
+    process: str
+    """Whose windows it is recorded in, and who answers requests for it."""
+
+
+@attrs.frozen
+class Left:
+    """What members of a fleet have written on their own node, and is not in the run folder."""
+
+    node: str
+    """The framework's name for it."""
+    host: str
+    folder: str
+    files: int | None
+    """None: nobody has counted them."""
+    bytes: int | None
+    reason: str
+
+
+@attrs.frozen
+class Run:
+    """A run folder, read at one moment."""
+
+    path: Path
+    run_id: str
+    attempt: int
+    config: Mapping[str, Any]
+    opened_ns: int
+    """When its first process opened it: epoch ns."""
+    processes: tuple[Process, ...]
+    captures: tuple[CaptureResult, ...]
+    skipped: tuple[Skipped, ...]
+    answers: tuple[Answer, ...]
+    """To requests made while it ran, in the order of their ids."""
+    attached: tuple[Attached, ...]
+    missing: tuple[Target, ...]
+    """Targets the config asks for of which nothing was written."""
+    left: tuple[Left, ...]
+    """What lies on other nodes, by folder."""
+    problems: tuple[str, ...]
+    """Lines that could not be read, files that are not there."""
+    selection: Selection = attrs.field(factory=Selection)
+    """The part of the run that this is."""
+    _times: Times | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether some process of the run is still alive."""
+        return any(process.state == "running" for process in self.processes)
+
+    @cached_property
+    def by_name(self) -> dict[str, Process]:
+        """The processes by the stem of their files."""
+        return {process.name: process for process in self.processes}
+
+    def only(self, selection: Selection) -> Run:
+        """Return the part of this run that *selection* names; raise RunError where that is none.
+
+        Captures are those of the selected steps, windows, roles, tools and time. A process is
+        there if its role is selected, or if it holds one of these captures. What else the run has
+        to say (skipped, missing, answers, problems) stays as it is.
+        """
+        return narrowed(self, selection)
+
+    def _repr_html_(self) -> str:
+        """Show the slow step over all processes, in a notebook."""
+        from html import escape
+
+        try:
+            from rlprof_report import notebook
+        except ImportError:
+            words = (
+                f"run {self.run_id}: {len(self.processes)} processes, {len(self.captures)} captures"
+            )
+            return f"<p>{escape(words)}; to see its slow step here, pip install rlprof-report</p>"
+        shown: str = notebook(self)
+        return shown
+
+    def spans(self, problems: list[str] | None = None) -> Iterator[Span]:
+        """Read all spans, process by process, in the order they ended.
+
+        Of a part of a run: those of the selected roles, steps and time. A span without a step is
+        there if it overlaps a selected step of any process. If windows are selected, only spans
+        that overlap one of them are there. Whatever cannot be read is skipped and reported to
+        *problems*. Last come phases that the driver of a fleet wrote for its members, unless a
+        member wrote the phase itself.
+        """
+        problems, chosen = [] if problems is None else problems, self.selection
+        is_all = chosen.is_all
+        told = sorted(self.path.glob("spans/+*.jsonl"))
+        known: set[tuple[Any, ...]] = set()
+        for process, clocks in self._selected() if chosen.has_spans() else ():
+            for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", problems):
+                if told and line.get("kind") == "phase":
+                    known.add(_phase(process.name, line))
+                span = _span(process, clocks, line)
+                if span is not None and (is_all or is_kept(span, chosen, self._times)):
+                    yield span
+        mine = {process.name: (process, clocks) for process, clocks in self._selected()}
+        mark = f'"{next(iter(mine))}"'.encode() if len(mine) == 1 else b""
+        for file in told if mine and chosen.has_spans() else ():
+            for line in read_lines(file, problems, mark):
+                of = line.get("of")
+                if isinstance(of, str) and of in mine and _phase(of, line) not in known:
+                    span = _span(*mine[of], line)
+                    if span is not None and (is_all or is_kept(span, chosen, self._times)):
+                        yield span
+
+    def counters(self, problems: list[str] | None = None) -> Iterator[Sample]:
+        """Read all counters, process by process, in the order they were read.
+
+        Of a part of a run: those of the selected roles and time, or during a selected step or
+        window. Whatever cannot be read is skipped and reported to *problems*.
+        """
+        from rlprof_run._counters import sample_from_record
+
+        problems, chosen = [] if problems is None else problems, self.selection
+        for process, clocks in self._selected() if chosen.has_spans() else ():
+            for line in read_lines(self.path / "counters" / f"{process.name}.jsonl", problems):
+                try:
+                    sample = sample_from_record(line, process=process, clocks=clocks)
+                except (KeyError, TypeError, ValueError, OverflowError):
+                    continue
+                if is_in(sample.time_ns, chosen, self._times):
+                    yield sample
+
+    def frame(self, kind: str, problems: list[str] | None = None) -> Any:
+        """Return a pyarrow Table that pandas, Polars and DuckDB take.
+
+        *kind* is `spans`, `steps`, `captures`, `requests` or `events`; needs
+        `rlprof-report[parquet]`. Whatever cannot be read is skipped and reported to *problems*.
+        """
+        try:
+            from rlprof_report.tables import frame
+        except ModuleNotFoundError:
+            raise RlprofError(
+                "frame: needs rlprof-report; install it with: pip install 'rlprof-report[parquet]'"
+            ) from None
+        return frame(self, kind, problems)
+
+    def _selected(self) -> Iterator[tuple[Process, list[Clock]]]:
+        """Give the processes of the selected roles, each with its clock."""
+        roles = roles_of(self, self.selection)
+        for process in self.processes:
+            if roles is None or who(process.target) in roles:
+                yield process, unbroken(process.clocks)[0]
+
+
+def _phase(process: str, line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Identify a phase, whoever wrote it."""
+    names = (line.get("step"), line.get("name"), line.get("occurrence", 0))
+    return process, *(str(one) for one in names)
+
+
+def _span(process: Process, clocks: list[Clock], line: Mapping[str, Any]) -> Span | None:
+    try:
+        return _spans.span_from_record(
+            line, target=process.target, process=process.name, clocks=clocks,
+            offset_ns=process.offset_ns,
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None

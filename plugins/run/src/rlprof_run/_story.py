@@ -1,0 +1,353 @@
+"""The lines of one manifest, told one by one, as what became of each capture.
+
+| event      | says                                                       | written             |
+|------------|------------------------------------------------------------|---------------------|
+| `process`  | who writes: target, host, pid, versions, devices           | first               |
+| `clock`    | both clocks at one instant                                 | every 10 s, at edges |
+| `clock_offset` | how far another's clock is ahead, by who drives a fleet  | when it is measured |
+| `configuring` | `configure` is called in the process                    | before it           |
+| `configured`  | it returned; if it raised: error                        | after it            |
+| `attached` | an engine was attached, or an actor of a fleet: its ranks  | when it is          |
+| `opened`   | a tool is about to record a window, with its options       | before `start`      |
+| `started`  | `start` returned: seconds, applied, unsupported            | after it            |
+| `closed`   | `stop` returned: seconds, and the reason if closed early   | after it            |
+| `failed`   | a hook raised, overran or was not called: hook, error      | when it happens     |
+| `artifact` | a file exists                                              | after `export`      |
+| `exported` | `export` returned: seconds                                 | after its artifacts |
+| `late`     | how late a member of a fleet did what its driver asked     | when it has         |
+| `missed`   | what a member of a fleet did not do, told by its driver    | when it is known    |
+| `elsewhere` | a member of a fleet writes to a folder of its own node    | when it has said so |
+| `collected` | who brought that home, or tried: files, bytes, error      | by who collects     |
+| `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
+| `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
+| `request`  | a live run was asked for more: the request, error          | when it is read     |
+| `served`   | a request got all its steps, or never will: steps, error   | after its last step |
+| `salvaged` | `export` was called for a process that had died            | by who salvages     |
+| `dropped`  | spans that were more than memory holds: how many           | near the end        |
+| `left_out` | spans beyond `spans.bytes`: how many so far                | every 10 s, and last |
+| `ended`    | the session was closed                                     | last                |
+
+Lines about an engine carry its `target`; all others are about the process that writes. Who salvages
+writes a file of its own, whose lines say `of` which process they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.rundir import Here, Place, is_alive, known
+from rlprof.types import Artifact, Clock, Target, Window
+from rlprof_run._clock import unbroken
+from rlprof_run._draft import TRIED, Draft
+from rlprof_run._left import Collected
+from rlprof_run._offsets import Offset
+from rlprof_run._run import Answer, Attached, CaptureResult, Process, Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof_run._run import ProcessState
+
+_HEARTBEAT_S = 60
+"""A process of another host that has not written for so long is taken for dead; it writes a clock
+every ten seconds."""
+
+
+@attrs.frozen
+class Missed:
+    """What somebody else says of a capture that should have been."""
+
+    target: Target
+    window: Window
+    tool: str
+    note: str
+    mono: int
+    request: str = ""
+    is_fault: bool = True
+    """Whether there should have been a capture if there is none."""
+    late: Mapping[str, Any] = attrs.field(factory=dict)
+    """Fields of the capture that say how late it was."""
+
+
+class Story:
+    """Takes the lines in order; a line that does not fit is passed over."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.target: Target | None = None
+        self.here: Here | None = None
+        self.versions: Mapping[str, str] = {}
+        self.devices: tuple[str, ...] = ()
+        self.clocks: list[Clock] = []
+        self.drafts: dict[tuple[Target | None, Window, str], Draft] = {}
+        self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
+        self.skipped: list[Skipped] = []
+        self.missed: list[Missed] = []
+        self.offsets: list[Offset] = []
+        self.elsewhere: list[Place] = []
+        self.wrote_elsewhere: list[Target] = []
+        self.collected: list[Collected] = []
+        self.ended = False
+        self.dropped = self.left_out = 0
+        self._configuring: dict[tuple[Target | None, str], str] = {}
+        self._problems: list[str] = []
+        self.attached: dict[tuple[str, Target], Attached] = {}
+
+    def tell(self, line: dict[str, Any]) -> None:
+        """Take one line."""
+        try:
+            hear = getattr(self, f"_on_{line['event']}", None)
+            if hear is not None:  # a later version may say more than we know
+                hear(line)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return
+
+    def process(self, *, age_s: float) -> Process:
+        """Describe the process; *age_s* is how long ago it wrote last."""
+        if self.target is None or self.here is None:
+            raise ValueError(self.name)
+        state: ProcessState = "ended"
+        if not self.ended:
+            alive = is_alive(self.here)
+            if alive is None:
+                alive = age_s < _HEARTBEAT_S
+            state = "running" if alive else "died"
+        clocks = tuple(sorted(self.clocks, key=lambda clock: clock.monotonic_ns))
+        return Process(
+            self.name, self.target, self.here, clocks, state, self.versions, devices=self.devices
+        )
+
+    def captures(self, process: Process) -> list[CaptureResult]:
+        """List what became of each capture."""
+        times = [clock.monotonic_ns for clock in process.clocks]
+        _, shifts = unbroken(process.clocks)
+        return [
+            draft.result(process, shifts[max(0, bisect_right(times, draft.opened_ns) - 1)])
+            for draft in self.drafts.values()
+        ]
+
+    def answers(self, process: Process) -> list[Answer]:
+        """List what became of the requests to this process and its engines."""
+        found = [
+            Answer(name, target or process.target, **told)
+            for (target, name), told in self._requests.items()
+        ]
+        if process.state == "running":
+            return found
+        died = partial(attrs.evolve, state="unserved", error="the process died")
+        return [died(one) if one.state == "waiting" else one for one in found]
+
+    def problems(self, process: Process) -> list[str]:
+        """List what went wrong outside of any window."""
+        told = []
+        if self.dropped:
+            told.append(f"spans/{self.name}.jsonl: {self.dropped} spans could not be written")
+        if self.left_out:
+            told.append(
+                f"spans/{self.name}.jsonl: {self.left_out} spans are left out beyond spans.bytes; "
+                "steps, phases and a summary of each step are there"
+            )
+        for (target, tool), error in self._configuring.items():
+            if error or process.state != "running":
+                what = error or "never returned"
+                told.append(f"{target or process.target}: {tool}: configure: {what}")
+        return told + [f"{process.target}: {reason}" for reason in self._problems]
+
+    def _draft(self, line: Mapping[str, Any]) -> Draft:
+        return self.drafts[target_of(line), _window(line), line["tool"]]
+
+    def _on_process(self, line: dict[str, Any]) -> None:
+        target, here = target_of(line), known(Here, line["here"])
+        if target is None:
+            raise ValueError(line)
+        here, versions = attrs.evolve(here, pid=int(here.pid)), dict(line.get("versions") or {})
+        self.devices = tuple(map(str, line.get("devices") or ()))
+        self.target, self.here, self.versions = target, here, versions
+
+    def _on_clock(self, line: dict[str, Any]) -> None:
+        times = line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]
+        self.clocks.append(Clock(*map(int, times)))
+
+    def _on_opened(self, line: dict[str, Any]) -> None:
+        draft = Draft(
+            _window(line),
+            target_of(line),
+            str(line["tool"]),
+            int(line["mono"]),
+            str(line.get("scratch", "")),
+            dict(line.get("asked") or {}),
+            request=str(line.get("request") or ""),
+        )
+        if line.get("lighter"):
+            draft.notes.append(f"recorded less than asked: {line['lighter']}")
+        key = draft.target, draft.window, draft.tool
+        self.drafts.setdefault(key, draft)  # said twice: nothing is unsaid
+
+    def _on_configuring(self, line: dict[str, Any]) -> None:
+        self._configuring[target_of(line), str(line["tool"])] = ""
+
+    def _on_configured(self, line: dict[str, Any]) -> None:
+        key, error = (target_of(line), str(line["tool"])), str(line.get("error") or "")
+        self._configuring.pop(key, None)
+        if error:
+            self._configuring[key] = error
+
+    def _on_attached(self, line: dict[str, Any]) -> None:
+        target = target_of(line)
+        if target is not None:
+            role = str(line.get("role") or target.role)
+            ranks = tuple(int(rank) for rank in line.get("ranks") or ())
+            self.attached[role, target] = Attached(role, target, ranks, self.name)
+
+    def _on_problem(self, line: dict[str, Any]) -> None:
+        self._problems.append(str(line["reason"]))
+
+    def _on_started(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        draft.applied = dict(line.get("applied") or {})
+        draft.unsupported = dict(line.get("unsupported") or {})
+        draft.start_s = _seconds(line)
+        draft.started_ns = int(line["mono"])
+
+    def _on_closed(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        draft.closed_ns = int(line["mono"])
+        draft.stop_s = _seconds(line)
+        if line.get("reason", "end") != "end":
+            draft.notes.append(f"closed early: {line['reason']}")
+        if line.get("late"):
+            draft.notes.append(f"closed late: {line['late']}")
+
+    def _on_failed(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        hook, error = line["hook"], line["error"]
+        draft.failed = True
+        if draft.salvaged:
+            draft.was_in_vain(str(error))
+        else:
+            draft.notes.append(f"{hook}: {error}")
+
+    def _on_artifact(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        artifact = known(Artifact, line["artifact"])
+        events = None if artifact.events is None else int(artifact.events)
+        text_size = None if artifact.text_size is None else int(artifact.text_size)
+        artifact = attrs.evolve(
+            artifact,
+            path=str(artifact.path),
+            size=int(artifact.size),
+            events=events,
+            text_size=text_size,
+        )
+        draft.artifacts[artifact.path] = artifact
+        if artifact.note:
+            draft.notes.append(str(artifact.note))
+
+    def _on_exported(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        draft.exported = True
+        draft.export_s = _seconds(line)
+        if "of" not in line:  # a salvager's clock is another
+            draft.exported_ns = int(line["mono"])
+        if draft.salvaged and not (draft.artifacts or draft.failed):
+            draft.was_in_vain("the tool left nothing")
+
+    def _on_salvaged(self, line: dict[str, Any]) -> None:
+        draft = self._draft(line)
+        draft.salvaged = True
+        draft.failed = False
+        notes = [note.partition("; raw data are kept in ")[0] for note in draft.notes]
+        draft.notes = [note for note in notes if not note.startswith(TRIED)]
+        draft.notes.append(str(line["note"]))
+
+    def _on_request(self, line: dict[str, Any]) -> None:
+        asked, error = dict(line["request"]), str(line.get("error") or "")
+        self._requests[target_of(line), str(asked["id"])] = {
+            "asked": asked, "state": "refused" if error else "waiting", "steps": (), "error": error
+        }  # fmt: skip
+
+    def _on_served(self, line: dict[str, Any]) -> None:
+        told = self._requests[target_of(line), line["request"]]
+        told["error"] = str(line.get("error") or "")
+        told["steps"] = tuple(int(step) for step in line["steps"])
+        told["state"] = "unserved" if told["error"] else "served"
+
+    def _on_clock_offset(self, line: dict[str, Any]) -> None:
+        self.offsets.append(Offset.of_line(line))
+
+    def _on_late(self, line: dict[str, Any]) -> None:
+        hook, tool, late_s = str(line["hook"]), str(line["tool"]), float(line["seconds"])
+        target = target_of(line)
+        if target is not None:
+            what = {"start": "began", "stop": "ended"}.get(hook, f"{hook} came")
+            note = f"{what} {late_s:.1f} s after it was asked to: it was busy"
+            mono = int(line["mono"])
+            late = {f"late_{hook}_s": late_s} if hook in ("start", "stop") else {}
+            self.missed.append(
+                Missed(target, _window(line), tool, note, mono, is_fault=False, late=late)
+            )
+
+    def _on_missed(self, line: dict[str, Any]) -> None:
+        target, window, note = target_of(line), _window(line), f"{line['hook']}: {line['error']}"
+        if target is not None:
+            request, mono = str(line.get("request") or ""), int(line["mono"])
+            self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
+
+    def _on_elsewhere(self, line: dict[str, Any]) -> None:
+        self.elsewhere.append(Place.of_line(line))
+        target = target_of(line)
+        if target is not None:
+            self.wrote_elsewhere.append(target)
+
+    def _on_collected(self, line: dict[str, Any]) -> None:
+        self.collected.append(Collected.of_line(line))
+
+    def _on_dropped(self, line: dict[str, Any]) -> None:
+        self.dropped += int(line["spans"])
+
+    def _on_left_out(self, line: dict[str, Any]) -> None:
+        self.left_out = max(self.left_out, int(line["spans"]))
+
+    def _on_skipped(self, line: dict[str, Any]) -> None:
+        target = target_of(line) or self.target
+        if target is not None:
+            request = str(line.get("request") or "")
+            self.skipped.append(Skipped(int(line["step"]), target, str(line["reason"]), request))
+
+    def _on_ended(self, line: dict[str, Any]) -> None:  # noqa: ARG002 -- all listeners are alike
+        self.ended = True
+
+
+def target_of(line: Mapping[str, Any]) -> Target | None:
+    """Read the target a line names; None: the process that wrote it."""
+    if line.get("target") is None:
+        return None
+    target = known(Target, line["target"])
+    return attrs.evolve(
+        target,
+        role=str(target.role),
+        rank=int(target.rank),
+        world_size=int(target.world_size),
+        replica=None if target.replica is None else int(target.replica),
+        worker=None if target.worker is None else int(target.worker),
+    )
+
+
+def _window(line: Mapping[str, Any]) -> Window:
+    window = known(Window, line["window"])
+    return attrs.evolve(
+        window,
+        start_step=int(window.start_step),
+        end_step=int(window.end_step),
+        phase=None if window.phase is None else str(window.phase),
+        occurrence=int(window.occurrence),
+    )
+
+
+def _seconds(line: Mapping[str, Any]) -> float | None:
+    seconds = line.get("seconds")
+    return None if seconds is None else float(seconds)

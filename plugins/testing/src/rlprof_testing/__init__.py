@@ -1,0 +1,35 @@
+"""The conformance kit: classes to inherit, whose tests are the contract of a plugin.
+
+    from rlprof.testing import ToolTests
+
+    class TestMine(ToolTests):
+        plugin = Mine
+        options = {"hz": 100}
+
+`ToolTests`, `EngineTests`, `ExporterTests`. The docstring of each test is the law it checks; what
+a plugin can and cannot do is declared beside `plugin`, never guessed. A standard test is replaced
+only with a reason: `@overrides("why")`. Its tests run with pytest.
+
+`_plugin` all kinds · `_options`, `_exports`, `_windows` tools and engines · `_trace` what a trace
+must be · `_drive` calls hooks as core does · `_inside` what an engine that drives is given ·
+`_runs` runs for exporters.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+_LAWS = (
+    "_plugin", "_options", "_exports", "_windows", "_trace", "_drive", "_tool", "_engine",
+    "_exporter",
+)  # fmt: skip
+
+# Before they are imported, so that a failing assertion shows its values.
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _LAWS))
+
+from rlprof_testing._engine import EngineTests  # noqa: E402
+from rlprof_testing._exporter import ExporterTests  # noqa: E402
+from rlprof_testing._guard import overrides  # noqa: E402
+from rlprof_testing._tool import ToolTests  # noqa: E402
+
+__all__ = ["EngineTests", "ExporterTests", "ToolTests", "overrides"]

@@ -1,0 +1,242 @@
+"""The kit for an engine: the laws it shares with tools, and those of a process that may die."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+import rlprof
+from rlprof import plugins
+from rlprof.errors import CaptureError
+from rlprof.session._link import Link
+from rlprof.types import Launch, Target, Workers
+from rlprof_testing._drive import FIRST, PATIENT, Driven, structured
+from rlprof_testing._inside import TOOL, leading, linked, offer_tool
+from rlprof_testing._windows import WindowTests
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from rlprof_run import Run
+
+
+class EngineTests(WindowTests):
+    """Inherit it, name your class, say how to make an engine, and every law is tested.
+
+    class TestMine(EngineTests):
+        plugin = Mine
+
+        @contextmanager
+        def engine(self):
+            with Engine(**self.launch().engine_args) as handle:
+                yield handle
+
+        def work(self, handle):
+            return handle.generate("1 + 1 =")
+
+        def kill(self, handle):
+            handle.process.kill()
+
+    Declare beside them what is so: `produces`, `works_here`, `cannot_be_killed`, `tool_inside`,
+    `heavy`, `name`.
+    """
+
+    kind = "engine"
+
+    cannot_be_killed: ClassVar[str] = ""
+    """Why the engine cannot die alone: because it lives in the trainer's process, for one."""
+    tool_inside: ClassVar[str] = TOOL
+    """What records inside an engine that `drives`: the kit's own tool, or one yours asks for."""
+
+    def engine(self) -> AbstractContextManager[Any]:
+        """Start an engine, yield its handle as `prof.attach` gets it, and end it."""
+        pytest.fail("say how to make an engine: define engine(self), with @contextmanager")
+
+    def loop(self, handle: Any) -> asyncio.AbstractEventLoop | None:  # noqa: ARG002
+        """Return the event loop the handle belongs to, as `attach(loop=...)` gets it."""
+        return None
+
+    def work(self, handle: Any) -> Any:  # noqa: ARG002
+        """Let the engine generate a little; return a result that is the same every time."""
+        pytest.fail("say what the engine can do: define work(self, handle)")
+
+    def kill(self, handle: Any) -> None:  # noqa: ARG002
+        """End the engine at once, as the out-of-memory killer does, and return when it is dead."""
+        pytest.fail(
+            "say how to kill the engine: define kill(self, handle); where it cannot die alone, "
+            'give the reason: cannot_be_killed = "..."'
+        )
+
+    def launch(self) -> Launch:
+        """Return what the plugin asks the engine to be born with."""
+        options = structured(self.plugin, dict(self.options))
+        hooks = plugins.hooks("engine", self.plugin())
+        target = Target("rollout", replica=0)
+        given = {"handle": None, "workers": Workers(self.inside())}
+        found = hooks.configure(place="launch", target=target, options=options, **given)
+        return found or Launch()
+
+    def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Return a config that records every step of one replica; inside it, if that is driven."""
+        role: dict[str, Any] = {"engine": name}
+        if self.inside():
+            role["tool"] = list(self.inside())
+        return {
+            "steps": {"every": 1},
+            "roles": {"rollout": role},
+            "engines": {name: dict(options)},
+            "limits": PATIENT,
+        } | more
+
+    def inside(self) -> dict[str, dict[str, Any]]:
+        """Return the tools that record inside the engine, where it can be driven."""
+        return {self.tool_inside: {}} if getattr(self.plugin, "drives", False) else {}
+
+    @pytest.fixture(autouse=True)
+    def _with_a_tool_inside(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Install the tool where the engine's own processes find it."""
+        if self.inside():
+            offer_tool(tmp_path / "kit-site", monkeypatch)
+
+    @pytest.fixture(name="driven")
+    def _driven(self, called: str, tmp_path: Path) -> Iterator[Driven]:
+        """Start an engine, and one instance of the plugin that reaches it."""
+        self.skip_where_it_cannot_run()
+        with ExitStack() as whole, ExitStack() as stack:
+            config = self._placed(called, tmp_path)
+            prof = whole.enter_context(leading(config)) if self.inside() else None
+            handle = stack.enter_context(self.engine())
+            loop = self.loop(handle)
+            link = Link(handle, loop) if prof is None else linked(prof, config, handle, loop)
+            yield Driven(
+                "engine", self.plugin, called, dict(self.options), tmp_path / "scratch",
+                link=link, end=stack.close,
+            ).configure()  # fmt: skip
+
+    def _placed(self, called: str, home: Path) -> dict[str, Any]:
+        places = {"run_dir": str(home / "runs"), "scratch_dir": str(home / "sessions")}
+        return self.config_of(called, self.options) | places
+
+    def work_on(self, driven: Driven) -> Any:
+        """Let the engine work."""
+        return self.work(driven.link.handle if driven.link else None)
+
+    def _kill(self, driven: Driven) -> None:
+        if self.cannot_be_killed:
+            pytest.skip(f"cannot be killed: {self.cannot_be_killed}")
+        self.kill(driven.link.handle if driven.link else None)
+
+    def test_an_engine_that_dies_in_a_window_is_told(self, driven: Driven, tmp_path: Path) -> None:
+        """Of an engine that died in the window, `stop` answers in time, and nothing is whole.
+
+        `stop` returns or raises CaptureError; what is exported is partial, nothing or refused.
+        """
+        recorded = driven.prepare(FIRST)
+        driven.start(recorded)
+        self.work_on(driven)
+        self._kill(driven)
+
+        try:
+            driven.stop(recorded)
+        except CaptureError as exc:
+            assert str(exc).strip(), "the CaptureError says nothing; say that the engine is gone"
+        except Exception as exc:
+            message = f"stop raised {exc!r}; what the engine raises becomes a CaptureError"
+            raise AssertionError(message) from exc
+
+        what = "those of a dead engine"
+        self._is_honest(recorded, tmp_path / "out", what, may_be_empty=True)
+
+    def test_a_window_of_a_dead_engine_is_refused(self, driven: Driven) -> None:
+        """On an engine that is gone, `start` raises CaptureError in time, and `stop` is safe."""
+        recorded = driven.prepare(FIRST)
+        self._kill(driven)
+
+        with pytest.raises(CaptureError) as refused:
+            driven.start(recorded)
+        with suppress(CaptureError):
+            driven.stop(recorded)
+
+        assert str(refused.value).strip(), "the CaptureError says nothing; say that it is gone"
+
+    def test_a_new_instance_meets_an_engine_that_records(
+        self, driven: Driven, called: str, tmp_path: Path
+    ) -> None:
+        """An instance made while a profile is in progress refuses to start, or records.
+
+        The trainer may have been restarted in the midst of a window, its engine not.
+        """
+        before = driven.prepare(FIRST)
+        driven.start(before)
+        link = driven.link
+        other = Driven(
+            "engine", self.plugin, called, dict(self.options), tmp_path / "other", link=link
+        ).configure()
+
+        other.stop(other.prepare(FIRST))
+        try:
+            other.start(other.prepare(FIRST))
+        except CaptureError as exc:
+            assert str(exc).strip(), "the CaptureError says nothing; say what is in progress"
+        other.stop(other.prepare(FIRST))
+
+        assert self.work_on(driven) is not None, "work(handle) returns a result to compare"
+
+    def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
+        """`prof.attach` with the engine by name: every window is whole, and nothing is noted."""
+        self.skip_where_it_cannot_run()
+        results: list[Any] = []
+        with self.engine() as handle:
+            alone = self.work(handle)
+
+        run = self._session(called, tmp_path, results)
+
+        own = [one for one in run.captures if one.target.worker is None]
+        told = [(one.window.id, one.target.replica, one.state) for one in own]
+        assert told == [("1/rollout", 0, "whole"), ("2/rollout", 0, "whole")], (
+            f"a window came to something else: {[one.notes for one in own]}"
+        )
+        assert results[0] == alone, "a recorded engine generates something else; seed work()"
+        assert run.problems == ()
+        assert run.skipped == ()
+
+    def test_each_process_of_a_driven_engine_records_itself(
+        self, called: str, tmp_path: Path
+    ) -> None:
+        """With `drives`, each window leaves a whole capture of every one of its processes."""
+        if not self.inside():
+            pytest.skip("does not declare drives: no tool records inside it")
+        self.skip_where_it_cannot_run()
+
+        run = self._session(called, tmp_path, [])
+
+        inside = [one for one in run.captures if one.target.worker is not None]
+        there = {one.target.worker for one in inside}
+        told = sorted((one.window.id, str(one.target), one.state) for one in inside)
+        assert there, (
+            "no process of the engine left a capture; carry the text of workers.prepare(), "
+            "begin(window) and end(window) to each, and obey it there: rlprof.Order.read"
+        )
+        assert told == sorted(
+            (window, f"rollout replica 0 worker {number}", "whole")
+            for window in ("1/rollout", "2/rollout")
+            for number in there
+        ), f"a window inside came to something else: {[one.notes for one in inside]}"
+
+    def _session(self, called: str, home: Path, results: list[Any]) -> Run:
+        """Record two steps of work as a trainer does, and return the run."""
+        with (
+            self.engine() as handle,
+            rlprof.open(self._placed(called, home), role="trainer", rank=0, world_size=1) as prof,
+        ):
+            prof.attach(handle, role="rollout", replica=0, loop=self.loop(handle))
+            for _ in prof.steps((1, 2)):
+                with prof.phase("rollout"):
+                    results.append(self.work(handle))
+        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        return rlprof.read(prof.run_dir)

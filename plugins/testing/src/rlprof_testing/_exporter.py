@@ -1,0 +1,225 @@
+"""The kit for an exporter: real runs, also such as a crash leaves."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rlprof
+from rlprof import plugins
+from rlprof_testing._drive import python
+from rlprof_testing._kit_tool import PhaseTool
+from rlprof_testing._plugin import PluginTests
+from rlprof_testing._runs import KINDS, make_files, make_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_RUNS = pytest.StashKey[dict[str, Path]]()
+PARTS = ({"only": "spans"}, {"only": "kit"}, {"steps": 2}, {"only": "windows", "steps": 1})
+"""Parts of a whole run that an exporter may be given."""
+
+_COMMAND = """
+import json, sys
+import rlprof, rlprof_cli
+from rlprof.session.export_process import load_class
+where, name, argv = json.loads(sys.argv[1])
+rlprof.register("exporter", name, load_class(where))
+sys.exit(rlprof_cli.main(argv))
+"""
+
+
+class ExporterTests(PluginTests):
+    """Inherit it, name your class, and every law of an exporter is tested.
+
+    class TestMine(ExporterTests):
+        plugin = Mine
+    """
+
+    kind = "exporter"
+
+    @pytest.fixture(name="runs")
+    def _runs(
+        self,
+        request: pytest.FixtureRequest,
+        tmp_path_factory: pytest.TempPathFactory,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> dict[str, Path]:
+        """Record the runs, once for all exporters; each test has a copy."""
+        stash = request.session.stash
+        if _RUNS not in stash:
+            monkeypatch.setitem(plugins._registered, ("tool", "kit"), PhaseTool)
+            stash[_RUNS] = make_runs(tmp_path_factory.mktemp("runs"))
+        return {kind: _copied(run, tmp_path / "runs") for kind, run in stash[_RUNS].items()}
+
+    def _export(self, run: Path, out: Path, part: rlprof.Selection | None = None) -> list[Path]:
+        """Export as `rlprof export` does."""
+        self.skip_where_it_cannot_run()
+        out.mkdir(parents=True, exist_ok=True)
+        hooks = plugins.hooks("exporter", self.plugin())
+        read = rlprof.read(run).only(part or rlprof.Selection())
+        return list(hooks.export(run=read, out=out, options=self._options()) or [])
+
+    def _options(self) -> dict[str, Any]:
+        """Return what `rlprof export` gives an exporter whose arguments nobody typed."""
+        return vars(self._parser().parse_args([]))
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(add_help=False)
+        if hasattr(self.plugin, "arguments"):
+            self.plugin.arguments(parser.add_argument_group("mine"))
+        return parser
+
+    @pytest.mark.parametrize("what", KINDS)
+    def test_it_exports_any_run(self, runs: Mapping[str, Path], what: str, tmp_path: Path) -> None:
+        """A run that is whole, crashed, empty or damaged raises nothing.
+
+        What cannot be read is left out and said so in what is written.
+        """
+        written = self._export(runs[what], tmp_path / "out")
+
+        assert written or what != "whole", "export wrote nothing for a whole run"
+        _look_at(written, tmp_path / "out")
+
+    @pytest.mark.parametrize("part", PARTS, ids=str)
+    def test_it_exports_a_part_of_a_run(
+        self, runs: Mapping[str, Path], part: Mapping[str, Any], tmp_path: Path
+    ) -> None:
+        """A run without traces, without spans, or without most of its steps raises nothing."""
+        written = self._export(runs["whole"], tmp_path / "out", rlprof.Selection(**part))
+
+        _look_at(written, tmp_path / "out")
+
+    def test_what_it_declares_can_be_left_out(self) -> None:
+        """Each argument it declares for `rlprof export` has a flag, and none must be given.
+
+        It is declared on the class itself: before there is an instance, or a run.
+        """
+        parser = self._parser()
+
+        assert parser.format_help()
+        try:
+            _, left = parser.parse_known_args(["word"])
+        except SystemExit:
+            left = []
+        assert left == ["word"], "add options alone, each with a default: --depth, not depth"
+
+    def test_it_reads_any_files_or_none(self, tmp_path: Path) -> None:
+        """Whole, cut, empty and foreign files raise nothing in `export_files`, and stay unchanged.
+
+        An exporter without that hook reads runs alone.
+        """
+        self.skip_where_it_cannot_run()
+        hook = plugins.hooks("exporter", self.plugin()).export_files
+        if not hook.get_hookimpls():
+            pytest.skip("has no export_files: it reads runs alone")
+        files, out = make_files(tmp_path / "files"), tmp_path / "out"
+        out.mkdir()
+        before = _digests(tmp_path / "files")
+
+        written = list(hook(files=files, out=out, options=self._options()) or [])
+
+        _look_at(written, out)
+        assert _digests(tmp_path / "files") == before, "export_files changes what it reads"
+
+    @pytest.mark.parametrize("what", ["whole", "crashed", "damaged"])
+    def test_it_leaves_the_run_as_it_is(
+        self, runs: Mapping[str, Path], what: str, tmp_path: Path
+    ) -> None:
+        """Not a byte of the run folder is changed, added or removed."""
+        before = _digests(runs[what])
+
+        self._export(runs[what], tmp_path / "out")
+
+        after = _digests(runs[what])
+        changed = [str(file) for file in before | after if before.get(file) != after.get(file)]
+        assert changed == [], "export changes the run; write into `out` and nowhere else"
+
+    def test_all_it_writes_is_returned(self, runs: Mapping[str, Path], tmp_path: Path) -> None:
+        """Each file it writes into the folder is among those it returns; drafts are removed."""
+        written = self._export(runs["whole"], tmp_path / "out")
+
+        there = {file for file in (tmp_path / "out").rglob("*") if file.is_file()}
+        assert there == {Path(file) for file in written}, (
+            "return every file written, so that `rlprof export` can name it"
+        )
+
+    def test_a_second_export_gives_the_same_names(
+        self, runs: Mapping[str, Path], tmp_path: Path
+    ) -> None:
+        """Exporting again, over what is there, writes the same files."""
+        first = self._export(runs["whole"], tmp_path / "out")
+        second = self._export(runs["whole"], tmp_path / "out")
+
+        assert sorted(first) == sorted(second), "give files names that do not change"
+
+    def test_two_runs_do_not_mix(self, runs: Mapping[str, Path], tmp_path: Path) -> None:
+        """What one instance kept of a run is not in the export of the next."""
+        self.skip_where_it_cannot_run()
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        hooks = plugins.hooks("exporter", self.plugin())
+        options = self._options()
+        hooks.export(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=options)
+        whole = rlprof.read(runs["whole"])
+        written = hooks.export(run=whole, out=tmp_path / "b", options=options) or []
+
+        fresh = self._export(runs["whole"], tmp_path / "c")
+        other = rlprof.read(runs["hostile"]).run_id.encode()
+        assert [file.name for file in written] == [file.name for file in fresh]
+        assert not any(other in _content(file) for file in written), (
+            "the run exported before is in the export of this one; keep nothing between exports"
+        )
+
+    def test_the_command_line_runs_it(
+        self, called: str, runs: Mapping[str, Path], tmp_path: Path
+    ) -> None:
+        """`rlprof export RUN --to NAME` runs it and names what it wrote."""
+        self.skip_where_it_cannot_run()
+        where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
+        argv = ["export", str(runs["whole"]), "--to", called, "--out", str(tmp_path / "out")]
+
+        result = python(
+            [sys.executable, "-c", _COMMAND, json.dumps([where, called, argv])], cwd=tmp_path
+        )
+
+        assert result.returncode == 0, result.stderr
+        assert f"{called}: " in result.stdout
+
+
+def _look_at(written: list[Path], out: Path) -> None:
+    """Check that what an export returned is there, where it belongs."""
+    for file in written:
+        assert isinstance(file, Path), f"export returned {file!r}; return the Paths written"
+        assert file.is_file(), f"{file}: export returned it and has not written it"
+        assert file.resolve().is_relative_to(out.resolve()), (
+            f"{file} lies outside of `out`; write there and nowhere else"
+        )
+
+
+def _copied(run: Path, to: Path) -> Path:
+    return Path(shutil.copytree(run, to / run.parent.name / run.name))
+
+
+def _digests(folder: Path) -> dict[Path, str]:
+    """Say what is in *folder*, by content."""
+    return {
+        file.relative_to(folder): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def _content(file: Path) -> bytes:
+    """Read *file*, unpacked if it is packed."""
+    data = file.read_bytes()
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data

@@ -1,0 +1,201 @@
+"""What `export` of a tool or engine is held to: elsewhere, later, and after a crash."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import pytest
+
+from rlprof.errors import CaptureError
+from rlprof.types import Artifact
+from rlprof_testing._drive import FIRST, export_elsewhere, export_here
+from rlprof_testing._options import OptionTests
+from rlprof_testing._trace import check_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlprof.types import Window
+    from rlprof_testing._drive import Driven, Recorded
+
+CUTS = (0.0, 0.1, 0.5, 0.9)
+"""How much of each raw file is left by a crash while it was written."""
+
+
+class ExportTests(OptionTests):
+    """Laws of exports."""
+
+    produces: ClassVar[Literal["trace", "files"]] = "trace"
+    """What one artifact of a window at least is: a trace, or files only."""
+
+    @pytest.fixture(name="driven")
+    def _driven(self, called: str, tmp_path: Path) -> Iterator[Driven]:
+        """Make one instance and configure it inside the process."""
+        raise NotImplementedError
+
+    def work_on(self, driven: Driven) -> Any:
+        """Let the target of *driven* do the author's work."""
+        raise NotImplementedError
+
+    def record(self, driven: Driven, window: Window = FIRST) -> Recorded:
+        """Record one window of work, and return its folder."""
+        recorded = driven.prepare(window)
+        driven.start(recorded)
+        self.work_on(driven)
+        return driven.stop(recorded)
+
+    def test_export_runs_elsewhere_and_later(self, driven: Driven, tmp_path: Path) -> None:
+        """A new instance in another process exports, after the folder was moved.
+
+        It knows only the folder: not what `configure`, `start` or `stop` kept, not where the
+        folder was; an engine is gone by then.
+        """
+        recorded = self.record(driven)
+        driven.end()
+        moved = recorded.copy(tmp_path / "elsewhere")
+        shutil.rmtree(recorded.folder)
+
+        exported = export_elsewhere(moved, tmp_path / "out")
+
+        assert exported.error == "", (
+            "export must work from the folder alone, in another process, after it was moved: leave "
+            "what it needs in the folder, in stop at the latest, under relative names"
+        )
+        self._look_at(exported.artifacts, recorded, tmp_path / "out")
+        assert exported.artifacts, "export returned nothing of a window in which work() ran"
+        for artifact in exported.artifacts:
+            assert artifact.status == "whole", (
+                f"{artifact.path} is {artifact.status} ({artifact.note}) after nothing went wrong"
+            )
+
+    def test_what_it_produces_is_as_declared(self, driven: Driven, tmp_path: Path) -> None:
+        """A tool that says it produces traces makes one; one that says files makes none."""
+        recorded = self.record(driven)
+
+        found = self._export(recorded, tmp_path / "out")
+
+        kinds = {artifact.kind for artifact in found}
+        assert (self.produces == "trace") == ("trace" in kinds), (
+            f"export made {sorted(kinds)}, declared beside `plugin` is produces = "
+            f'{self.produces!r}; say produces = "files" if it makes no trace, or set kind="trace"'
+        )
+
+    def test_exporting_again_gives_the_same(self, driven: Driven, tmp_path: Path) -> None:
+        """A second export of the same raw data, over the first, names the same files.
+
+        The helper process may die after it has written files and before core has heard of them.
+        """
+        recorded = self.record(driven)
+        out = tmp_path / "out"
+
+        first = self._export(recorded, out)
+        try:
+            second = self._export(recorded, out)
+        except Exception as exc:
+            message = f"the second export raised {exc!r}; copy raw data, core deletes them"
+            raise AssertionError(message) from exc
+
+        assert [(a.path, a.kind, a.status) for a in first] == [
+            (a.path, a.kind, a.status) for a in second
+        ], "leave the raw data where they are, core deletes them when all artifacts are whole"
+        self._look_at(second, recorded, out)
+
+    @pytest.mark.parametrize("left", CUTS)
+    def test_raw_data_that_were_cut_are_never_called_whole(
+        self, driven: Driven, tmp_path: Path, left: float
+    ) -> None:
+        """Of raw data cut by a crash: artifacts said to be partial, or one clear CaptureError."""
+        recorded = self.record(driven).copy(tmp_path / "cut")
+        for file in [file for file in recorded.raw.rglob("*") if file.is_file()]:
+            with file.open("r+b") as stream:
+                stream.truncate(int(file.stat().st_size * left))
+
+        self._is_honest(recorded, tmp_path / "out", f"cut to {left:.0%}", may_be_empty=not left)
+
+    def test_no_raw_data_are_never_called_whole(self, driven: Driven, tmp_path: Path) -> None:
+        """Of an empty folder export makes nothing, or raises one clear CaptureError."""
+        recorded = self.record(driven).copy(tmp_path / "empty")
+        shutil.rmtree(recorded.raw)
+        recorded.raw.mkdir()
+
+        self._is_honest(recorded, tmp_path / "out", "removed", may_be_empty=True)
+
+    def test_a_window_never_closed_is_never_called_whole(
+        self, driven: Driven, tmp_path: Path
+    ) -> None:
+        """Of a window whose process was killed: partial artifacts, nothing, or a CaptureError."""
+        recorded = driven.prepare(FIRST)
+        driven.start(recorded)
+        self.work_on(driven)
+        killed = recorded.copy(tmp_path / "killed")
+        driven.stop(recorded)
+
+        self._is_honest(killed, tmp_path / "out", "those of a killed process", may_be_empty=True)
+
+    def _export(self, recorded: Recorded, out: Path) -> list[Artifact]:
+        return list(export_here(self.kind, self.plugin, recorded, out))
+
+    def _is_honest(self, recorded: Recorded, out: Path, what: str, *, may_be_empty: bool) -> None:
+        try:
+            found = self._export(recorded, out)
+        except CaptureError as exc:
+            assert str(exc).strip(), "the CaptureError says nothing; say what is missing"
+            return
+        except Exception as exc:
+            message = (
+                f"raw data were {what}, and export raised {exc!r}; return what could be saved as "
+                'Artifact(..., status="partial", note="why"), or raise CaptureError with a sentence'
+            )
+            raise AssertionError(message) from exc
+        assert found or may_be_empty, (
+            f"raw data were {what}, and export returned nothing: the capture would read as empty; "
+            "return partial artifacts or raise CaptureError"
+        )
+        self._look_at(found, recorded, out, is_timed=False)
+        if found:
+            said = [artifact for artifact in found if artifact.status == "partial"]
+            assert said, (
+                f"raw data were {what}, and every artifact is called whole; write an end mark in "
+                'stop, and where export misses it say status="partial"'
+            )
+            assert any(artifact.note for artifact in said), "say in `note` why it is partial"
+
+    def _look_at(
+        self,
+        artifacts: Sequence[Artifact],
+        recorded: Recorded,
+        out: Path,
+        *,
+        is_timed: bool = True,
+    ) -> None:
+        """Hold *artifacts* to what the contract says of their names and contents."""
+        stem = recorded.capture.stem
+        if not is_timed:
+            recorded = recorded.untimed()
+        seen = set()
+        for artifact in artifacts:
+            assert isinstance(artifact, Artifact), f"export returned {artifact!r}, no Artifact"
+            path = Path(artifact.path)
+            assert not path.is_absolute(), f"{path}: paths of artifacts are relative to `out`"
+            file = (out / path).resolve()
+            assert file.is_relative_to(out.resolve()), f"{path}: artifacts stay below `out`"
+            assert path.parts[0].startswith(stem), (
+                f"{path} does not begin with capture.stem ({stem}); files of many ranks and "
+                'windows come together: name it f"{capture.stem}.suffix"'
+            )
+            assert file.is_file(), f"{path}: export returned it and has not written it into `out`"
+            assert path not in seen, f"{path}: export returned it twice"
+            seen.add(path)
+            assert artifact.kind in ("trace", "files"), f"{path}: kind is {artifact.kind!r}"
+            assert artifact.status in ("whole", "partial"), f"{path}: status {artifact.status!r}"
+            assert file.stat().st_size or artifact.status == "partial", f"{path}: whole and empty"
+            if artifact.kind == "trace":
+                assert artifact.format == "chrome-trace", f"{path}: a trace is a chrome-trace"
+                trace = check_trace(file, recorded)
+                count = len(trace["traceEvents"])
+                assert count or artifact.status == "partial", f"{path}: whole, without one event"
+                assert artifact.events in (None, count), (
+                    f"{path}: says events={artifact.events}, and has {count} in traceEvents"
+                )

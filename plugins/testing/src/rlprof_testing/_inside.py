@@ -1,0 +1,74 @@
+"""What an engine that drives is given: a run, orders that can be obeyed, a tool to record with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+import rlprof
+from rlprof.config import check_config
+from rlprof.session._engine_workers import await_workers
+from rlprof.session._engines import engine_track
+from rlprof_testing import _kit_tool
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator, Mapping
+
+    import pytest
+
+    from rlprof.session._link import Link
+
+TOOL = "rlprof_kit"
+"""What a config calls the tool that records inside an engine; it is also its module."""
+
+_CLOSE_S = 10.0
+_ENTRY = f"[rlprof.tools]\n{TOOL} = {TOOL}:PhaseTool\n"
+_METADATA = "Metadata-Version: 2.1\nName: rlprof-kit\nVersion: 0\n"
+_ANY_THREAD = '\n\nPhaseTool.runs_on = "process"\n'
+
+
+def offer_tool(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the tool into *site*, where this process looks and those that it will start."""
+    info = site / "rlprof_kit-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(_METADATA)
+    (info / "entry_points.txt").write_text(_ENTRY)
+    source = Path(_kit_tool.__file__).read_text(encoding="utf-8")  # an engine may have no pytest
+    (site / f"{TOOL}.py").write_text(source + _ANY_THREAD, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+    monkeypatch.delitem(sys.modules, TOOL, raising=False)
+
+
+@contextmanager
+def leading(config: Mapping[str, Any]) -> Iterator[rlprof.Session]:
+    """Open the session that an engine's processes follow; wait until theirs have closed, too."""
+    with rlprof.open(config, role="driver", rank=0, world_size=1) as prof:
+        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        yield prof
+    engine = rlprof.Target("rollout", replica=0)
+    await_workers(prof.run_dir, [engine], _CLOSE_S, lambda _: None)
+
+
+def linked(
+    prof: rlprof.Session,
+    config: Mapping[str, Any],
+    handle: Any,
+    loop: asyncio.AbstractEventLoop | None,
+) -> Link:
+    """Return the way to an engine as `prof.attach` makes it, with all that its hooks are given."""
+    checked, _ = check_config(config)
+    made = engine_track(
+        checked, prof.means, handle,
+        role="rollout", replica=0, ranks=None, world_size=None, loop=loop, coordinates=None,
+    )  # fmt: skip
+    assert made is not None, "the kit's config has no such role"
+    track, (use,) = made
+    assert track.link is not None, "the kit's config names no engine"
+    return attrs.evolve(track.link, workers=track.link.given(use)["workers"])

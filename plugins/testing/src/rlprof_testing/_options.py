@@ -1,0 +1,195 @@
+"""Options of tools and engines, and what `configure` does before the process exists."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import pytest
+
+from rlprof.config import check_config
+from rlprof.config._tools import NoOptions
+from rlprof.errors import ConfigError
+from rlprof_testing._drive import python, structured
+from rlprof_testing._plugin import PluginTests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_ODD: tuple[Any, ...] = (
+    None, True, -1, 0, 10**30, 1.5, float("nan"), "", "x", "\ud800", [], ["x"], [None, {}], {},
+    {"x": 1}, {1: 2},
+)  # fmt: skip
+_MOST_LIGHTER = 20
+
+_LAUNCH = """
+import json, os, sys, threading
+import attrs
+from rlprof import plugins
+from rlprof.config._structure import Faults, structure
+from rlprof.config._tools import NoOptions
+from rlprof.session.export_process import load_class
+from rlprof.types import Launch, Target, Workers
+kind, where, heavy, asked, inside = json.loads(sys.argv[1])
+plugin = load_class(where)
+workers = Workers(inside)
+more = {"handle": None, "workers": workers} if kind == "engine" else {}
+replica = 0 if kind == "engine" else None
+target = Target("rollout" if kind == "engine" else "actor", replica=replica)
+imported = set(sys.modules)
+environ, folder = dict(os.environ), os.getcwd()
+said, odd = [], ""
+for _ in range(2):
+    options = structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=Faults())
+    hook = plugins.hooks(kind, plugin()).configure
+    launch = hook(place="launch", target=target, options=options, **more)
+    if launch is not None and not isinstance(launch, Launch):
+        odd = repr(launch)
+    said.append(launch and json.dumps(attrs.asdict(launch), sort_keys=True, default=repr))
+changed = [
+    what for what, is_so in {
+        "the environment": environ != dict(os.environ),
+        "the working directory": folder != os.getcwd(),
+        "the threads": threading.active_count() != 1,
+    }.items() if is_so
+]
+loaded = sorted({name.partition(".")[0] for name in set(sys.modules) - imported} & set(heavy))
+print(json.dumps({"said": said, "odd": odd, "changed": changed, "loaded": loaded}))
+"""
+
+
+class OptionTests(PluginTests):
+    """Laws of options and of `configure` at launch."""
+
+    options: ClassVar[Mapping[str, Any]] = {}
+    """The example of your documentation: options as a config gives them; all tests use them."""
+
+    def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Return a config in which one role uses the plugin with *options*."""
+        raise NotImplementedError
+
+    def _check(self, called: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the faults a config with *options* has."""
+        try:
+            check_config(self.config_of(called, options))
+        except ConfigError as exc:
+            return exc.faults
+        return ()
+
+    def _section(self, called: str) -> str:
+        return f"{self.kind}s.{called}"
+
+    def inside(self) -> dict[str, dict[str, Any]]:
+        """Return the tools that record inside it, with their options: only an engine has any."""
+        return {}
+
+    def test_the_documented_options_are_accepted(self, called: str) -> None:
+        """A config with the example of the documentation is right."""
+        assert self._check(called, self.options) == (), (
+            f"`options = {dict(self.options)!r}` beside `plugin` is refused; declare the example "
+            "of your README, and an `Options` (an attrs class) that takes it"
+        )
+
+    def test_options_are_plain_data(self) -> None:
+        """The options are data that a config file can hold and a capture can carry."""
+        again = json.loads(json.dumps(dict(self.options), allow_nan=False))
+
+        assert structured(self.plugin, again) == structured(self.plugin, dict(self.options))
+
+    def test_a_config_without_options_is_right_or_told_what_is_missing(self, called: str) -> None:
+        """Every option has a default, or a config without it is told that it is missing."""
+        wrong = [fault for fault in self._check(called, {}) if "is missing" not in fault]
+
+        assert wrong == [], "the defaults of Options do not work; mend them"
+
+    def test_an_unknown_option_is_refused_where_it_stands(self, called: str) -> None:
+        """A misspelt option is a fault of the config, under its path."""
+        faults = self._check(called, {**self.options, "no_such_option": 1})
+
+        path = f"{self._section(called)}.no_such_option"
+        assert len(faults) == 1, f"expected one fault, about {path}; got {faults}"
+        assert f"{path}: unknown key" in faults[0]
+
+    def test_odd_values_are_told_and_raise_nothing(self, called: str) -> None:
+        """Whatever stands for an option is accepted or told; nothing but ValueError is raised."""
+        fields = attrs.fields(getattr(self.plugin, "Options", NoOptions))
+        wrong = {}
+        for field in fields:
+            for odd in _ODD:
+                for fault in self._check(called, {**self.options, field.name: odd}):
+                    if "cannot read its options" in fault or "configure raised" in fault:
+                        wrong[f"{field.name}: {odd!r}"] = fault
+
+        assert wrong == {}, (
+            "parsers and validators of Options raise ValueError, configure raises CaptureError; "
+            f"anything else is a fault of the plugin: {wrong}"
+        )
+
+    def test_configure_at_launch_is_pure(self, tmp_path: Path) -> None:
+        """At launch `configure` only answers: same question, same Launch; nothing is touched.
+
+        It may run on another host than the process, long before it, for many processes: so it
+        imports nothing heavy, starts nothing, writes nothing, and passes nothing on but the
+        Launch.
+        """
+        where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
+        inside = self.inside()
+        argument = json.dumps([self.kind, where, self.heavy, dict(self.options), inside])
+        place, temp = tmp_path / "cwd", tmp_path / "tmp"
+        place.mkdir()
+        temp.mkdir()
+        found = []
+        for seed in ("1", "2"):
+            env = {"PYTHONHASHSEED": seed, "TMPDIR": str(temp), "HOME": str(temp)}
+            result = python([sys.executable, "-c", _LAUNCH, argument], cwd=place, env=env)
+            assert result.returncode == 0, f"configure at launch raised: {result.stderr[-2000:]}"
+            found.append(json.loads(result.stdout.splitlines()[-1]))
+
+        said = [launch for answer in found for launch in answer["said"]]
+        assert found[0]["odd"] == "", f"return a Launch or nothing, not {found[0]['odd']}"
+        assert said == said[:1] * 4, f"the same options gave different Launches: {said}"
+        assert found[0]["loaded"] == [], (
+            f"configure at launch imports {', '.join(found[0]['loaded'])}; do that where "
+            'place == "process"'
+        )
+        assert found[0]["changed"] == [], (
+            f"configure at launch changed {', '.join(found[0]['changed'])}; return a Launch instead"
+        )
+        assert [*place.iterdir(), *temp.iterdir()] == [], "configure at launch writes files"
+
+    def test_cautions_are_sentences(self) -> None:
+        """`cautions`, if there is one, gives sentences of one line each, every time the same."""
+        cautions = getattr(self.plugin, "cautions", None)
+        if cautions is None:
+            pytest.skip("declares no cautions(options): what a user should know beforehand")
+        options = structured(self.plugin, dict(self.options))
+        told = cautions(options)
+
+        assert isinstance(told, (list, tuple)), f"cautions returned {told!r}, no list of texts"
+        odd = [
+            words
+            for words in told
+            if not isinstance(words, str) or not words.strip() or len(words.splitlines()) > 1
+        ]
+        assert odd == [], f"each is a sentence on one line: {odd}"
+        assert cautions(options) == told, "the same options have the same cautions"
+
+    def test_lighter_options_come_to_an_end(self) -> None:
+        """`lighter`, if there is one, gives valid options that differ, and None in the end."""
+        lighter = getattr(self.plugin, "lighter", None)
+        if lighter is None:
+            pytest.skip("declares no lighter(options): the same recorded more cheaply")
+        options = structured(self.plugin, dict(self.options))
+        seen = [options]
+        while (options := lighter(options)) is not None:
+            assert type(options) is type(seen[0]), f"lighter returned {options!r}, not Options"
+            assert options not in seen, f"lighter goes in a circle: {options!r} comes again"
+            seen.append(options)
+            assert len(seen) < _MOST_LIGHTER, "lighter never says None; there is an end to cheaper"
+            again = json.loads(json.dumps(dict(self.options) | attrs.asdict(options)))
+            assert structured(self.plugin, again) == options, (
+                f"lighter returned {options!r}, which a config could not say; validate it likewise"
+            )

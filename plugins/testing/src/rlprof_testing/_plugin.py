@@ -1,0 +1,153 @@
+"""What holds for every plugin: it is found, it fits, it is light, it says what it does."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from rlprof import plugins
+from rlprof.hookspecs import KINDS
+from rlprof_testing._drive import python
+from rlprof_testing._guard import silent_overrides
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HEAVY = (
+    "torch", "torch_npu", "tensorflow", "jax", "cupy", "numpy", "pandas", "triton",
+    "transformers", "vllm", "sglang", "ray", "deepspeed", "megatron", "verl",
+)  # fmt: skip
+"""What a plugin imports inside functions only."""
+
+_LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "LOCAL_RANK")
+
+_IMPORT = """
+import json, sys, threading
+from rlprof.session.export_process import load_class
+plugin, heavy = json.loads(sys.argv[1])
+load_class(plugin)()
+loaded = sorted({name.partition(".")[0] for name in sys.modules} & set(heavy))
+print(json.dumps({"loaded": loaded, "threads": threading.active_count()}))
+"""
+
+
+class PluginTests:
+    """The part of the kit that all kinds share; inherit one of its children."""
+
+    kind: ClassVar[plugins.Kind]
+
+    plugin: ClassVar[type[Any]]
+    """The class under test."""
+    name: ClassVar[str] = ""
+    """What the config calls it; empty: found by its entry point."""
+    works_here: bool | str = True
+    """Or the reason why this machine cannot run what it drives; a property may decide."""
+    heavy: ClassVar[tuple[str, ...]] = HEAVY
+    """What must not be imported before it is needed; add yours: `(*ToolTests.heavy, "mine")`."""
+
+    def __init_subclass__(cls) -> None:
+        """Keep the guard itself from being replaced."""
+        guard = PluginTests.test_standard_tests_are_replaced_only_with_a_reason
+        if cls.test_standard_tests_are_replaced_only_with_a_reason is not guard:
+            raise TypeError(f"{cls.__name__} replaces the test that watches over replacements")
+
+    @pytest.fixture(autouse=True)
+    def _alone(self) -> Iterator[None]:
+        """Take away what launchers have left, and afterwards what the plugin has."""
+        before = dict(os.environ)
+        for variable in [name for name in before if name.startswith(_LAUNCHERS)]:
+            del os.environ[variable]
+        yield
+        os.environ.clear()
+        os.environ.update(before)
+
+    @pytest.fixture(name="called")
+    def _called(self, monkeypatch: pytest.MonkeyPatch) -> str:
+        """Return the plugin's name, offered in this process also if it is not installed."""
+        name = self.name or next(self._names(), self.plugin.__name__.lower())
+        monkeypatch.setitem(plugins._registered, (self.kind, name), self.plugin)
+        return name
+
+    def _names(self) -> Iterator[str]:
+        """Go through the names under which something installed offers this very class."""
+        for offer in plugins.offers():
+            entry = offer.entry
+            if offer.kind != self.kind or entry is None:
+                continue
+            if entry.attr == self.plugin.__qualname__ and entry.load() is self.plugin:
+                yield offer.name
+
+    def skip_where_it_cannot_run(self) -> None:
+        """Skip a test that records; the reason is the one declared."""
+        if self.works_here is not True:
+            reason = str(self.works_here).strip()
+            assert reason not in ("", "False"), 'works_here: say why not: works_here = "needs ..."'
+            pytest.skip(reason)
+
+    def test_standard_tests_are_replaced_only_with_a_reason(self) -> None:
+        """A standard test is replaced with `@overrides("why")` or `xfail(reason=...)`, or not."""
+        silent = silent_overrides(type(self))
+
+        assert silent == [], (
+            f"{', '.join(silent)} in {type(self).__name__} replaces a standard test in silence; "
+            'say why: @rlprof.testing.overrides("...") or @pytest.mark.xfail(reason="...")'
+        )
+
+    def test_it_is_offered_by_its_name(self) -> None:
+        """An installed distribution offers the class, so that a config can name it."""
+        names = list(self._names())
+        group, where = plugins.GROUPS[self.kind], f"{self.plugin.__module__.partition('._')[0]}"
+
+        assert names, (
+            f"no installed distribution offers {self.plugin.__qualname__}; add to pyproject.toml\n"
+            f'  [project.entry-points."{group}"]\n'
+            f'  {self.name or "mine"} = "{where}:{self.plugin.__qualname__}"\n'
+            "and install it: pip install -e ."
+        )
+        assert not self.name or self.name in names, f"it is offered as {names}, not {self.name!r}"
+        assert plugins.load(self.kind, names[0]) is self.plugin
+
+    def test_it_fits_the_contract(self, called: str) -> None:
+        """Its hooks are marked, are hooks, and take only arguments that are given."""
+        assert plugins.load(self.kind, called) is self.plugin  # raises what does not fit
+
+    def test_its_hooks_are_called_as_they_are(self) -> None:
+        """No hook is a coroutine or a generator; only an engine's start and stop may be async."""
+        wrong = []
+        for hook in [name for name in vars(KINDS[self.kind]) if not name.startswith("_")]:
+            method = inspect.getattr_static(self.plugin, hook, None)
+            function = getattr(method, "__func__", method)
+            is_async = inspect.iscoroutinefunction(function) and (
+                self.kind != "engine" or hook not in ("start", "stop")
+            )
+            if is_async or inspect.isgeneratorfunction(function):
+                wrong.append(hook)
+
+        assert wrong == [], f"{', '.join(wrong)}: core does not await it; make it a plain function"
+
+    def test_it_says_in_a_line_what_it_does(self) -> None:
+        """The first line of the class's docstring stands in `rlprof plugins`."""
+        own = vars(self.plugin).get("__doc__") or ""
+        line = next(iter(own.strip().splitlines()), "")
+
+        assert line, f"give class {self.plugin.__name__} a docstring: one line, what it does"
+
+    def test_importing_it_is_light(self, tmp_path: Path) -> None:
+        """Importing the plugin and making an instance imports nothing heavy, starts no thread."""
+        where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
+        argument = json.dumps([where, self.heavy])
+        result = python([sys.executable, "-c", _IMPORT, argument], cwd=tmp_path)
+
+        assert result.returncode == 0, f"{where} cannot be imported elsewhere: {result.stderr}"
+        found = json.loads(result.stdout.splitlines()[-1])
+        assert found["loaded"] == [], (
+            f"importing it imports {', '.join(found['loaded'])}; import inside the functions that "
+            "need it: every rank that names the plugin pays for it"
+        )
+        assert found["threads"] == 1, "importing it starts a thread; start threads in `start`"

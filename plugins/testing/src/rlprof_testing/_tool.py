@@ -1,0 +1,177 @@
+"""The kit for a tool: the laws it shares with engines, and those of sessions."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rlprof
+from rlprof import plugins
+from rlprof.config import check_config
+from rlprof.errors import CaptureError, ConfigError
+from rlprof_testing._drive import FIRST, PATIENT, SECOND, Driven, elsewhere
+from rlprof_testing._windows import WindowTests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rlprof_run import Run
+
+_SAMPLE_S = 30
+"""More than any round takes, also where torch is imported in it."""
+
+
+class ToolTests(WindowTests):
+    """Inherit it, name your class, and every law of a tool is tested.
+
+    class TestMine(ToolTests):
+        plugin = Mine
+        options = {"hz": 100}
+
+    Declare beside them what is so: `produces`, `works_here`, `heavy`, `name`; override `work`
+    with something the tool can record.
+    """
+
+    kind = "tool"
+
+    def work(self) -> Any:
+        """Do something the tool can record, and return a result that is the same every time.
+
+        Override it: a seeded step of training for a tool that records training. The result is
+        compared with `==`.
+        """
+        import random
+
+        chance = random.Random(7)  # noqa: S311 -- only to be the same every time
+        return sorted(chance.random() for _ in range(20_000))[::1000]
+
+    def work_on(self, driven: Driven) -> Any:  # noqa: ARG002 -- a tool records this process
+        """Work in this process."""
+        return self.work()
+
+    @pytest.fixture(name="driven")
+    def _driven(self, called: str, tmp_path: Path) -> Driven:
+        """Make one instance and configure it inside the process."""
+        self.skip_where_it_cannot_run()
+        home = tmp_path / "scratch"
+        return Driven("tool", self.plugin, called, dict(self.options), home).configure()
+
+    def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Return a config that records every step of one actor with the tool."""
+        return {
+            "tool": name,
+            "steps": {"every": 1},
+            "roles": {"actor": {}},
+            "tools": {name: dict(options)},
+            "limits": PATIENT,
+        } | more
+
+    def _session(self, config: Mapping[str, Any], home: Path, steps: int = 2) -> tuple[Run, Any]:
+        """Work for some steps in a session; return the run, and what the work came to."""
+        places = {"run_dir": str(home / "runs"), "scratch_dir": str(home / "scratch")}
+        results = []
+        with rlprof.open({**config, **places}, role="actor", rank=0, world_size=1) as prof:
+            for _ in prof.steps(range(1, steps + 1)):
+                with prof.phase("update_actor"):
+                    results.append(self.work())
+        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        return rlprof.read(prof.run_dir), results
+
+    def test_a_window_of_an_ended_thread_harms_nobody(self, driven: Driven, tmp_path: Path) -> None:
+        """Started on a thread that has ended, it is stopped or refuses; the next is recorded."""
+        recorded = driven.prepare(FIRST)
+        elsewhere(lambda: driven.start(recorded))
+
+        try:
+            driven.stop(recorded)
+        except CaptureError as exc:
+            assert str(exc), "the CaptureError says nothing; say where it must be stopped"
+
+        following = self.record(driven, SECOND)
+        assert self._has_data(following, tmp_path / "out"), (
+            "the window after one of another thread recorded nothing; let go of that one in stop"
+        )
+
+    def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
+        """`rlprof.open` with the tool by name: every window is whole, and nothing is noted."""
+        self.skip_where_it_cannot_run()
+
+        run, _ = self._session(self.config_of(called, self.options), tmp_path)
+
+        told = [(capture.window.id, capture.state) for capture in run.captures]
+        assert told == [("1/update_actor", "whole"), ("2/update_actor", "whole")], (
+            f"a window came to something else: {[capture.notes for capture in run.captures]}"
+        )
+        assert run.problems == ()
+        assert run.skipped == ()
+
+    def test_recording_does_not_change_the_work(self, called: str, tmp_path: Path) -> None:
+        """The result of seeded work is the same with the tool and without it."""
+        self.skip_where_it_cannot_run()
+        alone = self.work()
+        assert alone == self.work(), "work() gives another result every time; seed it"
+
+        _, results = self._session(self.config_of(called, self.options), tmp_path)
+
+        assert [alone, alone] == results, (
+            "the tool changes what it records: it must draw no random numbers, change no global "
+            "state, and raise nothing into the work"
+        )
+
+    def test_two_at_once_are_refused_or_both_record(
+        self, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two of it in one process are refused before the run by their claims, or both work."""
+        self.skip_where_it_cannot_run()
+        again = f"{called}_again"
+        monkeypatch.setitem(plugins._registered, ("tool", again), self.plugin)
+        options = {called: dict(self.options), again: dict(self.options)}
+        config = self.config_of(called, {}, tool=[called, again], tools=options)
+
+        try:
+            check_config(config)
+        except ConfigError as exc:
+            claims = getattr(self.plugin, "claims", {})
+            assert claims, f"refused without a claim: {exc}"
+            assert any(claim in str(exc) for claim in claims), str(exc)
+            return
+
+        run, _ = self._session(config, tmp_path, steps=1)
+        told = {capture.tool: capture.state for capture in run.captures}
+        assert told == {called: "whole", again: "whole"}, (
+            "two of it at once harm each other; declare what only one can have, e.g. "
+            'claims = {"my_profiler": "process"}: '
+            f"{[capture.notes for capture in run.captures]}"
+        )
+
+    def test_it_leaves_processes_of_rlprof_alone(self) -> None:
+        """`leave_alone`, if there is one, takes out of an environment, puts nothing in."""
+        leave_alone: Any = getattr(self.plugin, "leave_alone", None)
+        if leave_alone is None:
+            pytest.skip("declares no leave_alone(environ): it comes into no child of a process")
+        environ = {"PATH": "/bin", "MINE": "1", **os.environ}
+        for given in (dict(environ), {}):
+            left = dict(given)
+            leave_alone(left)
+            put = [name for name in left if name not in given]
+            assert put == [], f"leave_alone puts {', '.join(put)} into the environment"
+            lost = [name for name in ("PATH", "MINE") if name in given and name not in left]
+            assert lost == [], f"leave_alone takes out {', '.join(lost)}, which is not the tool's"
+
+    def test_a_sample_ends(self) -> None:
+        """`sample`, if there is one, does as many rounds of typical work as it is told to."""
+        sample: Any = getattr(self.plugin, "sample", None)
+        if sample is None:
+            pytest.skip("declares no sample(rounds): work to estimate its cost with")
+        self.skip_where_it_cannot_run()
+        took = []
+        for rounds in (1, 3):
+            began = time.monotonic()
+            sample(rounds)
+            took.append(time.monotonic() - began)
+
+        assert max(took) < _SAMPLE_S, f"3 rounds took {max(took):.0f} s; a round is milliseconds"
