@@ -155,7 +155,7 @@ def main(argv: list[str]) -> int:
     heed_interrupts()
     result, asked = int(argv[0]), json.loads(argv[1])
     faulthandler.enable()
-    faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
+    faulthandler.dump_traceback_later(max(0.01, asked["dump_at"] - time.monotonic()))
     answer = _JOBS[asked["job"]](**asked["args"])
     os.write(result, json.dumps(answer).encode())
     return 0
