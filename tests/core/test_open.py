@@ -74,14 +74,23 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
     )
 
 
+def test_a_run_of_spans_alone_says_where_it_is(monkeypatch, capsys, tmp_path):
+    """The always-on config prints its run folder once; there are no windows to count."""
+    monkeypatch.delenv("RLPROF_QUIET")
+    monkeypatch.chdir(tmp_path)
+    with rlprof.open("always", role="actor") as prof:
+        shown = prof.run_dir.relative_to(tmp_path)
+
+    assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"
+
+
 def test_who_has_nothing_to_say_is_quiet(config, monkeypatch, capsys, tmp_path):
-    """A quiet run, one of spans alone, and a rank that joins a run of another print nothing."""
+    """A quiet run, and a rank that joins a run of another print nothing."""
     with rlprof.open(config()):  # tests have RLPROF_QUIET
         pass
     monkeypatch.delenv("RLPROF_QUIET")
-    for changes in ({"quiet": True}, {"tool": "none"}):
-        with rlprof.open(config(**changes)):
-            pass
+    with rlprof.open(config(quiet=True)):
+        pass
     monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
     with rlprof.open(config(quiet=True)):
         pass

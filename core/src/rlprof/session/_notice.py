@@ -34,14 +34,15 @@ class Notice:
 def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
     """Print where the run is, and return what prints its end.
 
-    A process prints nothing if another leads, nothing is to be recorded, or it is to be quiet.
+    A process prints nothing if another leads, or it is to be quiet. Without tools there are no
+    windows to count at the end.
     """
     is_quiet = config.quiet or os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
-    records = any(config.records(role) for role in config.roles)
-    if is_quiet or not records or not run.is_new:
+    if is_quiet or not run.is_new:
         return None
-    _print(f"records into {_shown(run.path)}")
-    return Notice(target, run.path)
+    records = any(config.records(role) for role in config.roles)
+    _print(f"records{'' if records else ' spans'} into {_shown(run.path)}")
+    return Notice(target, run.path) if records else None
 
 
 def _shown(path: Path) -> str:
