@@ -20,6 +20,7 @@ import rlprof
 from rlprof.rundir import Here, as_line, read_clock
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run import Skipped, find_runs
+from tests.report.made_runs import make_torchrun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -697,3 +698,21 @@ def test_whatever_stands_in_a_manifest_is_read(wreck, lines):
     (capture, *_) = [c for c in wreck.read().captures if (c.window, c.tool) == (ROLLOUT, "fake")]
 
     assert (capture.scratch, capture.start_s) == ("/tmp/s", 0.5)
+
+
+def test_span_files_that_are_cut_empty_or_gone_are_problems(tmp_path):
+    """A file of a process that is over names its damage; a running process may be in a line."""
+    path = make_torchrun(tmp_path / "run", ranks=4, steps=2)
+    cut, empty, gone, live = (f"trainer-{rank}-node-{100 + rank}" for rank in range(4))
+    os.truncate(path / "spans" / f"{cut}.jsonl", 300)
+    os.truncate(path / "spans" / f"{empty}.jsonl", 0)
+    (path / "spans" / f"{gone}.jsonl").unlink()
+    manifest = path / "manifest" / f"{live}.jsonl"
+    manifest.write_text("".join(manifest.read_text().splitlines(keepends=True)[:-1]))
+    os.truncate(path / "spans" / f"{live}.jsonl", 300)
+
+    assert rlprof.read(path).problems == (
+        f"spans/{cut}.jsonl: ends in the middle of a line",
+        f"spans/{empty}.jsonl: is empty",
+        f"spans/{gone}.jsonl: is not there",
+    )

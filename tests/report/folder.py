@@ -67,7 +67,8 @@ class Folder:
             told = [first, _clock(0), *lines[1:], _clock(last)]
             told += [{"event": "ended", "mono": last}] if ended else []
             _write(path / "manifest" / f"{stem}.jsonl", told)
-            _write(path / "spans" / f"{stem}.jsonl", self.spans[stem])
+            if self.spans[stem]:
+                _write(path / "spans" / f"{stem}.jsonl", self.spans[stem])
         return path
 
 

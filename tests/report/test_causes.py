@@ -36,17 +36,48 @@ def test_a_cause_on_one_rank_is_the_first_finding(cause, tmp_path):
     assert causes(path)[0] == cause
 
 
-@pytest.mark.parametrize("make", [make_fleet, make_torchrun])
-def test_a_run_without_a_cause_has_no_finding(make, tmp_path):
+def test_a_run_without_a_cause_has_no_finding(tmp_path):
     """Where nothing was planted nothing is found, and the verdict names the longest phase."""
-    path = make(tmp_path / "run", seed=5)
-
-    analysis = analyse(rlprof.read(path))
+    analysis = analyse(rlprof.read(make_fleet(tmp_path / "run", seed=5)))
 
     assert analysis.findings == ()
     assert "Nothing is odd" in analysis.verdict
     longest = max(analysis.phases, key=lambda one: one.median_s)
     assert f"The longest phase is {longest.name} " in analysis.verdict
+
+
+def test_where_ranks_meet_in_the_longest_phase_nobody_can_be_called_late(tmp_path):
+    """The verdict does not call a run odd or not whose longest phase may hide a late rank."""
+    analysis = analyse(rlprof.read(make_torchrun(tmp_path / "run", seed=5)))
+
+    assert analysis.findings == ()
+    assert " Cannot tell who is late in backward, the longest phase (" in analysis.verdict
+    assert "Nothing is odd" not in analysis.verdict
+
+
+def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(tmp_path):
+    """Steps that take half a second and half a step more than usual are a finding of their own."""
+    folder, at = Folder(), 1.0
+    trainer = folder.process("trainer", 0)
+    for step in range(1, 13):
+        end = at + (0.7 if step in (6, 9) else 0.15)
+        folder.span(trainer, "phase", "update", (at, end), step)
+        folder.span(trainer, "step", f"step {step}", (at, end), step)
+        at = end
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=at)))
+
+    title = "In 2 of 11 steps: update takes 0.55 s more than usual, the step 0.55 s. "
+    assert [one.cause for one in analysis.findings] == ["slow step"]
+    assert analysis.findings[0].title == title + "The cause is unclear."
+    assert analysis.verdict.endswith(" Without that such a step would take 0.15 s at best.")
+
+
+def test_the_phase_that_the_garbage_collector_stops_is_named(tmp_path):
+    """A pause of the driver says in which phase most of it was."""
+    analysis = analyse(rlprof.read(make_fleet(tmp_path / "run", ["gc"], steps=5)))
+
+    assert analysis.findings[0].title.endswith(" s, most of it in reward.")
 
 
 def test_two_causes_are_two_findings_the_larger_first(tmp_path):

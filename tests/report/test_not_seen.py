@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_a_driver_that_goes_on_alone_is_a_finding(tmp_path):
 
 
 def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
-    """Spans that no manifest explains are named where the answer stands."""
+    """Spans that no manifest explains are named where the answer stands, not how to mark steps."""
     path = make_torchrun(tmp_path / "run", ranks=1, steps=3)
     (manifest,) = (path / "manifest").iterdir()
     manifest.unlink()
@@ -55,6 +56,7 @@ def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
     verdict = analyse(rlprof.read(path)).verdict
 
     assert f"Missing or damaged in manifest/: {manifest.name}. " in verdict
+    assert "prof.step(n)" not in verdict
 
 
 def test_lost_spans_are_named(tmp_path):
@@ -66,7 +68,60 @@ def test_lost_spans_are_named(tmp_path):
     analysis = analyse(rlprof.read(path))
 
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
-    assert analysis.notes[0].startswith(f"Missing in spans/: {lost.name}. ")
+    assert analysis.notes[0] == f"spans/{lost.name} is not there: spans of trainer 2 are missing."
+    assert analysis.verdict.startswith(f"Cannot tell for sure: {analysis.notes[0]} ")
+
+
+def test_findings_use_the_steps_before_a_file_is_cut(tmp_path):
+    """The verdict names a file that ends within a line first; later steps count as unfinished."""
+    path = make_fleet(tmp_path / "run", ["tool"], steps=10)
+    (cut,) = (path / "spans").glob("agent-*")
+    os.truncate(cut, cut.stat().st_size * 6 // 10)
+
+    analysis = analyse(rlprof.read(path))
+
+    lost = f"spans/{cut.name} is cut: spans of agent 0 are missing from step 7 on."
+    assert analysis.verdict.startswith(f"Cannot tell for sure: {lost} A step takes ")
+    assert [one.cause for one in analysis.findings] == ["tool"]
+    assert analysis.clean.left_out == {"warm-up": (1,), "unfinished": (7, 8, 9, 10)}
+
+
+def test_nobody_is_late_without_what_the_driver_wrote_of_members(tmp_path):
+    """Without the phases of members, no phase counts as one that the driver spends alone."""
+    path = fleet_of(tmp_path / "run", world=1)
+    (path / "spans" / "+ray-driver-0-node-100.jsonl").touch()
+
+    analysis = analyse(rlprof.read(path))
+
+    assert analysis.findings == ()
+    assert "+ray-driver-0-node-100.jsonl is empty: phases of the fleet's" in analysis.verdict
+    assert "Nothing is odd" not in analysis.verdict
+
+
+def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
+    """Where one rank was killed, no finding uses the steps that others went on with alone."""
+    path = make_torchrun(tmp_path / "run", ranks=2, steps=6)
+    stem = "trainer-1-node-101"
+    for folder, until in (("spans", '"name":"step 4"'), ("manifest", '"event":"ended"')):
+        file = path / folder / f"{stem}.jsonl"
+        kept, end, _ = file.read_text().partition(until)
+        file.write_text(kept.rpartition("\n")[0] + "\n")
+        assert end
+        os.utime(file, (0, 0))
+
+    analysis = analyse(rlprof.read(path))
+
+    assert analysis.state == "died"
+    assert analysis.clean.left_out["unfinished"] == (4, 5, 6)
+    assert analysis.verdict.startswith("A step takes ")
+
+
+def test_ranks_of_a_run_that_has_just_begun_are_not_called_silent(tmp_path):
+    """A rank that may not have written its first spans yet is not in the verdict."""
+    path = make_torchrun(tmp_path / "run", steps=1, ended=False)
+    next((path / "spans").glob("trainer-2-*")).unlink()
+
+    assert "writes no spans" not in analyse(rlprof.read(path)).verdict
 
 
 def test_a_rank_that_left_nothing_is_named(tmp_path):

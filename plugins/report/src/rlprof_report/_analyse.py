@@ -10,10 +10,11 @@ import numpy as np
 from rlprof_report._figures.bubbles import bubbles_of, busy_of, holders_of
 from rlprof_report._figures.clean import clean_of, summaries_of
 from rlprof_report._figures.definitions import DEFINITIONS
+from rlprof_report._figures.ends import ends_of, whole_of
 from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
-from rlprof_report._figures.others import others_of, outlasted_of, pauses_of
+from rlprof_report._figures.others import others_of, outlasted_of, paused_in, pauses_of
 from rlprof_report._figures.path import Tracks, path_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of, tables_of
@@ -21,7 +22,7 @@ from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
 from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
-from rlprof_report._findings import Facts, conclude, losses_of, silent_of
+from rlprof_report._findings import Facts, conclude, lost_of, notes_of, silent_of, with_lost
 from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
@@ -56,7 +57,7 @@ def analyse(
     selection = run.selection
     timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
     if timeline is None or not len(timeline):
-        return _with_devices(_nothing(run, recorded, timeline), run, most_json_bytes, rules)
+        return _with_devices(_nothing(run, recorded), run, most_json_bytes, rules)
     epoch = int(timeline.starts[0])
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
@@ -70,13 +71,13 @@ def analyse(
         recorded, timeline, touched, groups, others,
         frontiers=frontiers, pieces=pieces, counted=counted,
     )  # fmt: skip
-    clean, steps = clean_of(
-        steps, touched, unfinished=timeline.unfinished, skipped=timeline.skipped
-    )
+    ends = list(ends_of(run, recorded, timeline))
+    whole = whole_of(ends, timeline)
+    clean, steps = clean_of(steps, touched, whole=whole, skipped=timeline.skipped)
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
-    notes = [*losses_of(run, recorded, timeline), *run.problems, *recorded.problems]
+    notes = [*notes_of(run, ends), *recorded.problems]
     if len(counted) < len(steps):
         notes.append(f"Rollouts and causes cover {len(counted)} of the {len(steps)} steps.")
     if left_out:
@@ -101,11 +102,16 @@ def analyse(
         notes=tuple(notes),
     )
     outlasted = outlasted_of(recorded, timeline, pieces)
+    if any(one.is_of_members for one in ends):
+        outlasted = [[] for _ in outlasted]
+    paused = paused_in(recorded, timeline, pieces)
     facts = [
-        Facts(steps[place], tuple(groups[place]), others[place], outlasted[place])
+        Facts(steps[place], tuple(groups[place]), others[place], outlasted[place], paused[place])
         for place in sorted(counted)
     ]
-    told = conclude(analysis, run, facts, silent_of(run, recorded), step=step)
+    early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
+    silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends)
+    told = conclude(analysis, run, facts, silent, lost, step=step)
     return _with_devices(told, run, most_json_bytes, rules)
 
 
@@ -244,10 +250,11 @@ def _cost_note(steps: list[Step], clean: Clean) -> str:
     )
 
 
-def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysis:
+def _nothing(run: Run, recorded: Recorded) -> Analysis:
     wrote = "No step has begun yet" if run.is_running else "No process wrote a step"
     verdict = f"{wrote}; mark steps with prof.step(n) or prof.steps(...)."
-    lost = list(losses_of(run, recorded, timeline))
+    ends = list(ends_of(run, recorded, None))
+    lost = lost_of(run, ends)
     return Analysis(
         **_known(run),
         epoch_ns=run.opened_ns,
@@ -256,6 +263,6 @@ def _nothing(run: Run, recorded: Recorded, timeline: Timeline | None) -> Analysi
         clean=Clean((), {}, None),
         phases=(),
         findings=(),
-        verdict=" ".join([verdict, *lost[:1]]),
-        notes=(*lost[1:], *run.problems, *recorded.problems),
+        verdict=with_lost("No step is in the rest.", lost) if lost else verdict,
+        notes=(*notes_of(run, ends), *recorded.problems),
     )

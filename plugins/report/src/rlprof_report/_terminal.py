@@ -32,7 +32,8 @@ def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) 
     told = list(_findings(analysis, room, step))
     lines += told
     room -= len(told)
-    notes = [line for note in analysis.notes for line in _note(note)]
+    untold = [note for note in analysis.notes if note not in analysis.verdict]
+    notes = [line for note in untold for line in _note(note)]
     if notes and room > 1:
         hidden = len(notes) > room
         lines += notes[: room - 1] if hidden else notes

@@ -4,7 +4,7 @@
 
 `_reader` files to values · `_story`, `_draft` the lines of one manifest · `_run` the values ·
 `_selection`, `_narrow`, `_nothing` a part of a run · `_left`, `_missed`, `_offsets` what a fleet's
-driver says of others · `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch`
+driver says of others · `_lost` span files that are damaged · `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch`
 exporting what dead processes have left.
 
 It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
@@ -16,6 +16,7 @@ from __future__ import annotations
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._counters import Sample
 from rlprof_run._draft import TRIED
+from rlprof_run._lost import CUT, GONE, lost_spans
 from rlprof_run._nothing import unmatched
 from rlprof_run._reader import LATEST, RUNS, find_runs, read, youngest
 from rlprof_run._run import Answer, CaptureResult, Left, Process, Run, Skipped
@@ -23,6 +24,8 @@ from rlprof_run._selection import Selection
 from rlprof_run._spans import Span
 
 __all__ = [
+    "CUT",
+    "GONE",
     "LATEST",
     "RUNS",
     "TRIED",
@@ -37,6 +40,7 @@ __all__ = [
     "Span",
     "clock_at",
     "find_runs",
+    "lost_spans",
     "read",
     "unbroken",
     "unmatched",

@@ -22,6 +22,7 @@ from rlprof.types import Target
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._files import files, odd
 from rlprof_run._left import left_of
+from rlprof_run._lost import lost_spans
 from rlprof_run._missed import with_missed
 from rlprof_run._offsets import aligned
 from rlprof_run._run import Answer, CaptureResult, Process, Run, Skipped
@@ -138,6 +139,7 @@ def read(path: str | Path) -> Run:
     for name in ("spans", "counters"):  # read where they are asked for
         files(path / name, ".jsonl", problems)
     processes, captures = _as_told_by_others(processes, captures, stories.values())
+    attached = tuple(one for story in stories.values() for one in story.attached.values())
     for capture in captures:
         for artifact in capture.artifacts:
             why = odd(path / artifact.path)
@@ -164,13 +166,16 @@ def read(path: str | Path) -> Run:
         captures=tuple(captures),
         skipped=tuple(skipped),
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
-        attached=tuple(one for story in stories.values() for one in story.attached.values()),
+        attached=attached,
         left=left_of(stories.values(), [p.name for p in processes if p.state == "running"]),
         missing=(
             *_missing(expected, processes, stories.values()),
             *_unattached(config, stories.values()),
         ),
-        problems=tuple(problems),
+        problems=(
+            *problems,
+            *(f"{file}: {why}" for file, why in lost_spans(path, processes, attached).items()),
+        ),
     )
 
 

@@ -24,20 +24,20 @@ _SLOWER = 1.3
 
 
 def clean_of(
-    steps: Sequence[Step], touched: Touched, *, unfinished: bool, skipped: int = 0
+    steps: Sequence[Step], touched: Touched, *, whole: int, skipped: int = 0
 ) -> tuple[Clean, list[Step]]:
     """Give each step its state, and list those that are clean.
 
     The first step of a run is warm-up, and so are the second and third if they are 30 % slower;
-    *skipped* steps of the run are not among these.
+    *skipped* steps of the run are not among these. Steps after the first *whole* ones lack spans.
     """
     states: list[StepState] = ["clean"] * len(steps)
     for place in touched.touches:
         states[place] = "touched"
     for place in touched.recorded:
         states[place] = "recorded"
-    if unfinished:
-        states[-1] = "unfinished"
+    for place in range(whole, len(steps)):
+        states[place] = "unfinished"
     later = [one.seconds for one, state in zip(steps, states, strict=True) if state == "clean"][3:]
     usual = float(np.median(later)) if len(later) >= 3 else None
     for place in range(min(_WARM_UP - skipped, len(steps) - 1)):

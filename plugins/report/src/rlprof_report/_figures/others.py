@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -40,6 +41,21 @@ def others_of(recorded: Recorded, timeline: Timeline) -> list[Others]:
 def pauses_of(others: Others) -> dict[str, float]:
     """Say how long the garbage collector held up the process that it held up longest."""
     return {"gc": max(others["gc"].values())} if "gc" in others else {}
+
+
+def paused_in(
+    recorded: Recorded, timeline: Timeline, pieces: Sequence[Sequence[Piece]]
+) -> list[dict[int, str]]:
+    """Name for each step and process the phase that most of its garbage collection falls into."""
+    took: list[dict[int, Counter[str]]] = [{} for _ in pieces]
+    rows = recorded.others[recorded.others["name"] == recorded.words.number("gc")]
+    columns = (rows[name].tolist() for name in ("process", "start", "end"))
+    for step, process, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
+        if step >= 0:
+            middle = (start + end) // 2
+            names = (one.name for one in pieces[step] if one.start <= middle < one.end)
+            took[step].setdefault(process, Counter())[next(names, "")] += end - start
+    return [{process: own.most_common(1)[0][0] for process, own in one.items()} for one in took]
 
 
 @attrs.frozen

@@ -36,12 +36,13 @@ def _explained(measure: Measure, by: list[Measure]) -> bool:
 
 def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
     for process, seconds in facts.others.get("gc", {}).items():
-        who = context.name(process)
+        who, phase = context.name(process), facts.paused.get(process, "")
+        inside = f", most of it in {phase}" if phase else ""
         yield Measure(
             "gc",
             seconds,
             who,
-            f"Python's garbage collector stops {who} for {seconds:.2f} s.",
+            f"Python's garbage collector stops {who} for {seconds:.2f} s{inside}.",
             ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
             (who,),
         )

@@ -24,14 +24,20 @@ if TYPE_CHECKING:
     from rlprof_report.values import Analysis, Finding, Step
 
 _NEIGHBOURS = 10
-_SLOW, _SLOW_S = 1.5, 1.0
+_SLOW, _SLOW_S = 1.5, 0.5
 """A step is slow without a known cause if it takes so many medians, and so many seconds more."""
 
 
 def conclude(
-    analysis: Analysis, run: Run, facts: Sequence[Facts], silent: Silent, *, step: int | None
+    analysis: Analysis,
+    run: Run,
+    facts: Sequence[Facts],
+    silent: Silent,
+    lost: Sequence[str],
+    *,
+    step: int | None,
 ) -> Analysis:
-    """Add findings and verdict, and say what cannot be known."""
+    """Add findings and verdict, and say what cannot be known for what is *lost*."""
     names = [process.name for process in run.processes]
     leader = names.index(analysis.leader)
     leads_fleet = run.processes[leader].target.role == DRIVER
@@ -46,8 +52,8 @@ def conclude(
         analysis,
         whose=context.name(leader),
         findings=tuple(findings),
-        verdict=verdict.with_silent(answer, silent),
-        notes=(*analysis.notes, *unknown_of(analysis, run)),
+        verdict=verdict.with_lost(verdict.with_silent(answer, silent), lost),
+        notes=(*analysis.notes, *unknown_of(analysis, run, is_whole=not lost)),
     )
 
 
@@ -101,7 +107,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
     return Measure(
         cause="slow step",
         seconds=more,
-        sentence=f"It takes {more:.2f} s more, {grown[name]:.2f} s of that in {name}. "
+        sentence=f"{name} takes {grown[name]:.2f} s more than usual, the step {more:.2f} s. "
         "The cause is unclear.",
         where=(f"step {step.step}, {name}",),
         phase=phase_name,

@@ -10,7 +10,7 @@ import attrs
 from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlprof_report._figures.others import Others, Outlasted
     from rlprof_report._figures.ranks import Group
@@ -40,6 +40,8 @@ class Facts:
     groups: tuple[Group, ...]
     others: Others
     outlasted: Sequence[Outlasted] = ()
+    paused: Mapping[int, str] = attrs.field(factory=dict)
+    """The phase that most of the garbage collection of a process falls into, by its place."""
 
 
 @attrs.frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._findings.lost import named
+from rlprof_report._findings.lost import met_in, named
 from rlprof_report._findings.words import numbered
 
 if TYPE_CHECKING:
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from rlprof_report._findings.facts import Silent
     from rlprof_report.values import Analysis, Finding, Step
+
+
+_NOTHING = " Nothing is odd."
+_ODD = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
 
 
 def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
@@ -22,10 +26,11 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
     head = f"A step takes {median_s:.2f} s (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        odd = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
-        return f"{head} {odd}{_longest(analysis)}{few}"
-    first = findings[0]
-    return f"{head} {first.title} {_without(first)}{few}"
+        return f"{head} {_nothing(analysis)}{few}"
+    first, it = findings[0], "it"
+    if 1 < len(first.steps) < len(clean.steps) / 2:
+        it = "such a step"
+    return f"{head} {first.title} {_without(first, it)}{few}"
 
 
 def with_silent(answer: str, silent: Silent) -> str:
@@ -37,19 +42,34 @@ def with_silent(answer: str, silent: Silent) -> str:
     return f"{answer} {names} {one[0]} no spans: if {one[1]} slow, nothing here shows it."
 
 
-def _longest(analysis: Analysis) -> str:
-    """Name the phase to look into where no cause is known."""
+def with_lost(answer: str, lost: Sequence[str]) -> str:
+    """Say first what the answer lacks, if files are *lost*."""
+    if not lost:
+        return answer
+    more = f" The notes name {len(lost) - 1} more." if len(lost) > 1 else ""
+    answer = answer.replace(_ODD, "No cause shows in the rest.").replace(_NOTHING, "")
+    return f"Cannot tell for sure: {lost[0]}{more} {answer.rstrip()}"
+
+
+def _nothing(analysis: Analysis) -> str:
+    """Name the phase to look into where no cause is known, and say whether it hides one."""
     longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
     if longest is None:
-        return ""
+        return _ODD
     share = f"{longest.median_s:.2f} s, {longest.share:.0%}"
-    return f" The longest phase is {longest.name} ({share}); record it to see inside."
+    role = met_in(analysis, longest)
+    if role:
+        return (
+            f"Cannot tell who is late in {longest.name}, the longest phase ({share}): ranks of "
+            f"{role} meet in it, and end together."
+        )
+    return f"{_ODD} The longest phase is {longest.name} ({share}); record it to see inside."
 
 
-def _without(finding: Finding) -> str:
+def _without(finding: Finding, it: str = "it") -> str:
     """Subtract the bound from the step that the finding is a share of, as both are printed."""
     best = round(finding.seconds / finding.share, 2) - round(finding.bound_s, 2)
-    return f"Without that it would take {max(0.0, best):.2f} s at best."
+    return f"Without that {it} would take {max(0.0, best):.2f} s at best."
 
 
 def _too_few(analysis: Analysis) -> str:
@@ -90,7 +110,7 @@ def of_step(
     more = step.seconds - usual_s
     usual = f"the median of {numbered(peers)} ({usual_s:.2f} s)"
     if abs(more) < 0.1 * usual_s:
-        length, nothing = f"about {usual}", " Nothing is odd."
+        length, nothing = f"about {usual}", _NOTHING
     elif more < 0:
         length, nothing = f"{-more:.2f} s less than {usual}", ""
     else:

@@ -106,7 +106,7 @@ class Rollout:
 
 StepState = Literal["clean", "recorded", "touched", "warm-up", "unfinished"]
 """`recorded`: a window was open in it. `touched`: a start, stop or late export overlaps it.
-`warm-up`: the first step of a process. `unfinished`: the run ended or goes on inside it."""
+`warm-up`: the first step of a process. `unfinished`: spans of it are not on disk."""
 
 
 @attrs.frozen

@@ -1,0 +1,56 @@
+"""Span files that are cut, empty or gone, of processes that no longer write."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rlprof.rundir import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rlprof_run._run import Attached, Process
+
+CUT, EMPTY, GONE = "ends in the middle of a line", "is empty", "is not there"
+
+
+def lost_spans(
+    path: Path, processes: Iterable[Process], attached: Iterable[Attached]
+) -> dict[str, str]:
+    """Return what is wrong with which file of spans of the run at *path*, by `spans/…`.
+
+    Members of a fleet and workers of an engine need not write any. Of members the driver does, into
+    `spans/+…-<driver>.jsonl`.
+    """
+    there = {file.name for file in path.glob("spans/*.jsonl")}
+    over = {one.name: one.target for one in processes if one.state != "running"}
+    found = {}
+    for name in sorted(there):
+        writer = name.removesuffix(".jsonl")
+        if name.startswith("+"):
+            writer = writer.partition("-")[2]
+        if writer in over and (why := _damage(path / "spans" / name)):
+            found[f"spans/{name}"] = why
+    posts = {(one.target.role, one.target.rank): one.process for one in attached}
+    writing = {over[name].role for name in over if f"{name}.jsonl" in there}
+    for name, target in over.items():
+        driver = posts.get((target.role, target.rank), name)
+        if f"{name}.jsonl" in there or target.worker is not None or driver not in over:
+            continue
+        if driver == name and (target.role in writing or (there and name in posts.values())):
+            found[f"spans/{name}.jsonl"] = GONE
+        if driver != name and there and not any(one.endswith(f"-{driver}.jsonl") for one in there):
+            found[f"spans/+…-{driver}.jsonl"] = GONE
+    return found
+
+
+def _damage(file: Path) -> str:
+    with suppress(OSError), open_regular(file) as stream:
+        if not stream.seek(0, os.SEEK_END):
+            return EMPTY
+        stream.seek(-1, os.SEEK_END)
+        return "" if stream.read() == b"\n" else CUT
+    return ""
