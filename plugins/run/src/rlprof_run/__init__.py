@@ -4,8 +4,8 @@
 
 `_reader` files to values · `_story`, `_draft` the lines of one manifest · `_run` the values ·
 `_selection`, `_narrow`, `_nothing` a part of a run · `_left`, `_missed`, `_offsets` what a fleet's
-driver says of others · `_lost` span files that are damaged · `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch`
-exporting what dead processes have left.
+driver says of others · `_lost` damaged span files · `_clock`, `_spans`, `_counters` lines with
+times · `salvage`, `_scratch` exporting what dead processes have left.
 
 It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
 of a run.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_run import CUT, lost_spans
 from rlprof_report._spans import NO_STEP
+from rlprof_run import CUT, lost_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _NEIGHBOURS = 10
 _SLOW, _SLOW_S = 1.5, 0.5
-"""A step is slow without a known cause if it takes so many medians, and so many seconds more."""
+"""Steps are slow without a known cause if they take so many medians, and so many seconds more; a
+single one, twice these seconds."""
 
 
 def conclude(
@@ -81,6 +82,8 @@ def _unexplained(
         and one.step not in explained
     ]
     if not slow or len(steps) < 5:
+        return []
+    if len(slow) == 1 and slow[0].seconds - usual_s < 2 * _SLOW_S:
         return []
     typical = sorted(slow, key=lambda one: one.seconds)[len(slow) // 2]
     measure = _slow(typical, steps, usual_s)
