@@ -122,22 +122,3 @@ def test_a_role_of_any_name_stays_in_the_window(tmp_path, name):
 
     (home,) = tmp_path.rglob("*_npu_cluster")
     assert home.parent == tmp_path / WINDOW.folder
-
-
-@pytest.mark.parametrize("which", ["actor_npu_cluster", f"actor_npu_cluster/{TREE}"])
-def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path, which):
-    """Nothing is written where it leads; that this rank is missing is said."""
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    link = tmp_path / "run/step_000007/update_actor" / which
-    link.parent.mkdir(parents=True)
-    link.symlink_to(outside)
-
-    _, problem = joined(tmp_path / "run", Target("actor", 3, 8))
-
-    assert below(outside) == []
-    assert link.is_symlink()
-    assert problem == (
-        "this rank is not in step_000007/update_actor/actor_npu_cluster: a symbolic link is there, "
-        "which may lead elsewhere"
-    )

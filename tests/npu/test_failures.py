@@ -1,4 +1,4 @@
-"""What goes wrong with torch_npu is found out, said, and costs nothing but its window."""
+"""What goes wrong with torch_npu is found, reported, and costs its window alone."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ import json
 import os
 import sys
 import threading
+import types
 from pathlib import Path
 
 import pytest
 
 import rlprof
 from rlprof import CaptureError
-from rlprof_npu import Npu, _analysis, _export, _raw
+from rlprof_npu import Npu, _analysis, _export, _npu
 from rlprof_npu._library import import_library, refuse_beside_others
 from rlprof_npu._options import NpuOptions
 from tests.fakes.torch_npu import analysed
 from tests.npu.windows import CAPTURE, TARGET, WINDOW, exported, recorded, started
 
 torch = pytest.mark.slow
+
+
+def raw_windows(tmp_path):
+    """Return the config of a run that records step 1 and keeps the raw data."""
+    return {
+        "run_dir": str(tmp_path / "runs"),
+        "scratch_dir": str(tmp_path / "scratch"),
+        "tool": "npu",
+        "steps": [1],
+        "roles": {"actor": {}},
+        "tools": {"npu": {"analysis": "none"}},
+    }
 
 
 @torch
@@ -29,6 +42,25 @@ def test_no_library_is_one_sentence(monkeypatch):
 
     with pytest.raises(CaptureError, match="install"):
         import_library()
+
+
+@torch
+def test_a_missing_cann_is_one_sentence(tmp_path, monkeypatch):
+    """Where torch_npu cannot be imported, the error names the cause and the remedy."""
+    (tmp_path / "torch_npu.py").write_text(
+        "try:\n    raise ImportError('libhccl.so: cannot open shared object file')\n"
+        "except ImportError as exc:\n    raise RuntimeError('no backend') from exc\n"
+    )
+    monkeypatch.delitem(sys.modules, "torch_npu", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(CaptureError) as caught:
+        import_library()
+
+    assert str(caught.value) == (
+        "npu: torch_npu cannot be imported: libhccl.so: cannot open shared object file; install "
+        "CANN and source its set_env.sh before the run"
+    )
 
 
 @torch
@@ -49,9 +81,7 @@ def test_no_device_is_one_sentence(library):
     ("name", "words"),
     [
         ("PROFILING_MODE", "so msprof records this process"),
-        ("PROFILER_SAMPLECONFIG", "so msprof records this process"),
         ("MSMONITOR_USE_DAEMON", "so msmonitor may start a profiler"),
-        ("KINETO_USE_DAEMON", "so msmonitor may start a profiler"),
         ("PROF_CONFIG_PATH", "so torch_npu's dynamic_profile may start a profiler"),
     ],
 )
@@ -59,6 +89,48 @@ def test_other_profilers_are_refused_by_their_variables(name, words):
     """A profiler that the environment announces is named, with what to do."""
     with pytest.raises(CaptureError, match=f"{name} is set, {words}"):
         refuse_beside_others({name: "1"})
+
+
+@pytest.fixture(name="path")
+def _path(monkeypatch):
+    """Return the object that holds torch_npu's folder, as after its first recording."""
+    path = types.SimpleNamespace(is_prof_inited=False, _prof_path="")
+    creator = types.SimpleNamespace(ProfPathCreator=types.SimpleNamespace(_instance={1: path}))
+    monkeypatch.setitem(sys.modules, "torch_npu.profiler._profiler_path_creator", creator)
+    return path
+
+
+@torch
+@pytest.mark.parametrize("whose", ["torch", "torch_npu"])
+def test_a_profiler_of_training_goes_on(library, path, tmp_path, monkeypatch, whose):
+    """While training profiles itself the window is refused, and nothing is started."""
+    import torch as real
+
+    tool = started()
+    if whose == "torch":
+        monkeypatch.setattr(real.autograd.profiler, "_is_profiler_enabled", True)
+    else:
+        path.is_prof_inited = True
+
+    with pytest.raises(CaptureError, match="another profiler of torch or torch_npu is active"):
+        tool.start(WINDOW, TARGET, tmp_path)
+
+    assert library.profiles == []
+
+
+@torch
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_profiler_that_training_begins_in_a_window_is_noted(library, path, tmp_path, is_on):
+    """Two at once lose events, so the window is partial, also when the other has ended."""
+    tool = started()
+    tool.start(WINDOW, TARGET, tmp_path)
+    path.is_prof_inited, path._prof_path = is_on, "elsewhere"
+    tool.stop()
+
+    assert library.profiles[0].calls == ["start", "step", "stop"]
+    assert json.loads((tmp_path / "npu.json").read_text())["missing"] == [
+        "training used a profiler of torch_npu in the window, and two at once lose events"
+    ]
 
 
 @torch
@@ -71,21 +143,30 @@ def test_an_old_release_is_asked_what_it_knows(library, tmp_path):
 
     (profile,) = library.profiles
     assert profile.given["experimental_config"].msprof_tx is True
-    assert sorted(recording.unsupported) == ["cpu", "host_sys", "mstx_domain_exclude", "sys_io"]
+    assert sorted(recording.unsupported) == ["host_sys", "mstx_domain_exclude", "sys_io"]
+
+
+@torch
+def test_what_cann_may_leave_out_is_noted(library, tmp_path):
+    """torch_npu does not report what an old CANN cannot record, and the notes say so."""
+    tool = started(NpuOptions(level="1", aic_metrics="MemoryAccess", sys_io=True))
+    tool.start(WINDOW, TARGET, tmp_path)
+    tool.stop()
+
+    assert json.loads((tmp_path / "npu.json").read_text())["said"] == [
+        "torch_npu does not say whether CANN could record sys_io, MemoryAccess"
+    ]
+    assert library.profiles[0].given["experimental_config"].sys_io is True
 
 
 @torch
 def test_a_start_that_fails_silently_is_refused(library, tmp_path):
-    """The library prints why it did not start; the window says it, and the next one opens."""
+    """torch_npu prints why it did not start and leaves no folder; the next window opens."""
     tool = started()
     library.fails_to_start = True
 
-    with pytest.raises(CaptureError) as caught:
+    with pytest.raises(CaptureError, match="torch_npu did not start to record; its output has"):
         tool.start(WINDOW, TARGET, tmp_path)
-
-    assert str(caught.value) == (
-        "torch_npu did not start to record: Call start failed. Exception: no room"
-    )
     library.fails_to_start = False
     tool.start(WINDOW, TARGET, tmp_path)
     tool.stop()
@@ -107,15 +188,7 @@ def test_what_is_missing_is_said(library, tmp_path):
 @torch
 def test_a_phase_that_another_thread_leaves_is_ended_by_its_own(library, tmp_path):
     """Nobody else calls torch_npu; when its own thread comes by the window ends, and says so."""
-    config = {
-        "run_dir": str(tmp_path / "runs"),
-        "scratch_dir": str(tmp_path / "scratch"),
-        "tool": "npu",
-        "steps": [1],
-        "roles": {"actor": {}},
-        "tools": {"npu": {"analysis": "none"}},
-    }
-    with rlprof.open(config, role="actor") as prof:
+    with rlprof.open(raw_windows(tmp_path), role="actor") as prof:
         prof.step(1)
         phase = prof.phase("update_actor")
         phase.__enter__()
@@ -167,63 +240,44 @@ def test_no_room_for_notes_is_one_sentence(library, tmp_path, monkeypatch):
     assert library.profiles[-1].calls == ["start", "step", "stop"]
 
 
-@pytest.fixture(name="lost")
-def _lost(monkeypatch):
-    """Return what this process cannot record any more: nothing yet, and nothing after the test."""
-    lost = {}
-    monkeypatch.setattr("rlprof_npu._left_open._lost", lost)
-    return lost
-
-
-def _stopped_elsewhere(tool, folder, break_it=lambda: None):
-    """Begin a window on a thread, break something, and end it on this one."""
-    folder.mkdir()
-    one = threading.Thread(target=tool.start, args=(WINDOW, TARGET, folder))
+@torch
+def test_a_window_that_another_thread_ends_is_the_last(library, tmp_path, monkeypatch):
+    """It is partial, Python calls are followed no more, and later windows are refused."""
+    monkeypatch.setattr("rlprof_npu._npu.LEFT_RUNNING", threading.Event())
+    monkeypatch.setattr("rlprof_npu._recording.LEFT_RUNNING", _npu.LEFT_RUNNING)
+    tool = started(NpuOptions(contents=("cpu", "stack")))
+    one = threading.Thread(target=tool.start, args=(WINDOW, TARGET, tmp_path))
     one.start()
     one.join()
-    break_it()
-    tool.stop()
+    was = sys.getprofile()
+    try:
+        sys.setprofile(lambda *_: None)
+        tool.stop()
+        followed = sys.getprofile()
+    finally:
+        sys.setprofile(was)
 
-
-@torch
-def test_what_another_thread_has_begun_is_ended(library, tmp_path, lost):
-    """Stopped on another thread, the library is made to stop there what it had left running."""
-    tool = started(NpuOptions(contents=("cpu",)))
-
-    _stopped_elsewhere(tool, tmp_path / "one")
-
-    assert library.profiles[0].calls == ["start", "step", "stop", "start_trace", "stop_trace"]
-    assert library.profiles[0].prof_if.activities == set()
-    assert lost == {}
-
-
-@torch
-def test_what_cannot_be_ended_on_another_thread_is_never_begun_again(library, tmp_path, lost):
-    """A release that cannot be made to records no window more in this process, and why is said."""
-    tool = started(NpuOptions(contents=("cpu",)))
-
-    _stopped_elsewhere(
-        tool, tmp_path / "one", lambda: delattr(library.profiles[0].prof_if, "stop_trace")
-    )
-
-    assert set(lost) == {"cpu", "npu"}
-    with pytest.raises(CaptureError, match=r"did not end: .*stop_trace.*records no more windows$"):
+    assert followed is None
+    assert json.loads((tmp_path / "npu.json").read_text())["missing"] == [
+        "it ended on another thread than it began on, so events may be missing"
+    ]
+    with pytest.raises(CaptureError, match="an earlier window ended on another thread"):
         tool.start(WINDOW, TARGET, tmp_path)
     assert len(library.profiles) == 1
 
 
 @torch
-def test_stacks_are_not_asked_for_after_a_thread_has_ended(library, tmp_path, lost):
-    """Python's calls are followed no more here, and windows without stacks go on."""
-    _stopped_elsewhere(started(NpuOptions(contents=("cpu", "stack"))), tmp_path / "one")
+def test_ranges_end_where_training_fails(library, tmp_path):
+    """A phase left by an exception leaves no range of mstx open."""
+    with rlprof.open(raw_windows(tmp_path), role="actor") as prof:
+        prof.step(1)
+        with pytest.raises(RuntimeError), prof.phase("update_actor"), prof.phase("inner"):
+            raise RuntimeError("out of memory")
 
-    with pytest.raises(CaptureError, match="leave out stack and module, or start anew"):
-        started(NpuOptions(contents=("cpu", "module"))).start(WINDOW, TARGET, tmp_path)
-    plain = started(NpuOptions(contents=("cpu",)))
-    plain.start(WINDOW, TARGET, tmp_path)
-    plain.stop()
-    assert library.profiles[1].calls == ["start", "step", "stop"]
-    assert set(lost) == {"stack", "module"}
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert [name for name, _ in library.marks.calls] == ["update_actor", "inner"]
+    assert library.marks.open == {}
+    assert capture.state == "whole"
 
 
 @torch
@@ -263,64 +317,27 @@ def test_raw_data_that_were_cut_are_said(library, tmp_path):
     assert found[0].note == "raw data were lost after the window had ended"
 
 
-def odd(file):
-    """Put a FIFO in the place of *file*."""
-    file.unlink()
-    os.mkfifo(file)
-
-
-def emptied(file):
-    """Put a folder in the place of *file*."""
-    file.unlink()
-    file.mkdir()
-
-
 @torch
-@pytest.mark.parametrize("put", [odd, emptied])
-@pytest.mark.parametrize("name", ["profiler_info_3.json", "FRAMEWORK/torch.op_range"])
-def test_what_is_no_file_is_not_read(library, tmp_path, put, name):
-    """Something else has a raw file's name: the window is partial, and nobody waits for it."""
+@pytest.mark.parametrize("text", ["", '{"rank": 3', "[]", '{"rank": 3}'])
+def test_damaged_notes_are_one_sentence(library, tmp_path, text):
+    """Notes that are empty, cut or incomplete fail the export, and the error names the file."""
     raw, out = recorded(tmp_path)
-    (made,) = raw.glob("*_ascend_pt")
-    file = _raw.info_of(made) if name.startswith("profiler_info") else made / name
-    put(file)
-
-    found = Npu().export(CAPTURE, raw, out)
-
-    assert {one.status for one in found} == {"partial"}
-    assert found[0].note.startswith("raw data were lost after the window had ended")
-
-
-@torch
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("rank", None), ("applied", {"activities": 1}), ("marks", [[1]]), ("analysis", None),
-        ("timeout_s", 1e400), ("export_type", [None]), ("clock", "x"), ("config", []),
-        ("start_info", 1), ("missing", {}), ("said", [1]), ("sizes", {"x": None}),
-    ],
-)  # fmt: skip
-def test_damaged_notes_are_one_sentence(library, tmp_path, name, value):
-    """What is in them that cannot be is named, for each of the things that an export needs."""
-    raw, out = recorded(tmp_path)
-    notes = json.loads((raw / "npu.json").read_bytes())
-    (raw / "npu.json").write_text(json.dumps({**notes, name: value}))
+    (raw / "npu.json").write_text(text)
 
     with pytest.raises(CaptureError) as caught:
         Npu().export(CAPTURE, raw, out)
 
-    start = f"the notes of this window are damaged ({name}), so its raw data cannot be read"
+    start = f"{raw / 'npu.json'}: the notes of this window are damaged; its raw data are kept"
     assert str(caught.value) == start
 
 
-@torch
-def test_notes_that_are_no_file_are_one_sentence(library, tmp_path):
-    """A FIFO of that name is not waited for."""
-    raw, out = recorded(tmp_path)
-    odd(raw / "npu.json")
+def test_an_analysis_has_a_deadline(tmp_path, monkeypatch):
+    """One that takes longer is killed, and the note names the option."""
+    monkeypatch.setattr(_analysis, "command", lambda *_: ["sleep", "1000"])
+    made = tmp_path / "x_ascend_pt"
+    made.mkdir()
 
-    with pytest.raises(CaptureError, match="the notes of this window cannot be read"):
-        Npu().export(CAPTURE, raw, out)
+    assert _analysis.analyse(made, 0.1) == "it took longer than analysis_timeout_s 0.1"
 
 
 def test_of_a_log_without_end_the_beginning_is_read(tmp_path, monkeypatch):

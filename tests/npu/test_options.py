@@ -106,9 +106,9 @@ def test_what_the_library_would_reset_is_refused(options, faults):
         ({"level": "none", "mstx": False},
          "level none records marks alone; leave mstx on, or set level: 0"),
         ({"mstx": False, "mstx_domain_exclude": ["a"]},
-         "domains are chosen of mstx, which is off; leave mstx on"),
+         "mstx is off, so it has no domains to choose; leave mstx on"),
         ({"mstx_domain_include": ["a"], "mstx_domain_exclude": ["b"]},
-         "mstx_domain_include and mstx_domain_exclude cannot both be had; give one"),
+         "mstx_domain_include and mstx_domain_exclude exclude each other; give one"),
         ({"op_attr": True}, "op_attr is written into a db only; set export_type: [text, db]"),
     ],
 )  # fmt: skip

@@ -25,12 +25,7 @@ static void tell(const char *format, ...) {
 
 static void *something(void) { return calloc(1, 64); }
 
-/* A device there is, or as many as asked for. */
-int aclrtGetDeviceCount(unsigned *count) {
-    const char *asked = getenv("STAND_IN_DEVICES");
-    *count = asked ? (unsigned)atoi(asked) : 1;
-    return 0;
-}
+int aclrtGetDeviceCount(unsigned *count) { *count = 1; return 0; }
 int aclrtGetDevice(int *device) { *device = 0; return 0; }
 const char *aclrtGetSocName(void) { return "Ascend910B1"; }
 const char *aclGetRecentErrMsg(void) { return ""; }
@@ -78,8 +73,8 @@ int aclprofFinalize(void) { tell("aclprofFinalize"); return 0; }
 int aclopStartDumpArgs(unsigned kind, const char *path) { tell("aclopStartDumpArgs"); return 0; }
 int aclopStopDumpArgs(unsigned kind) { tell("aclopStopDumpArgs"); return 0; }
 
-/* What only some releases of CANN can: this one can, unless it is to be an old one. Both records have
-   a virtual destructor, so a pointer to the table of its class comes before what either holds. */
+/* What only some releases of CANN can: this one can. Both records have a virtual destructor, so a
+   pointer to the table of its class comes before what either holds. */
 struct feature {
     void *table;
     char name[64];
@@ -92,7 +87,7 @@ int aclprofGetSupportedFeaturesV2(size_t *size, void **features) {
         {NULL, "MemoryAccess", NULL, "1", "1", "all", "all", "it can"},
     };
     tell("aclprofGetSupportedFeatures");
-    *size = getenv("STAND_IN_OLD") ? 0 : 2;
+    *size = 2;
     *features = all;
     return 0;
 }

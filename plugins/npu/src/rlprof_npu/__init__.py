@@ -1,9 +1,9 @@
-"""rlprof's tool `npu`: Ascend NPUs with torch_npu.profiler.
+"""rlprof's tool `npu`, experimental: Ascend NPUs with torch_npu.profiler.
 
-`_options` what it can be asked · `_npu` the tool · `_library` what is installed, and what is in the
-way · `_recording` one window · in the helper process `_export` with `_raw` (the library's folder),
-`_analysis` and `analysing` (its own, in a process of its own), `_trace`, and `_cluster` (the
-folder of all ranks).
+In the process that trains: `_options` (what you can ask), `_npu` (the tool), `_library` (what is
+installed, and which other profilers are on), `_recording` (one window), `_notes`, `_forks`.
+In the helper process: `_export`, `_raw` (torch_npu's folder), `_analysis` and `analysing`
+(torch_npu's analysis in a process of its own), `_trace`, `_cluster` (the folder of all ranks).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""torch_npu's own analysis of a window, run aside and then looked at.
+"""torch_npu's own analysis of a window, run in a process of its own, and its files checked.
 
-It ends with 0 and writes `analyse.done` also after it has failed, so what counts is what is there.
+It exits with 0 and writes `analyse.done` even if it failed, so its files are what counts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = "analysis.log"
-"""Beside the library's folder: what the analysis has printed."""
+"""Next to torch_npu's folder: what the analysis printed."""
 _KILL_S = 10.0
 _LONGEST = 4 << 20
-"""How much of it is looked at for the first error: it may print without end."""
+"""How much of it is searched for the first error: it may print without end."""
 
 
 def analyse(made: Path, timeout_s: float) -> str:
-    """Analyse the library's folder *made*; say why that failed, as far as it is told."""
+    """Analyse torch_npu's folder *made*; return why that failed, as far as torch_npu says."""
     argv = command("rlprof_npu.analysing", str(os.getpid()), f"{timeout_s:g}", str(made))
     log = made.parent / LOG
-    # The library imports torch, which would load it a second time, by itself.
+    # torch_npu imports torch, which would import torch_npu once more.
     env = environment() | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     with log.open("wb") as stream:
         process = subprocess.Popen(
@@ -43,7 +43,7 @@ def analyse(made: Path, timeout_s: float) -> str:
         return f"it took longer than analysis_timeout_s {timeout_s:g}"
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # what it has started in its session, too
+            os.killpg(process.pid, signal.SIGKILL)  # with all it started in its session
         with suppress(subprocess.TimeoutExpired):
             process.wait(_KILL_S)
     with log.open("rb") as stream:
@@ -54,7 +54,7 @@ def analyse(made: Path, timeout_s: float) -> str:
 def missing_of(
     made: Path, *, activities: Sequence[str], level: str, exports: Sequence[str]
 ) -> list[str]:
-    """Say what a good analysis would have left and this one has not; traces are read elsewhere."""
+    """List what the analysis should have left and did not; `_trace` judges the trace."""
     output = made / OUTPUT
     found = []
     has_kernels = "npu" in activities and level != "none"

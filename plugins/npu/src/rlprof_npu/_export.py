@@ -1,13 +1,12 @@
-"""From raw data to artifacts, in the helper process: the analysis, the trace, the library's files.
+"""From raw data to artifacts, in the helper process: the analysis, the trace, torch_npu's files.
 
-The library's files stay together in one folder, by their own names: whoever reads them, such as
-`msprof-analyze cluster`, finds them by those.
+torch_npu's files stay together in one folder under their own names, by which `msprof-analyze
+cluster` and MindStudio Insight find them.
 """
 
 from __future__ import annotations
 
 import shutil
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,85 +17,86 @@ from rlprof_npu._analysis import analyse, missing_of
 from rlprof_npu._notes import read_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from rlprof import Capture
 
 _FORMATS = {".csv": "csv", ".json": "json", ".db": "sqlite"}
 _KEPT = ("profiler_info_*.json", "profiler_metadata.json", f"{_raw.OUTPUT}/**/*")
-"""What of the library's folder is of use once it is analysed."""
+"""What of torch_npu's folder is of use once it is analysed."""
 
 
 def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-    """Make artifacts of the raw data in *folder*; what is missing of them is said."""
+    """Make artifacts of the raw data in *folder*; note what is missing."""
     notes = read_notes(folder)
     made = _raw.find_folder(folder)
+    said, lost = list(notes.get("said", ())), list(notes.get("missing", ()))
     if made is None:
-        raise CaptureError(" and ".join(notes.get("missing") or ["torch_npu left no raw data"]))
-    applied = notes.get("applied") or {}
-    activities = list(applied.get("activities") or ())
-    said, lost = list(notes.get("said") or ()), list(notes.get("missing") or ())
+        raise CaptureError("; ".join(lost) or "torch_npu left no raw data")
     if "sizes" not in notes:
-        lost.append(_revive(made, notes, activities))
+        lost.append(_revive(made, notes))
     elif not (_raw.is_as_left(made, notes["sizes"]) and _raw.give_rank(made, notes["rank"])):
         lost.append("raw data were lost after the window had ended")
         _raw.rebuild_info(made, notes)
     found: list[Artifact] = []
-    told: list[str] = []
-    files = [path for path in sorted(made.rglob("*")) if path.is_file()]
-    if notes.get("analysis") == "after":
-        made, told = _analysed(made, notes, activities)
-        lost += told
+    is_analysed = notes["analysis"] == "after"
+    if is_analysed:
+        made, failures = _analysed(made, notes)
+        lost += failures
         if "text" in notes["export_type"]:
             found += _trace_of(capture, made, out, notes=notes, lost=lost, said=said)
-        files = sorted({path for kept in _KEPT for path in made.glob(kept) if path.is_file()})
-        files = [path for path in files if path.suffix in _FORMATS]
+        kept = {path for pattern in _KEPT for path in made.glob(pattern)}
+        files = sorted(path for path in kept if path.suffix in _FORMATS)
         if not found and not any(_raw.OUTPUT in path.parts for path in files):
             raise CaptureError("; ".join(lost) or "the analysis left nothing")
+    else:
+        failures, files = [], sorted(made.rglob("*"))
     tree = f"{capture.stem}_{_raw.stamp_of(made)}_ascend_pt"
-    kept = _kept(made, files, out, tree)
-    command, problem = _cluster.join(capture, out, tree, kept)
-    command = "" if told else command  # what is missing here is missing there
+    names = _copy(made, files, out / tree)
+    command, problem = _cluster.join(capture, out, tree, names)
     lost += filter(None, [problem])
-    found += [_artifact(tree, file) for file in kept]
-    if notes.get("analysis") != "after":
-        _keep_empty_folders(made, out / tree)
-    return _told(found, command, said, lost)
+    for name in names:
+        form = _FORMATS.get(name[name.rfind(".") :], "raw")
+        found.append(Artifact(path=f"{tree}/{name}", kind="files", format=form))
+    if not found:
+        raise CaptureError("; ".join(lost) or "torch_npu left nothing")
+    note = "; ".join(dict.fromkeys([*lost, *said]))
+    first, *rest = (attrs.evolve(one, status="partial" if lost else "whole") for one in found)
+    return [attrs.evolve(first, note=note, command="" if failures else command), *rest]
 
 
-def _revive(made: Path, notes: dict[str, Any], activities: list[str]) -> str:
-    """Make what a killed process has left readable; say what it is."""
-    if "start_info" not in notes or "config" not in notes:
+def _revive(made: Path, notes: dict[str, Any]) -> str:
+    """Make what a killed process left readable; say what it is."""
+    if "start_info" not in notes:
         raise CaptureError("the process ended while torch_npu started to record")
     if not _raw.host_bytes(made) and _raw.device_folder(made) is None:
         raise CaptureError(
-            "the process ended before torch_npu had written anything to disk; what it had was in "
-            "its memory"
+            "the process ended before torch_npu wrote anything to disk; its events were in memory"
         )
     _raw.rebuild_info(made, notes)
-    which = "the host and the device" if "npu" in activities else "the host"
-    return f"the process ended before the window did; what was on disk of {which} by then is here"
+    return "the process ended before the window did; it holds what was on disk by then"
 
 
-def _analysed(made: Path, notes: dict[str, Any], activities: list[str]) -> tuple[Path, list[str]]:
-    """Run the analysis; return where it is, and what is wrong with what it has left."""
-    level, exports = str(notes["applied"].get("level")), notes["export_type"]
-    wanted = [one for one in activities if one != "npu" or _raw.device_folder(made) is not None]
-    timeout_s = float(notes.get("timeout_s") or 540)
-    why = analyse(made, timeout_s)
-    missing = missing_of(made, activities=wanted, level=level, exports=exports)
+def _analysed(made: Path, notes: dict[str, Any]) -> tuple[Path, list[str]]:
+    """Run the analysis; return where its files are, and what is missing there."""
+    applied, exports = notes["applied"], notes["export_type"]
+    wanted = [
+        one for one in applied["activities"] if one != "npu" or _raw.device_folder(made) is not None
+    ]
+    why = analyse(made, notes["timeout_s"])
+    missing = missing_of(made, activities=wanted, level=applied["level"], exports=exports)
     if not missing and not why:
         return made, []
-    told = f"torch_npu's analysis failed: {'; '.join(filter(None, [why, *missing]))}"
-    if "sizes" in notes or wanted != activities or len(wanted) < 2 or not _raw.host_bytes(made):
-        return made, [told]
-    # CANN cannot read what it has not finished itself; what is of the host can be had.
+    failure = f"torch_npu's analysis failed: {'; '.join(filter(None, [why, *missing]))}"
+    if "sizes" in notes or set(wanted) != {"cpu", "npu"} or not _raw.host_bytes(made):
+        return made, [failure]
+    # CANN cannot read what a killed process left of the device; the host's part can be read.
     alone = _raw.host_alone(made, notes)
-    why = analyse(alone, timeout_s)
-    if why or missing_of(alone, activities=["cpu"], level=level, exports=exports):
-        return made, [told, f"and again for the host alone: {why}"]
-    return alone, [told, "the host alone is here"]
+    why = analyse(alone, notes["timeout_s"])
+    if why or missing_of(alone, activities=["cpu"], level="none", exports=exports):
+        return made, [failure, f"and again for the host alone: {why}"]
+    return alone, [failure, "the host alone is here"]
 
 
 def _trace_of(
@@ -107,69 +107,49 @@ def _trace_of(
     notes: dict[str, Any],
     lost: list[str],
     said: list[str],
-) -> Iterator[Artifact]:
-    """Lay the library's trace on the wall clock; add to *lost* and *said* what is to say of it."""
-    raw = made / _raw.OUTPUT / "trace_view.json"
+) -> list[Artifact]:
+    """Put torch_npu's trace on the wall clock; add its faults to *lost* and *said*."""
+    raw, applied = made / _raw.OUTPUT / "trace_view.json", notes["applied"]
+    if not raw.is_file():
+        return []  # the analysis has failed, and that was said
     name = f"{capture.stem}.trace.json.gz"
-    header = {**capture.header, "applied": notes["applied"]}
-    if raw.exists() and not raw.is_file():
-        lost.append("there is no trace: trace_view.json is no file")
-        return
+    header = {**capture.header, "applied": applied}
     try:
-        found = _trace.finish(raw, out / name, header=header, marks=notes.get("marks") or ())
+        found = _trace.finish(raw, out / name, header=header, marks=notes["marks"])
     except (OSError, ValueError) as exc:
         lost.append(f"there is no trace: {exc}")
-        return
+        return []
     if found.truncated:
         lost.append("trace_view.json has no end, though torch_npu calls it done")
     if found.dropped:
         lost.append(f"{found.dropped} entries of trace_view.json were no events")
     if not found.events:
         lost.append("trace_view.json holds no event")
-    if "npu" in notes["applied"]["activities"] and not found.device_events:
+    if "npu" in applied["activities"] and not found.device_events:
         said.append("no event of the NPU, which was asked for")
-    yield Artifact(
-        path=name,
-        kind="trace",
-        format="chrome-trace",
-        events=found.events,
-        text_size=found.text_size,
-    )
+    return [
+        Artifact(
+            path=name,
+            kind="trace",
+            format="chrome-trace",
+            events=found.events,
+            text_size=found.text_size,
+        )
+    ]
 
 
-def _kept(made: Path, files: list[Path], out: Path, tree: str) -> list[str]:
-    """Copy *files* into the folder *tree*, as they lie in the library's; return their paths."""
-    shutil.rmtree(out / tree, ignore_errors=True)  # of an export that was not finished
-    kept = []
+def _copy(made: Path, files: Iterable[Path], there: Path) -> list[str]:
+    """Copy *files* of the folder *made*, and its empty folders; return the files' names."""
+    shutil.rmtree(there, ignore_errors=True)  # of an export that did not finish
+    names = []
     for file in files:
         inside = file.relative_to(made)
-        if inside.parts[0] == "logs" or not file.stat().st_size:
+        if inside.parts[0] == "logs":
             continue
-        there = out / tree / inside
-        there.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, there)
-        kept.append(str(inside))
-    return kept
-
-
-def _artifact(tree: str, file: str) -> Artifact:
-    form = _FORMATS.get(PurePath(file).suffix, "raw")
-    return Artifact(path=f"{tree}/{file}", kind="files", format=form)
-
-
-def _keep_empty_folders(made: Path, there: Path) -> None:
-    """Make the folders of raw data that hold nothing, too: an analysis looks for some by name."""
-    for folder in made.rglob("*"):
-        inside = folder.relative_to(made)
-        if folder.is_dir() and inside.parts[0] != "logs":
+        if file.is_dir():  # torch_npu looks for some by name
             (there / inside).mkdir(parents=True, exist_ok=True)
-
-
-def _told(found: list[Artifact], command: str, said: list[str], lost: list[str]) -> list[Artifact]:
-    """Say of all artifacts whether they are whole, and once what there is to say."""
-    status: Any = "partial" if lost else "whole"
-    note = "; ".join(dict.fromkeys([*lost, *said]))
-    if not found:
-        raise CaptureError(note or "torch_npu left nothing")
-    first, *rest = (attrs.evolve(one, status=status) for one in found)
-    return [attrs.evolve(first, note=note, command=command), *rest]
+        elif file.is_file() and file.stat().st_size:
+            (there / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, there / inside)
+            names.append(str(inside))
+    return names

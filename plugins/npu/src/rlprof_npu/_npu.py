@@ -1,7 +1,6 @@
 """The tool `npu`: torch_npu.profiler around a window, with the least done while the step waits.
 
-In the process: start, ranges, stop. All else (the library's analysis, the clock, the trace for the
-timeline) is done by `export` in a helper process.
+In the process: start, ranges, stop. A helper process does everything else in `export`.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_npu._export import export
-from rlprof_npu._left_open import refuse_what_was_lost
 from rlprof_npu._library import import_library, is_recording, refuse_beside_others
 from rlprof_npu._options import NpuOptions, conflicts, lighter
-from rlprof_npu._recording import NpuRecording
+from rlprof_npu._recording import LEFT_RUNNING, NpuRecording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +24,10 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)  # identity: pluggy compares plugins
 class Npu:
-    """Record windows on Ascend NPUs with torch_npu.profiler: operators, kernels, marks."""
+    """Experimental: record windows on Ascend NPUs with torch_npu.profiler."""
 
     Options = NpuOptions
-    runs_on = "thread"  # elsewhere it ends in a damaged heap while the device is at work
+    runs_on = "thread"  # stopped on another, torch_npu leaves its recorder running
     claims = {"kineto": "process", "npu": "device"}  # noqa: RUF012 -- read, never written
     within = {"analysis_timeout_s": "export_timeout_s"}  # noqa: RUF012 -- likewise
 
@@ -50,7 +48,7 @@ class Npu:
 
     @hookimpl
     def configure(self, place: Place, options: NpuOptions) -> None:
-        """At launch refuse what cannot be had together; in the process see that there is an NPU."""
+        """Refuse options that conflict; in the process, check that there is an NPU."""
         self.options = options
         found = conflicts(options)
         if found:
@@ -61,13 +59,17 @@ class Npu:
 
     @hookimpl
     def start(self, window: Window, target: Target, folder: Path) -> NpuRecording:
-        """Start a new profiler; refuse if one is running, for both would lose their data."""
+        """Start a new profiler; refuse if one is running, for both would lose data."""
         import torch
 
         if self._recording is not None:
             raise CaptureError("a window is open already")
+        if LEFT_RUNNING.is_set():
+            raise CaptureError(
+                "an earlier window ended on another thread than it began on, and torch_npu may "
+                "still be recording; end windows on the thread that began them, and restart"
+            )
         refuse_beside_others()
-        refuse_what_was_lost(self.options)
         if is_recording(torch):
             raise CaptureError(
                 "another profiler of torch or torch_npu is active in this process; it goes on, "
@@ -92,5 +94,5 @@ class Npu:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Let torch_npu analyse the raw data, and lay its trace on the wall clock."""
+        """Let torch_npu analyse the raw data, and put its trace on the wall clock."""
         return export(capture, folder, out)

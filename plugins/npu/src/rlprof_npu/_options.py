@@ -1,14 +1,14 @@
-"""What the tool can be asked; verl's words mean here what they mean there.
+"""The options of `npu`; verl's words mean the same here.
 
-The library resets what it dislikes and goes on, so everything is checked here, before the run.
+torch_npu resets values that it rejects and continues, so all are checked here, before the run.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
+import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -28,8 +28,6 @@ HOST_SYSTEMS = ("cpu", "mem", "disk", "network", "osrt", "numa")
 DOMAIN = "rlprof"
 """The mstx domain of our ranges."""
 
-_LONGEST_DOMAIN = 255
-
 
 def _one(known: Sequence[str], value: Any) -> str:
     """Return which of *known* is meant by *value*, in any case of letters."""
@@ -38,7 +36,7 @@ def _one(known: Sequence[str], value: Any) -> str:
     if found is None:
         close = difflib.get_close_matches(str(value).lower(), folded, n=1)
         hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
-        raise ValueError(f"expected one of {', '.join(known)}, got {_shown(value)}{hint}")
+        raise ValueError(f"expected one of {', '.join(known)}, got {value!a}{hint}")
     return found
 
 
@@ -48,61 +46,43 @@ def _some(known: Sequence[str], value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_one(known, item) for item in items))
 
 
-def parse_level(value: Any) -> str:
-    """Read `level`: `none`, 0, 1, 2; verl's `level0` and the library's `Level0`, too."""
+def _level(value: Any) -> str:
+    """Read `level`: `none`, 0, 1, 2; also verl's `level0` and torch_npu's `Level0`."""
     text = str(value).lower() if isinstance(value, str) or type(value) is int else ""
     word = text.removeprefix("level").removeprefix("_")
     if word not in LEVELS:
-        raise ValueError(f"expected none, 0, 1 or 2, got {_shown(value)}")
+        raise ValueError(f"expected none, 0, 1 or 2, got {value!a}")
     return word
 
 
-def parse_analysis(value: Any) -> Literal["none", "after"]:
+def _analysis(value: Any) -> str:
     """Read `analysis`: `none` or `after`; verl says false and true."""
     found = {False: "none", True: "after"}[value] if isinstance(value, bool) else value
-    if found == "none":
-        return "none"
-    if found == "after":
-        return "after"
-    raise ValueError(f"expected none (or false) or after (or true), got {_shown(value)}")
+    if found not in ("none", "after"):
+        raise ValueError(f"expected none (or false) or after (or true), got {value!a}")
+    return str(found)
 
 
-def parse_exports(value: Any) -> tuple[str, ...]:
-    """Read `export_type`: `text`, `db`, or both."""
+def _exports(value: Any) -> tuple[str, ...]:
     found = _some(EXPORTS, value)
     if not found:
         raise ValueError("is empty; give text, db, or both")
     return tuple(sorted(found))
 
 
-def parse_threshold(value: Any) -> float:
-    """Read milliseconds, 0 or more."""
-    is_number = type(value) in (int, float)
-    if not is_number or not 0 <= value <= 1e9 or math.isnan(value):
-        raise ValueError(f"expected milliseconds, 0 or more, got {_shown(value)}")
+def _number(what: str, least: float, value: Any) -> float:
+    if type(value) not in (int, float) or not least <= value <= 1e9:
+        raise ValueError(f"expected {what}, got {value!a}")
     return float(value)
 
 
-def parse_deadline(value: Any) -> float:
-    """Read seconds, more than none."""
-    if type(value) not in (int, float) or not 0 < value <= 1e9:
-        raise ValueError(f"expected seconds, more than 0, got {_shown(value)}")
-    return float(value)
-
-
-def parse_domains(value: Any) -> tuple[str, ...]:
-    """Read names of mstx domains."""
+def _domains(value: Any) -> tuple[str, ...]:
+    """Read names of mstx domains; CANN takes ASCII of up to 255 characters, between commas."""
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items:
-        is_name = isinstance(item, str) and item.isascii() and item.isprintable() and item.strip()
-        if not is_name or len(item) > _LONGEST_DOMAIN or "," in item:
-            raise ValueError(f"expected names of mstx domains, in ASCII, got {_shown(item)}")
+        if not isinstance(item, str) or not re.fullmatch(r"[!-+\--~][ -+\--~]{0,254}", item):
+            raise ValueError(f"expected names of mstx domains, in ASCII, got {item!a}")
     return tuple(dict.fromkeys(items))
-
-
-def _shown(value: Any) -> str:
-    text = ascii(value) if isinstance(value, (str, int, float, bool)) else type(value).__name__
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _field(parse: Callable[[Any], Any], default: Any = None) -> Any:
@@ -115,7 +95,7 @@ class NpuOptions:
 
     contents: tuple[str, ...] = _field(partial(_some, CONTENTS), ())
     """What to record; where neither `npu` nor `cpu` is named, both are."""
-    level: str = _field(parse_level, "0")
+    level: str = _field(_level, "0")
     """How much of the device: `none` (marks alone), 0, 1 (communication, AI Core metrics), 2."""
     aic_metrics: str | None = _field(partial(_one, METRICS))
     """AI Core metrics, from level 1 on; default there: PipeUtilization."""
@@ -124,25 +104,25 @@ class NpuOptions:
     """Attributes of operators; only in a `db`."""
     record_op_args: bool = False
     """Arguments of operators, for AOE tuning."""
-    gc_detect_threshold: float | None = _field(parse_threshold)
+    gc_detect_threshold: float | None = _field(partial(_number, "milliseconds, 0 or more", 0))
     """Record garbage collections that take longer, in ms; 0: all. Needs `cpu`."""
-    export_type: tuple[str, ...] = _field(parse_exports, ("text",))
+    export_type: tuple[str, ...] = _field(_exports, ("text",))
     """What the analysis writes: `text` (csv and json; a trace for the timeline), `db`, or both."""
     host_sys: tuple[str, ...] = _field(partial(_some, HOST_SYSTEMS), ())
     sys_io: bool = False
     sys_interconnection: bool = False
     mstx: bool | None = None
     """Marks, those of phases among them; default: where the device is recorded."""
-    mstx_domain_include: tuple[str, ...] = _field(parse_domains, ())
+    mstx_domain_include: tuple[str, ...] = _field(_domains, ())
     """Only these domains; ours, `rlprof`, always belongs to them."""
-    mstx_domain_exclude: tuple[str, ...] = _field(parse_domains, ())
-    analysis: str = _field(parse_analysis, "after")
+    mstx_domain_exclude: tuple[str, ...] = _field(_domains, ())
+    analysis: str = _field(_analysis, "after")
     """`after`: torch_npu's analysis runs after the window, in a process of its own; `none`: the
     raw data are kept for an analysis elsewhere."""
-    analysis_timeout_s: float = _field(parse_deadline, 540.0)
+    analysis_timeout_s: float = _field(partial(_number, "seconds, more than 0", 1e-3), 540.0)
     """What that process may take; it must be less than `limits.export_timeout_s`."""
     discrete: bool | None = None
-    """verl's word for `mode`; a window of the other kind is recorded, and said."""
+    """verl's word for `mode`; the manifest reports a window of the other kind."""
 
     @property
     def activities(self) -> tuple[str, ...]:
@@ -161,14 +141,14 @@ class NpuOptions:
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """What is asked that CANN may leave out, or replace, without torch_npu telling us."""
+        """What CANN may leave out or replace without torch_npu reporting it."""
         names = ("op_attr", "host_sys", "sys_io", "sys_interconnection")
         asked = [name for name in names if getattr(self, name)]
         return (*asked, *(["MemoryAccess"] if self.metrics == "MemoryAccess" else ()))
 
 
 def conflicts(options: NpuOptions) -> list[str]:
-    """List what cannot be had together, which the library would silently leave out."""
+    """List what torch_npu would silently leave out, because of other options."""
     found = []
     has_npu, has_cpu = ("npu" in options.activities), ("cpu" in options.activities)
     device = {
@@ -194,9 +174,9 @@ def conflicts(options: NpuOptions) -> list[str]:
         found.append("level none records marks alone; leave mstx on, or set level: 0")
     domains = options.mstx_domain_include or options.mstx_domain_exclude
     if domains and options.mstx is False:
-        found.append("domains are chosen of mstx, which is off; leave mstx on")
+        found.append("mstx is off, so it has no domains to choose; leave mstx on")
     if options.mstx_domain_include and options.mstx_domain_exclude:
-        found.append("mstx_domain_include and mstx_domain_exclude cannot both be had; give one")
+        found.append("mstx_domain_include and mstx_domain_exclude exclude each other; give one")
     if options.op_attr and "db" not in options.export_type:
         found.append("op_attr is written into a db only; set export_type: [text, db]")
     if options.op_attr and options.level == "none":
@@ -205,7 +185,7 @@ def conflicts(options: NpuOptions) -> list[str]:
 
 
 def _without(asked: list[str], what: str, word: str) -> list[str]:
-    """Say in one sentence what cannot be had, for there may be many."""
+    """Say in one sentence which options lack *word*."""
     if not asked:
         return []
     verb = "is" if len(asked) == 1 else "are"
@@ -213,7 +193,7 @@ def _without(asked: list[str], what: str, word: str) -> list[str]:
 
 
 _HEAVIEST = ("stack", "module", "shapes", "memory")
-"""Contents that can be done without, the most expensive first (12 us an event for stacks)."""
+"""Optional contents, the most expensive first (stacks: 12 us an event)."""
 
 
 def lighter(options: NpuOptions) -> NpuOptions | None:

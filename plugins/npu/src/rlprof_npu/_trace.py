@@ -1,9 +1,9 @@
-"""Stream the library's `trace_view.json` into a chrome-trace that keeps the trace contract.
+"""Write torch_npu's `trace_view.json` again as a chrome-trace on the wall clock, in bounded memory.
 
-The library writes a bare list, with `ts` as text: microseconds since 1970 with three decimals. In
-a float those are 0.25 us coarse, so they are read as whole nanoseconds and written relative to the
-first. Where they lie on the wall clock is for the marks to say: torch_npu 2.13 reads a clock
-that is never slewed and adds the offset of one that is, 0.25 s off on a host up for eight hours.
+torch_npu writes a bare list, with `ts` as text: microseconds since 1970 with three decimals. A
+float of those is 0.25 us coarse, so they are read as whole nanoseconds and written relative to the
+first. Marks show where they lie on the wall clock: torch_npu 2.13 reads a clock that is never
+slewed and adds the offset of one that is, 0.25 s off on a host up for eight hours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_npu._raw import CLOCK_MARK
-from rlprof_traces import TraceText, UnreadableError, whole
+from rlprof_traces import TraceText, UnreadableError, encode, timed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,28 +23,27 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _OVERLAP = 4096
-_AT_ONCE = 2000
 _EARLIEST_NS = 10**17  # 1973; before that it is no time of the wall clock
 
-_TS = re.compile(r'"ts":\s*"?(\d{1,19})(?:\.(\d{1,9}))?')
+_NUMBER = r'"?(\d{1,19})(?:\.(\d{1,9}))?'
+_TIME = re.compile(_NUMBER)
+_TS = re.compile(rf'"ts":\s*{_NUMBER}')
 _MARK = re.compile(
-    rf'"name":\s*"{re.escape(CLOCK_MARK)}"[^{{}}]*?"ts":\s*"?(\d{{1,19}})(?:\.(\d{{1,9}}))?"?'
-    r'[^{}]*?"dur":\s*"?(\d{1,18})(?:\.(\d{1,9}))?'
+    rf'"name":\s*"{re.escape(CLOCK_MARK)}"[^{{}}]*?"ts":\s*{_NUMBER}[^{{}}]*?"dur":\s*{_NUMBER}'
 )
-_TIME = re.compile(r"(\d{1,19})(?:\.(\d{1,9}))?")
 
 
-@attrs.frozen
+@attrs.define
 class Finished:
     """What `finish` wrote, and what it found on the way."""
 
-    events: int
-    dropped: int
+    events: int = 0
+    dropped: int = 0
     """Entries that are no events."""
-    device_events: int
-    truncated: bool
+    device_events: int = 0
+    truncated: bool = False
     """The list has no end: the analysis failed while it wrote."""
-    text_size: int
+    text_size: int = 0
 
 
 def finish(
@@ -57,44 +56,49 @@ def finish(
     """
     first, spans = _look(raw)
     moved, error, how = place_clock(spans, marks)
-    base = first or 0
-    clock = {"epoch_ns": base + moved, "error_ns": error, "clock": how}
-    return _Pass(raw, base).write(out, {**header, **clock})
+    clock = {"epoch_ns": first + moved, "error_ns": error, "clock": how}
+    found = Finished()
+    with whole(out) as packed:
+        packed.write(f'{{\n"rlprof": {json.dumps({**header, **clock})},\n"traceEvents": ['.encode())
+        separator = b"\n"
+        for lines in _batches(raw, first, found):
+            packed.write(separator + b",\n".join(lines))
+            separator = b",\n"
+        counts = attrs.asdict(found, filter=lambda field, _: field.name != "text_size")
+        packed.write(f'\n],\n"rlprof_counts": {json.dumps(counts)}\n}}\n'.encode())
+    found.text_size = packed.count
+    return found
 
 
-def _look(raw: Path) -> tuple[int | None, list[tuple[int, int]]]:
+def _look(raw: Path) -> tuple[int, list[tuple[int, int]]]:
     """Return the earliest time in *raw*, in whole microseconds, and the spans that mark the clock.
 
-    A pass of its own: both stand before the events.
+    A pass of its own, because both stand before the events.
     """
-    first: int | None = None
-    spans: set[tuple[int, int]] = set()
+    first, spans, kept = 1 << 63, set(), ""
     with raw.open(encoding="utf-8", errors="replace") as file:
-        kept = ""
         while block := file.read(_BLOCK):
             text = kept + block
-            for whole, part in _TS.findall(text):
-                at = _nanoseconds(whole, part)
-                if at >= _EARLIEST_NS and (first is None or at < first):
-                    first = at
+            times = (_nanoseconds(*found) for found in _TS.findall(text))
+            first = min((at for at in times if _EARLIEST_NS <= at < first), default=first)
             for found in _MARK.finditer(text):
                 spans.add((_nanoseconds(found[1], found[2]), _nanoseconds(found[3], found[4])))
             kept = text[-_OVERLAP:]
-    return (None if first is None else first // 1000 * 1000), sorted(spans)
+    return (0 if first == 1 << 63 else first // 1000 * 1000), sorted(spans)
 
 
-def _nanoseconds(whole: str, part: str | None) -> int:
-    return int(whole) * 1000 + int(f"{part or ''}000"[:3])
+def _nanoseconds(whole_us: str, part: str | None) -> int:
+    return int(whole_us) * 1000 + int(f"{part or ''}000"[:3])
 
 
 def place_clock(
     spans: Sequence[tuple[int, int]], marks: Sequence[Sequence[int]]
 ) -> tuple[int, int | None, str]:
-    """Return by how much the library's clock is behind, how far that may be wrong, and in words.
+    """Return by how much torch_npu's clock is behind, its error, and how both were found.
 
     A mark is the wall clock before and after a span: the span must lie in between.
     """
-    pairs = list(zip(spans, marks, strict=False))  # of a killed process the end is lost
+    pairs = list(zip(spans, marks, strict=False))  # a killed process has no mark at its end
     if not pairs:
         return 0, None, f"as torch_npu says; unchecked, no mark was {'found' if marks else 'given'}"
     least = max(before - start for (start, _), (before, _) in pairs)
@@ -109,91 +113,50 @@ def place_clock(
     return moved, outside + brackets, f"{words}; checked by {len(pairs)} marks"
 
 
-class _Pass:
-    """One reading of *raw*."""
-
-    def __init__(self, raw: Path, epoch_ns: int) -> None:
-        self._raw = raw
-        self._epoch_ns = epoch_ns
-        self._events = self._dropped = 0
-        self._of_process: dict[Any, int] = {}
-        self._devices: set[Any] = set()
-        self._truncated = False
-
-    def write(self, out: Path, header: Mapping[str, object]) -> Finished:
-        with whole(out) as packed:
-
-            def put(text: str) -> None:
-                packed.write(text.encode("utf-8", "replace"))
-
-            put(f'{{\n"rlprof": {json.dumps(header, allow_nan=False)},\n"traceEvents": [')
-            lines: list[str] = []
-            separator = "\n"
-            for entry in self._entries():
-                line = self._line(entry)
+def _batches(raw: Path, first_ns: int, found: Finished) -> Iterator[list[bytes]]:
+    """Read the events as lines of the new trace, many at once, and count them in *found*."""
+    text, devices, of_process = TraceText(raw), set(), dict[Any, int]()
+    try:
+        for batch in text.batches():
+            lines = []
+            for entry in json.loads(b"[" + batch + b"]"):
+                line = _line(entry, first_ns)
                 if line is None:
-                    self._dropped += 1
+                    found.dropped += 1
                     continue
                 lines.append(line)
-                if len(lines) >= _AT_ONCE:
-                    put(separator + ",\n".join(lines))
-                    separator = ",\n"
-                    lines.clear()
+                pid = str(entry.get("pid"))
+                if entry["ph"] != "M":
+                    of_process[pid] = of_process.get(pid, 0) + 1
+                elif _is_npu(entry.get("args")):
+                    devices.add(pid)
+            found.events += len(lines)
             if lines:
-                put(separator + ",\n".join(lines))
-            counts = {"events": self._events, "dropped": self._dropped}
-            counts |= {"device_events": sum(self._of_process.get(pid, 0) for pid in self._devices)}
-            last = {**counts, "truncated": self._truncated}
-            put(f'\n],\n"rlprof_counts": {json.dumps(last)}\n}}\n')
-        return Finished(**counts, truncated=self._truncated, text_size=packed.count)
+                yield lines
+    except UnreadableError as exc:
+        raise ValueError(f"it is no list of events: it {exc}") from None
+    found.dropped += text.dropped
+    found.truncated = bool(text.problems)
+    found.device_events = sum(of_process.get(pid, 0) for pid in devices)
 
-    def _entries(self) -> Iterator[Any]:
-        """Go through the list, and find out whether it has an end."""
-        text = TraceText(self._raw)
-        try:
-            for batch in text.batches():
-                yield from json.loads(b"[" + batch + b"]")
-        except UnreadableError as exc:
-            raise ValueError(f"it is no list of events: it {exc}") from None
-        self._dropped += text.dropped
-        self._truncated = bool(text.problems)
 
-    def _line(self, entry: Any) -> str | None:
-        """Return an event as a line of the new trace; None if it is none."""
-        if not isinstance(entry, dict) or not isinstance(entry.get("ph"), str):
-            return None
-        if entry["ph"] == "M":
-            self._note(entry)
-        else:
-            at = self._time(entry.get("ts"))
-            if at is None:
-                return None
-            entry["ts"] = at
-            if "dur" in entry and type(entry["dur"]) not in (int, float):
-                entry["dur"] = self._length(entry["dur"])
-            if entry.get("dur", 0) < 0:
-                entry["dur"] = 0
-            pid = entry.get("pid")
-            if isinstance(pid, (int, str)):
-                self._of_process[pid] = self._of_process.get(pid, 0) + 1
-        try:
-            line = json.dumps(entry, ensure_ascii=False, allow_nan=False)
-        except ValueError:  # 1e400, which Python reads as infinite
-            return None
-        self._events += 1
-        return line.encode("utf-8", "replace").decode() if "\\ud" in line.lower() else line
+def _line(entry: Any, first_ns: int) -> bytes | None:
+    """Return an event with exact times after the first; None if it is no event."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("ph"), str):
+        return None
+    if entry["ph"] == "M":
+        return encode(entry)
+    at, length = _time(entry.pop("ts", None)), entry.pop("dur", None)
+    if at is None or at < _EARLIEST_NS:
+        return None
+    return timed(entry, at - first_ns, None if length is None else _time(length) or 0)
 
-    def _note(self, entry: Mapping[str, Any]) -> None:
-        args = entry.get("args")
-        label = args.get("labels") if isinstance(args, dict) else None
-        if isinstance(label, str) and label.startswith("NPU"):
-            self._devices.add(entry.get("pid"))
 
-    def _time(self, text: object) -> float | None:
-        found = _TIME.fullmatch(text if isinstance(text, str) else repr(text))
-        at = _nanoseconds(found[1], found[2]) if found else 0
-        return round((at - self._epoch_ns) / 1000, 3) if at >= _EARLIEST_NS else None
+def _time(value: object) -> int | None:
+    found = _TIME.fullmatch(value if isinstance(value, str) else repr(value))
+    return _nanoseconds(found[1], found[2]) if found else None
 
-    def _length(self, text: object) -> float:
-        found = _TIME.fullmatch(text) if isinstance(text, str) else None
-        return _nanoseconds(found[1], found[2]) / 1000 if found else 0
+
+def _is_npu(args: Any) -> bool:
+    label = args.get("labels") if isinstance(args, dict) else None
+    return isinstance(label, str) and label.startswith("NPU")

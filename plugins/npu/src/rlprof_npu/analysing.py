@@ -1,8 +1,8 @@
-"""The process that analyses: called with PARENT SECONDS FOLDER, it lets torch_npu read raw data.
+"""The process that analyses, started with PARENT SECONDS FOLDER.
 
-A process of its own, and never a daemon: the library changes how its host starts processes, starts
-some itself, and refuses to work in a daemon. It ends when its time is over or who asked is gone.
-So does all it has started, but for what has begun a session of its own.
+torch_npu changes how its process starts others, starts some itself, and refuses to work in a
+daemon, so this is a process of its own. It ends, with all in its session, when its time is over or
+its parent is gone.
 """
 
 from __future__ import annotations
@@ -33,4 +33,4 @@ def main(argv: list[str]) -> int:
 def _watch(parent: int, deadline: float) -> None:
     while os.getppid() == parent and time.monotonic() < deadline:
         time.sleep(_TICK_S)
-    os.killpg(os.getpgrp(), signal.SIGKILL)  # a session of our own: we and what we have started
+    os.killpg(os.getpgrp(), signal.SIGKILL)  # the session is our own
