@@ -114,7 +114,7 @@ def test_importing_the_plugin_leaves_torch_alone():
 
     assert sorted(re.match(r"[\w-]+", one)[0] for one in wanted) == [
         "attrs",
-        "rlprof",
+        "rlprof-core",
         "rlprof-traces",
     ]
     assert {one.group for one in offered} == {"rlprof.tools"}
