@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 
@@ -9,7 +10,8 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from tests.report.folder import Folder
+from tests.report.device.made import text_of
+from tests.report.folder import EPOCH_NS, Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
 
@@ -151,3 +153,64 @@ def test_spans_that_end_early_are_told(make, stem, tmp_path):
 
     assert [one.step for one in analysis.steps] == [1, 2, 3]
     assert analysis.notes[0] == f"spans/{cut.name} is cut: it ends at step 3, others at step 6."
+
+
+def record(path, late):
+    """Add a window of backward in step 5 of two ranks; rank *late* comes last to its collective."""
+    window = {"start_step": 5, "end_step": 6, "phase": "backward", "occurrence": 0}
+    key, began = {"window": window, "tool": "torch"}, 17 * 10**9
+    for rank in range(2):
+        begun = 90 if rank == late else 0
+        note = {"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "tid": 1}
+        events = [] if late is None else [{**note, "ts": 10 + begun, "dur": 100 - begun}]
+        name = f"{rank}.json.gz"
+        head = {"epoch_ns": EPOCH_NS + began}
+        (path / name).write_bytes(gzip.compress(text_of(events, rlprof=head)))
+        artifact = {"path": name, "kind": "trace", "format": "chrome-trace", "size": 1000}
+        (file,) = path.glob(f"manifest/trainer-{rank}-*")
+        with file.open("a") as lines:
+            for more in (
+                {"event": "opened", "scratch": "", "asked": {}, "mono": began},
+                {"event": "closed", "reason": "end", "seconds": 0.5},
+                {"event": "artifact", "artifact": artifact},
+                {"event": "exported", "seconds": 0.0},
+            ):
+                lines.write(json.dumps({"mono": began + 10**9, **key, **more}) + "\n")
+
+
+def of_meeting(path, **more):
+    """Return what the notes of a run say of ranks that meet."""
+    notes = analyse(rlprof.read(path), **more).notes
+    return [one.partition("who is late. ")[2] for one in notes if "seem to meet inside" in one]
+
+
+def test_ranks_that_meet_are_to_be_recorded_in_one_step(tmp_path):
+    """No time says who is late; the line to paste has a step, so that all ranks record the same."""
+    path = make_torchrun(tmp_path / "run")
+
+    (told,) = of_meeting(path)
+
+    command = "--role trainer --rank all --phase backward --at 7 --tool torch"
+    assert told == f"Record it once: rlprof capture {tmp_path} {command}"
+
+
+def test_a_late_rank_that_is_named_needs_no_recording(tmp_path):
+    """A finding says already whom the others wait for."""
+    path = make_torchrun(tmp_path / "run", ["straggler"])
+
+    assert (of_meeting(path), of_meeting(path, step=5)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("late", "told"),
+    [
+        (1, "In the traces of 5/backward, rank 1 comes last to 1 of 1 collectives."),
+        (None, "Nor do the traces of 5/backward: they hold no shared collective."),
+    ],
+)
+def test_what_was_recorded_is_not_asked_for_again(late, told, tmp_path):
+    """Once several ranks have recorded the phase, the note says what their traces tell."""
+    path = make_torchrun(tmp_path / "run", ranks=2)
+    record(path, late)
+
+    assert of_meeting(path) == [told]

@@ -224,5 +224,5 @@ def test_nobody_is_told_to_record_the_driver_of_a_fleet(tmp_path):
     """No tool records the driver: there is no command that could."""
     run = rlprof.read(make_fleet(tmp_path / "run", steps=2))
 
-    assert command_of(run, "driver", 0, "rollout") == ""
-    assert command_of(run, "nobody", 0, "rollout") == ""
+    assert command_of(run, "driver", 0, "rollout", at=1) == ""
+    assert command_of(run, "nobody", 0, "rollout", at=1) == ""

@@ -22,7 +22,15 @@ from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.timeline import timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
 from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
-from rlprof_report._findings import Facts, conclude, lost_of, notes_of, silent_of, with_lost
+from rlprof_report._findings import (
+    Facts,
+    conclude,
+    lost_of,
+    met_of,
+    notes_of,
+    silent_of,
+    with_lost,
+)  # fmt: skip
 from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
@@ -112,7 +120,8 @@ def analyse(
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends)
     told = conclude(analysis, run, facts, silent, lost, step=step)
-    return _with_devices(told, run, most_json_bytes, rules)
+    told = _with_devices(told, run, most_json_bytes, rules)
+    return attrs.evolve(told, notes=(*told.notes, *met_of(told, run, step=step)))
 
 
 def _steps(

@@ -14,7 +14,7 @@ from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
-from rlprof_report._findings.words import finding_of, numbered
+from rlprof_report._findings.words import finding_of, numbered, step_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,14 +47,14 @@ def conclude(
         findings, answer = _of_step(analysis, run, facts, context, step)
     else:
         weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
-        findings = [finding_of(one, run, clean=clean) for one in weighed]
+        findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
         answer = verdict.of_run(analysis, findings)
     return attrs.evolve(
         analysis,
         whose=context.name(leader),
         findings=tuple(findings),
         verdict=verdict.with_lost(verdict.with_silent(answer, silent), lost),
-        notes=(*analysis.notes, *unknown_of(analysis, run, is_whole=not lost)),
+        notes=(*analysis.notes, *unknown_of(analysis, is_whole=not lost)),
     )
 
 
@@ -146,8 +146,9 @@ def _of_step(
             weighed.append(in_one(own.step, (measure.cause, ""), measure, more))
         told = [one.measure for one, _ in shared]
         weighed = [one for one in weighed if one.measure not in told]
-        findings = [_also(finding_of(one, run, clean=1), of_run) for one, of_run in shared]
-        findings += [finding_of(one, run, clean=1) for one in weighed]
+        at = step_ahead(analysis)
+        findings = [_also(finding_of(one, run, clean=1, at=at), of_run) for one, of_run in shared]
+        findings += [finding_of(one, run, clean=1, at=at) for one in weighed]
     numbers = [one.step.step for one in peers]
     return findings, verdict.of_step(own.step, usual_s, numbers, findings, shared=len(shared))
 

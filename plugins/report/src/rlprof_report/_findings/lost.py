@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof.rundir import SALVAGED
-from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report._findings.words import command_of
 from rlprof_report._plain import listed, ranges_of
 
 if TYPE_CHECKING:
@@ -18,12 +16,10 @@ if TYPE_CHECKING:
     from rlprof_report._figures.ends import End
     from rlprof_report._findings.facts import Silent
     from rlprof_report._spans import Recorded
-    from rlprof_report.values import Analysis, PhaseSummary
+    from rlprof_report.values import Analysis
 
 _MOST_RANKS = 100_000
 """A manifest may say anything."""
-_LARGE = 0.2
-"""Phases of a smaller share are not worth a note."""
 
 
 def silent_of(run: Run, recorded: Recorded) -> Silent:
@@ -79,25 +75,8 @@ def _writers(recorded: Recorded) -> list[int]:
     return places
 
 
-def met_in(analysis: Analysis, phase: PhaseSummary) -> str:
-    """Return the role whose ranks meet inside *phase*, so that all end late; empty: none."""
-    clean = [one for one in analysis.steps if one.state == "clean"]
-    found = [r for one in clean for r in one.ranks if r.phase == phase.name]
-    if phase.share < _LARGE or ROLLOUT.search(phase.name) or not found:
-        return ""
-    return found[0].role if sum(one.meets for one in found) * 2 >= len(found) else ""
-
-
-def unknown_of(analysis: Analysis, run: Run, *, is_whole: bool) -> Iterator[str]:
-    """Say which large phases hide a late rank, because ranks meet in them; and what never ended."""
-    for phase in analysis.phases:
-        if role := met_in(analysis, phase):
-            command = command_of(run, role, None, phase.name)
-            tell = f" Record it once: {command}" if command else ""
-            yield (
-                f"Ranks of {role} seem to meet inside {phase.name}: they end together, "
-                f"so their times do not say who is late.{tell}"
-            )
+def unknown_of(analysis: Analysis, *, is_whole: bool) -> Iterator[str]:
+    """Say what of the last step is unknown, if it never ended."""
     last = analysis.steps[-1]
     if last.state == "unfinished" and is_whole:
         ended = {"running": "is going on", "died": "died in it", "ended": "ended in it"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._findings.lost import met_in, named
+from rlprof_report._findings.lost import named
+from rlprof_report._findings.met import met_in
 from rlprof_report._findings.words import numbered
 
 if TYPE_CHECKING:

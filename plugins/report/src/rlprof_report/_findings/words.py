@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from math import ceil
 from typing import TYPE_CHECKING
 
 from rlprof.fleets import DRIVER
@@ -15,10 +16,15 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._findings.weigh import Weighed
+    from rlprof_report.values import Analysis
+
+_AHEAD_S = 20.0
+"""Time to paste a command; the run sees a request within two seconds."""
+_LEAST_S = 1e-3
 
 
-def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
-    """Return *weighed* as a finding."""
+def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int) -> Finding:
+    """Return *weighed* as a finding; *at*: the step that several ranks would record."""
     measure, count = weighed.measure, len(weighed.steps)
     title, whole_s = measure.sentence, weighed.seconds / weighed.share
     if weighed.changes and measure.who:
@@ -45,6 +51,7 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int) -> Finding:
             measure.role,
             measure.rank,
             measure.phase,
+            at=at,
             with_torch=measure.cause not in ("replica", "tail"),
         ),
     )
@@ -59,19 +66,29 @@ def numbered(steps: Sequence[int]) -> str:
     return f"step{'s' if len(steps) > 1 else ''} {joined}"
 
 
+def step_ahead(analysis: Analysis) -> int:
+    """Return a step that all ranks can still record: of this run, or half-way through the next."""
+    if analysis.state != "running":
+        return analysis.steps[len(analysis.steps) // 2].step
+    last = analysis.steps[-1]
+    seconds = max(analysis.clean.median_s or last.seconds, _LEAST_S)
+    return last.step + max(2, ceil(_AHEAD_S / seconds))
+
+
 def command_of(
-    run: Run, role: str, rank: int | None, phase: str, *, with_torch: bool = True
+    run: Run, role: str, rank: int | None, phase: str, *, at: int, with_torch: bool = True
 ) -> str:
     """Return the command that records *role* in this run, or in the next one if this is over.
 
     Empty if no tool can: the driver of a fleet records nothing itself. A role without a tool is
-    recorded by torch's profiler if *with_torch*.
+    recorded by torch's profiler if *with_torch*. All ranks record the same step, *at*.
     """
     lacks_tool = not _has_tool(run, role)
     if not role or role == DRIVER or role not in _roles(run) or (lacks_tool and not with_torch):
         return ""
     words = ["--role", role, "--rank", str(_rank(run, role, rank))]
     words += ["--phase", phase] if phase else []
+    words += ["--at", str(at)] if rank is None else []
     words += ["--tool", "torch"] if lacks_tool else []
     return f"rlprof capture {argument(_folder(run))} {shlex.join(words)}"
 

@@ -1,0 +1,76 @@
+"""Phases in which ranks meet: their times do not say who is late, a recording may."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report._findings.words import command_of, step_ahead
+from rlprof_report._plain import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof import Run
+    from rlprof_report.values import Analysis, Finding, PhaseSummary
+
+_LARGE = 0.2
+"""Phases of a smaller share are not worth a note."""
+
+
+def met_in(analysis: Analysis, phase: PhaseSummary) -> str:
+    """Return the role whose ranks meet inside *phase*, so that all end late; empty: none."""
+    clean = [one for one in analysis.steps if one.state == "clean"]
+    found = [r for one in clean for r in one.ranks if r.phase == phase.name]
+    if phase.share < _LARGE or ROLLOUT.search(phase.name) or not found:
+        return ""
+    return found[0].role if sum(one.meets for one in found) * 2 >= len(found) else ""
+
+
+def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
+    """Name large phases that hide a late rank, unless a finding (of *step*) names that rank."""
+    most = 1 if step is not None else len(analysis.clean.steps) / 2
+    for phase in analysis.phases:
+        role = met_in(analysis, phase)
+        if not role or any(_names(one, role, most) for one in analysis.findings):
+            continue
+        next_ = _recorded(analysis, run, role, phase.name)
+        if not next_:
+            command = command_of(run, role, None, phase.name, at=step_ahead(analysis))
+            next_ = f" Record it once: {command}" if command else ""
+        yield (
+            f"Ranks of {role} seem to meet inside {phase.name}: they end together, so their times "
+            f"do not say who is late.{next_}"
+        )
+
+
+def _names(finding: Finding, role: str, least: float) -> bool:
+    """Whether *finding* says which rank of *role* is late in at least so many steps."""
+    if finding.cause == "device":
+        return finding.title.startswith(f"{role}: rank ")
+    is_ones = finding.cause in ("straggler", "data", "gc") and len(finding.steps) >= least
+    return is_ones and any(one.startswith(f"{role} ") for one in finding.where)
+
+
+def _recorded(analysis: Analysis, run: Run, role: str, phase: str) -> str:
+    """Say what windows of several ranks say of it; empty: there is none."""
+    ranks: defaultdict[str, set[int]] = defaultdict(set)
+    for one in run.captures:
+        is_of_it = one.target.role == role and one.window.phase in (None, phase)
+        if is_of_it and any(artifact.kind == "trace" for artifact in one.artifacts):
+            ranks[one.window.id].add(one.target.rank)
+    windows = [window for window, own in ranks.items() if len(own) > 1]
+    if not windows or analysis.device is None:
+        return ""
+    votes, collectives = Counter[int](), Counter[int]()
+    for one in analysis.device.late:
+        if one.role == role and one.window in windows:
+            votes[one.rank] += one.votes
+            collectives[one.rank] += one.collectives
+    ((last, count),) = votes.most_common(1) or [(0, 0)]
+    if count and count * 2 >= collectives[last]:
+        told = f"rank {last} comes last to {count} of {collectives[last]} collectives"
+        return f" In the traces of {listed(windows)}, {told}."
+    why = "no rank comes last to most collectives" if votes else "they hold no shared collective"
+    return f" Nor do the traces of {listed(windows)}: {why}."
