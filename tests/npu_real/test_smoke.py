@@ -101,7 +101,7 @@ def test_the_trace_lies_on_the_wall_clock(ranks):
 def test_msprof_analyze_takes_both_ranks(ranks, tmp_path):
     """The command that `rlprof ls` prints finds both ranks and splits the step of each."""
     listed = subprocess.run(
-        [sys.executable, "-m", "rlprof_cli", "ls", str(ranks[0].run.path)],
+        [sys.executable, "-m", "rlprof", "ls", str(ranks[0].run.path)],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     (command,) = [line.split() for line in listed.splitlines() if "msprof-analyze" in line]
