@@ -56,8 +56,8 @@ def test_a_run_without_steps_records_what_it_is_asked(config):
     assert {c.request for c in rlprof.read(prof.run_dir).captures} == {served.id}
 
 
-def test_a_run_without_steps_loads_nothing_and_starts_one_thread(config, calls, tmp_path):
-    """What waits for a request is the helper thread alone: no tool is configured, no scratch."""
+def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls, tmp_path):
+    """Two threads wait for a request, and nothing else: no tool is configured, no scratch."""
     before = set(threading.enumerate())
 
     with rlprof.open(config(steps="none", counters="none")) as prof:
@@ -66,9 +66,9 @@ def test_a_run_without_steps_loads_nothing_and_starts_one_thread(config, calls, 
         for thread in started:
             if thread.name == "rlprof-open":  # has joined the run, and ends in its own time
                 thread.join()
-        threads = [thread.name for thread in started if thread.is_alive()]
+        threads = sorted(thread.name for thread in started if thread.is_alive())
 
-    assert threads == ["rlprof-scribe"]
+    assert threads == ["rlprof-live", "rlprof-scribe"]
     assert [call for call in calls if call[2:3] != ("launch",)] == []
     assert list((tmp_path / "scratch").rglob("actor-*")) == []
 

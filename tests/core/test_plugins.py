@@ -94,7 +94,7 @@ def test_offers_come_by_kind_and_name(monkeypatch, tmp_path):
 @pytest.fixture
 def three(monkeypatch):
     """Only these are installed: tools good and better, engine motor."""
-    offers = {"tool": ["good", "better"], "engine": ["motor"], "exporter": []}
+    offers = {"tool": ["good", "better"], "engine": ["motor"], "exporter": [], "listener": []}
     monkeypatch.setattr(
         plugins, "_installed",
         lambda kind: iter([plugins.Offer(kind, name, "d", "1", "") for name in offers[kind]]),
@@ -301,7 +301,10 @@ def test_an_unknown_kind_is_refused():
     with pytest.raises(PluginError) as error:
         rlprof.register("tol", "x", Tool)
 
-    assert str(error.value) == "register: no kind 'tol'; choose one of tool, engine, exporter"
+    assert (
+        str(error.value)
+        == "register: no kind 'tol'; choose one of tool, engine, exporter, listener"
+    )
 
 
 # Hooks

@@ -7,8 +7,8 @@ import pytest
 import rlprof
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
-from rlprof.session._slow import SlowSteps
 from rlprof_cli import main
+from rlprof_live._slow import SlowSteps
 
 
 def watched(config, seconds, **rule):
@@ -29,6 +29,7 @@ def test_a_slow_step_has_the_next_one_recorded(config, capsys):
                 prof._step_ns -= 10**11
             prof.scribe._wake.set()
             prof.scribe.flush()
+            prof.means.listeners.settle()
             with prof.phase("rollout"):
                 pass
 

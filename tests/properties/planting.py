@@ -63,6 +63,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "limits.stop_timeout_s": _NOT_SECONDS,
     "limits.export_timeout_s": _NOT_SECONDS,
     "limits.configure_timeout_s": _NOT_SECONDS,
+    "listeners": _NOT_NAMES[1:],
     "fleet": _NOT_MAPPING,
     "fleet.node_dir": (True, 7, [], {}, "", " ", "here", "~/x", "$HOME"),
     "fleet.collect": _NOT_BOOL,

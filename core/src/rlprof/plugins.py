@@ -20,14 +20,15 @@ from rlprof.hookspecs import KINDS
 from rlprof.types import RunsOn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-Kind = Literal["tool", "engine", "exporter"]
+Kind = Literal["tool", "engine", "exporter", "listener"]
 
 GROUPS: dict[Kind, str] = {
     "tool": "rlprof.tools",
     "engine": "rlprof.engines",
     "exporter": "rlprof.exporters",
+    "listener": "rlprof.listeners",
 }
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
 
@@ -44,6 +45,7 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("exporter", "parquet"): "rlprof-report[parquet]",
     ("engine", "vllm"): "rlprof-vllm",
     ("engine", "sglang"): "rlprof-sglang",
+    ("listener", "live"): "rlprof-live",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 
@@ -158,6 +160,16 @@ def load(kind: Kind, name: str) -> type[Any]:
         raise PluginError(_misfit(offer, f"does not load: {raised(exc)}", is_entry=True)) from exc
     check(kind, plugin, offer)
     return plugin  # type: ignore[no-any-return]
+
+
+def listeners(names: Sequence[str] | None) -> dict[str, type[Any]]:
+    """Load the listeners of these names; without names, `live` where it is offered."""
+    if names is None:
+        there = ("listener", "live") in _registered or any(
+            one.name == "live" for one in _installed("listener")
+        )
+        names = ("live",) if there else ()
+    return {name: load("listener", name) for name in names}
 
 
 def drives(name: str) -> bool:

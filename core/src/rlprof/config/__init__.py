@@ -26,7 +26,7 @@ from rlprof.config._values import (
     parse_names,
     parse_ranks,
 )
-from rlprof.errors import closest, one_line, shown
+from rlprof.errors import PluginError, closest, one_line, shown
 
 if TYPE_CHECKING:
     import os
@@ -86,7 +86,13 @@ def check_config(
     source = read_source(config)
     faults = Faults()
     value = _structured(source, faults)
-    tools = {} if value is BAD or not value.enabled else use_tools(value, roles, faults, rank)
+    is_on = value is not BAD and value.enabled
+    tools = use_tools(value, roles, faults, rank) if is_on else {}
+    for name in (value.listeners or ()) if is_on else ():
+        try:
+            plugins.load("listener", name)
+        except PluginError as exc:
+            faults.add("listeners", str(exc))
     raise_faults(faults, source)
     return value, tools
 

@@ -226,6 +226,8 @@ class Config:
     """Memory, devices and engines over time; None: no counters."""
     slow_step: SlowStep | None = None
     """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
+    listeners: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": _parse_tools})
+    """Which plugins hear what happens, or `none`; None: `live`, where it is installed."""
     fleet: Fleet = Fleet()
     """What a driver of many actors does with the files of its nodes."""
     quiet: bool = False

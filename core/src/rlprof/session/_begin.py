@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof import plugins
 from rlprof.config import check_config, fault_at
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version
@@ -25,6 +26,7 @@ from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._devices import devices
 from rlprof.session._engine_workers import worker_name
 from rlprof.session._instruments import Instruments
+from rlprof.session._listeners import Listeners
 from rlprof.session._means import Means
 from rlprof.session._metrics import Metrics
 from rlprof.session._notice import announced
@@ -192,8 +194,9 @@ def _open(
     any_thread = followed is not None and followed.any_thread
     file = run.path / "counters" / f"{name}.jsonl"
     sampler = Sampler(file, config.counters, lambda reason: scribe.tell("problem", reason=reason))
-    means = Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread)
-    session = Session(config, boundary, means, listens=followed is None)
+    heard = Listeners(plugins.listeners(config.listeners) if followed is None else {})
+    means = Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread, heard)
+    session = Session(config, boundary, means, leads=followed is None)
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()
@@ -220,6 +223,7 @@ def _open(
     session.at_end.append(partial(_leave, session))
     boundary.say(f"writes to {run.path}")
     session.notice = None if followed else announced(config, run, target)
+    heard.open(session)
     return session
 
 

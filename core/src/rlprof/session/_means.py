@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof.session._listeners import Listeners
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,3 +34,4 @@ class Means:
     sampler: Sampler
     any_thread: bool = False
     """Windows are opened on a thread beside those that work."""
+    listeners: Listeners = attrs.field(factory=lambda: Listeners({}))

@@ -86,7 +86,7 @@ class Scribe:
         self._folder = folder
         self._scratch = scratch
         self._limits = limits
-        self._boundary = boundary
+        self.boundary = boundary
         self._manifest = Journal(folder / "manifest" / f"{name}.jsonl")
         self._spans = Journal(folder / "spans" / f"{name}.jsonl")
         self._records: deque[dict[str, Any]] = deque()
@@ -136,7 +136,7 @@ class Scribe:
         self._wake.set()
         if not ticket.wait(_FLUSH_S):
             self._is_late = True
-            self._boundary.tell("run folder", f"{self._folder} is slower than {_FLUSH_S:g} s")
+            self.boundary.tell("run folder", f"{self._folder} is slower than {_FLUSH_S:g} s")
 
     def close(self) -> None:
         """Write and export all that is left, within the exports' time, and end the thread."""
@@ -154,11 +154,11 @@ class Scribe:
             if len(self.exports) and time.monotonic() - told > _STUCK_S / 2:
                 told = time.monotonic()
                 left = f"waits for exports: {len(self.exports)} left"
-                self._boundary.say(left, logging.WARNING)
+                self.boundary.say(left, logging.WARNING)
         if not self._ended.is_set():
             self.exports.abandon()
             reason = f"{self._folder} does not answer; what is not written yet is lost"
-            self._boundary.tell("close", reason)
+            self.boundary.tell("close", reason)
 
     def _live(self) -> None:
         try:
@@ -171,11 +171,11 @@ class Scribe:
             ending = self._is_ending
             self._wake.wait(0.02 if ending else _EXPORT_TICK_S if len(self.exports) else _TICK_S)
             self._wake.clear()
-            self._boundary.call("helper thread", self._turn, self._lost)
+            self.boundary.call("helper thread", self._turn, self._lost)
             self._turns += 1
             if ending and not len(self.exports):
                 break
-        self._boundary.call("helper thread", self._last_turn, self._lost)
+        self.boundary.call("helper thread", self._last_turn, self._lost)
 
     def _turn(self) -> None:
         for watch in tuple(self.watchers):  # first: time limits hold on a full disk, too
@@ -189,7 +189,7 @@ class Scribe:
         for line in self.exports.poll():
             self.tell(**line)
             if line["event"] == "failed":
-                self._boundary.tell(f"{line['tool']}.export", line["error"])
+                self.boundary.tell(f"{line['tool']}.export", line["error"])
         try:
             self._write_manifest()
             self._write_spans()
@@ -203,7 +203,7 @@ class Scribe:
     def _look(self) -> None:
         """Say it if somebody has removed the run folder: writing to open files goes on silently."""
         if not (self._folder / "run.json").exists():
-            self._boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
+            self.boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
 
     def _last_turn(self) -> None:
         self._look()
@@ -212,7 +212,7 @@ class Scribe:
         self.dropped += self._spans.lines_waiting() + len(self._raw)
         if self.dropped:
             self.tell("dropped", spans=self.dropped)
-            self._boundary.tell("spans", f"{self.dropped} could not be written and are lost")
+            self.boundary.tell("spans", f"{self.dropped} could not be written and are lost")
         self._tell_left_out()
         self.clock()
         self.tell("ended")
@@ -220,7 +220,7 @@ class Scribe:
             self._write_manifest()
         if len(self._manifest):
             lines = self._manifest.lines_waiting()
-            self._boundary.tell("manifest", f"its last {lines} lines could not be written")
+            self.boundary.tell("manifest", f"its last {lines} lines could not be written")
         self._manifest.close()
         self._spans.close()
         self._metrics.remove()

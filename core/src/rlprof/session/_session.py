@@ -26,9 +26,8 @@ from rlprof.session._boundary import survives
 from rlprof.session._engine_workers import await_workers
 from rlprof.session._engines import engine_track
 from rlprof.session._link import is_on_a_loop
-from rlprof.session._mailbox import Mailbox
 from rlprof.session._scope import Scope, noted
-from rlprof.session._slow import SlowSteps
+from rlprof.session._track import Batch
 from rlprof.session._trajectory import Trajectory
 from rlprof.session._unrecorded import shortfall, unheld
 
@@ -38,12 +37,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config, ToolUse
+    from rlprof.schedule import Demand
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._notice import Notice
     from rlprof.session._scribe import Scribe
-    from rlprof.session._track import Batch, Track
-    from rlprof.types import Window
+    from rlprof.session._track import Track
+    from rlprof.types import Target, Window
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Session:
         boundary: Boundary,
         means: Means,
         *,
-        listens: bool = True,
+        leads: bool = True,
     ) -> None:
         self.boundary = boundary
         self.ids = itertools.count(1)
@@ -67,7 +67,7 @@ class Session:
         """Called once, when the session begins to close or its process was forked."""
         self.notice: Notice | None = None
         """What it prints on stderr."""
-        self._config = config
+        self.config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
         """The span of the step; None in a process that follows: it has no steps of its own."""
@@ -77,16 +77,11 @@ class Session:
         self._unretired: list[Track] = []
         """Tracks that have still to end, once the session is closed."""
         self._has_misstepped = False
-        self._mailbox: Mailbox | None = None
+        self._leads = leads
         self._came: deque[Batch] = deque()
+        """What all that was asked knows of, until the next step begins."""
         self.means = means
         self.means.sampler.is_recording = lambda: self.is_recording
-        self._slow: SlowSteps | None = None
-        if listens and config.slow_step is not None:
-            self._slow = SlowSteps(config.slow_step)
-        if listens:
-            self._mailbox = Mailbox(self.means.run.path, config, lambda: self._tracks)
-            self._came = self._mailbox.came
         self.watchers.append(self._tick)
 
     @property
@@ -98,6 +93,16 @@ class Session:
     def run_dir(self) -> Path:
         """The run folder."""
         return self.means.run.path
+
+    @property
+    def target(self) -> Target:
+        """The process."""
+        return self.means.target
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What is recorded: the process itself, and each engine that is attached."""
+        return self._tracks
 
     @property
     def is_recording(self) -> bool:
@@ -208,7 +213,7 @@ class Session:
         if self._is_closed:
             return
         made = engine_track(
-            self._config, self.means, handle,
+            self.config, self.means, handle,
             role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
             coordinates=coordinates,
         )  # fmt: skip
@@ -229,6 +234,25 @@ class Session:
         else:
             adopt()
 
+    # What listeners call
+
+    def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
+        """Have tracks record their next steps; all begin with the same one, the next to begin."""
+        batch, given = Batch(), list(asked)
+        if given and not self.means.scratch.exists():
+            self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for track, demand, uses in given:
+            track.ask(demand, uses, batch)
+        self._came.append(batch)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Add a line to the manifest."""
+        self.scribe.tell(event, **fields)
+
+    def log(self, message: str, level: int = logging.INFO) -> None:
+        """Log *message* with the name of this process."""
+        self.boundary.say(message, level)
+
     @survives
     def close(self) -> None:
         """End step and window, wait for exports, write what is left; any number of times."""
@@ -241,6 +265,7 @@ class Session:
                 self._end()
 
     def _end(self) -> None:
+        self.means.listeners.hear("session_closing")
         self._is_closed = True
         self._leave()
         self._unretired = list(self._tracks)
@@ -269,9 +294,10 @@ class Session:
         if self._unretired:  # a signal has cut this short, and the next call goes on
             return
         self.means.sampler.close()
+        self.means.listeners.close()
         self.scribe.close()
         engines = [track.target for track in self._tracks if track.link is not None]
-        limit_s = self._config.limits.export_timeout_s
+        limit_s = self.config.limits.export_timeout_s
         slow = await_workers(self.run_dir, engines, limit_s, self.boundary.say)
         if slow:
             self.boundary.say(f"did not wait for {', '.join(slow)}", logging.WARNING)
@@ -418,8 +444,11 @@ class Session:
             "step", f"step {step}", self._step_ns, end_ns, step,
             threading.get_ident(), self.step_id, None, 0, None,
         ))  # fmt: skip
-        if self._slow is not None and not any(track.has_captured(step) for track in self._tracks):
-            self._slow.ended(step, (end_ns - self._step_ns) / 1e9)
+        self.means.listeners.hear(
+            "step_ended", step=step, seconds=(end_ns - self._step_ns) / 1e9,
+            windows=sum(track.has_captured(step) for track in self._tracks),
+            phases=tuple(self._occurrences),
+        )  # fmt: skip
         for track in self._tracks:
             track.end_step(step, self._occurrences)
 
@@ -431,12 +460,12 @@ class Session:
 
     def _say_shortfall(self) -> None:
         """Say why nothing was recorded, where that is because of the steps that were told."""
-        if self._has_misstepped or self._mailbox is None:  # told already; or who follows has none
+        if self._has_misstepped or not self._leads:  # already said; or another decides on steps
             return
         outside = bool(self._occurrences) and not self.step_id
         reasons = [shortfall(self._tracks, outside=outside)]
         if self.means.target.world_size == 1:  # else others may hold what is chosen
-            reasons += unheld(self._config, self._tracks)
+            reasons += unheld(self.config, self._tracks)
         for reason in filter(None, reasons):
             self.scribe.tell("problem", reason=reason)
             self.boundary.say(reason, logging.WARNING)
@@ -446,10 +475,7 @@ class Session:
     def _tick(self) -> None:
         for track in self._tracks:
             track.check_time()
-        if self._mailbox is not None and not self._is_closed:
-            if self._slow is not None:
-                self._mailbox.take(self._slow.requests(self._config), self.means)
-            self._mailbox.look(self.means)
+        self.means.listeners.wake()
 
     # How it is made, and unmade in a forked child
 
@@ -460,6 +486,7 @@ class Session:
     def forget(self) -> None:
         """Ignore all further calls: this is a forked child."""
         self._is_closed = self._is_forgotten = True
+        self.means.listeners.forget()
         self._leave()
         for track in self._tracks:
             track.forget()

@@ -324,6 +324,7 @@ class Track:
             self._means.scribe.clock()
             self._means.scribe.flush()
             self._open.start()
+            self._means.listeners.hear("window_opened", **self._said_of(self._open))
             self._means.sampler.hurry()
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
@@ -344,8 +345,12 @@ class Track:
                 return
             self._open = None
             opened.stop(reason)
+            self._means.listeners.hear("window_closed", **self._said_of(opened), reason=reason)
         finally:
             self._edge.release()
+
+    def _said_of(self, opened: OpenWindow) -> dict[str, Any]:
+        return {"window": opened.window, "target": self.target, "tools": opened.tools}
 
     def check_time(self) -> None:
         """Close a window that is over or too old, if this thread may; the helper's asks too."""

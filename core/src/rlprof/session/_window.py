@@ -38,6 +38,11 @@ class OpenWindow:
         self._thread = threading.current_thread()
         self._began = time.monotonic()
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the plugins that record it."""
+        return tuple(recorder.name for recorder in self._recorders)
+
     def start(self) -> None:
         """Start the tools in the order the config gives them."""
         self.is_recording = True

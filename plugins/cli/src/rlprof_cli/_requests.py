@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof import control
 from rlprof.config import parse_ranks
 from rlprof.errors import ConfigError, RunError, shown
 from rlprof.fleets import DRIVER
 from rlprof.plugins import drives
 from rlprof.schedule import LAST_STEP
 from rlprof_cli._set import misfits, read_set
+from rlprof_live import control
 
 if TYPE_CHECKING:
     import argparse

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof import control
 from rlprof.config import load_config
 from rlprof.config._structure import Faults, join
 from rlprof.config._tools import use_tools
 from rlprof.errors import closest
+from rlprof_live import control
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

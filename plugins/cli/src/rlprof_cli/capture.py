@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rlprof import control
 from rlprof.config import load_config
 from rlprof_cli._arguments import duration, names
 from rlprof_cli._live import the_live_run
 from rlprof_cli._progress import follow
 from rlprof_cli._requests import meant, requests
+from rlprof_live import control
 from rlprof_run import LATEST, RUNS, youngest
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rlprof import control
+from rlprof_live import control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ class SlowSteps:
         self._found: deque[str] = deque()
 
     def ended(self, step: int, seconds: float) -> None:
-        """Take the time of a step that nobody recorded; called on the working thread."""
+        """Take the time of a step that nobody recorded."""
         if len(self._took) >= _LEAST and self._left > 0:
             usual = median(self._took)
             if seconds > self._times * usual and seconds - usual > _LEAST_S:
@@ -47,7 +47,7 @@ class SlowSteps:
         self._took.append(seconds)
 
     def requests(self, config: Config) -> Iterator[control.Request]:
-        """Ask for the next step of each role because of what was found; the helper thread does."""
+        """Ask for the next step of each role because of what was found."""
         while self._found:
             why = self._found.popleft()
             for name, role in config.roles.items():

@@ -1,68 +1,61 @@
-"""Requests to this process: read by the helper thread, checked like a config, answered once."""
+"""Requests to this process: checked like a config, answered, handed to the tracks meant."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections import deque
 from typing import TYPE_CHECKING
 
-from rlprof import control
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Demand
-from rlprof.session._track import Batch
+from rlprof_live import control
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rlprof.config import Config, ToolUse
-    from rlprof.session._means import Means
+    from rlprof.config import ToolUse
+    from rlprof.session._session import Session
     from rlprof.session._track import Track
+
+    Asked = tuple[Track, Demand, Sequence[ToolUse]]
 
 
 class Mailbox:
-    """Looks at what the run is asked, and hands it to the tracks that are meant."""
+    """Looks at what the run is asked."""
 
-    def __init__(self, run: Path, config: Config, tracks: Callable[[], Sequence[Track]]) -> None:
-        self._run = run
-        self._config = config
-        self._tracks = tracks
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._seen: set[str] = set()
-        self.came: deque[Batch] = deque()
-        """What all its tracks know of, until the next step begins."""
-        list(control.waiting(run, self._seen))  # those of before were not meant for this process
+        list(control.waiting(session.run_dir, self._seen))  # those of before
 
-    def look(self, means: Means) -> None:
+    def look(self) -> None:
         """Answer what has come in since the last look."""
-        for file in control.waiting(self._run, self._seen):
+        for file in control.waiting(self._session.run_dir, self._seen):
             try:
                 requests = control.read(file)
             except ConfigError as exc:
-                means.boundary.tell("request", "; ".join(exc.faults))
+                self._session.log(f"request: {'; '.join(exc.faults)}", logging.WARNING)
                 continue
-            self.take(requests, means)
+            self.take(requests)
 
-    def take(self, requests: Iterable[control.Request], means: Means) -> None:
+    def take(self, requests: Iterable[control.Request]) -> None:
         """Hand requests to the tracks that are meant; all of them begin with the same step."""
-        batch, given = Batch(), list(requests)
-        for request in given:
-            tracks = [track for track in self._tracks() if _is_meant(request, track)]
-            if tracks:
-                self._answer(request, tracks, batch, means)
-        if given:
-            self.came.append(batch)
+        asked = [one for request in requests for one in self._answered(request)]
+        if asked:
+            self._session.ask(asked)
 
-    def _answer(
-        self, request: control.Request, tracks: Sequence[Track], batch: Batch, means: Means
-    ) -> None:
+    def _answered(self, request: control.Request) -> Iterator[Asked]:
+        tracks = [track for track in self._session.tracks if _is_meant(request, track)]
+        if not tracks:
+            return
+        config = self._session.config
         try:
-            control.check(request, self._config)
-            data = control.as_config(request, self._config)
+            control.check(request, config)
+            data = control.as_config(request, config)
             checked, tools = check_config(data, roles=[request.role])
         except ConfigError as exc:
-            self._tell(request, tracks, "; ".join(_as_asked(request, exc.faults)), means)
+            self._refuse(request, tracks, "; ".join(_as_asked(request, exc.faults)))
             return
         uses, role = tools[request.role], checked.roles[request.role]
         demand = Demand(
@@ -71,34 +64,27 @@ class Mailbox:
         chosen = {track: _uses(request, uses, track) for track in tracks}
         is_served = any(chosen.values())
         for track, own in chosen.items():
-            if own:
-                self._ask(request, track, demand, own, batch=batch, means=means)
+            late = track.too_late(request.at)
+            if own and late:
+                self._refuse(request, [track], late)
+            elif own:
+                self._accept(request, track, demand)
+                yield track, demand, own
             elif not is_served or _is_beside(request, track):
-                self._tell(request, [track], _why_not(request, uses, track), means)
+                self._refuse(request, [track], _why_not(request, uses, track))
 
-    def _ask(
-        self, request: control.Request, track: Track, demand: Demand, uses: Sequence[ToolUse],
-        *, batch: Batch, means: Means,
-    ) -> None:  # fmt: skip
-        late = track.too_late(request.at)
-        if late:
-            self._tell(request, [track], late, means)
-            return
+    def _accept(self, request: control.Request, track: Track, demand: Demand) -> None:
         for key in track.keys(demand):
-            means.scribe.tell("request", request=request.as_data(), **key, error="")
-        if not means.scratch.exists():
-            means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        track.ask(demand, uses, batch)
+            self._session.write("request", request=request.as_data(), **key, error="")
         steps = f"the next {request.next} step(s)"
-        means.boundary.say(f"request {request.id} of {request.by or os.getuid()}: {steps}")
+        self._session.log(f"request {request.id} of {request.by or os.getuid()}: {steps}")
 
-    @staticmethod
-    def _tell(request: control.Request, tracks: Iterable[Track], error: str, means: Means) -> None:
+    def _refuse(self, request: control.Request, tracks: Iterable[Track], error: str) -> None:
         """Refuse, by the name of everyone who was meant."""
         demand = Demand(request.id, request.next, ranks=request.ranks)
         for key in [key for track in tracks for key in track.keys(demand)]:
-            means.scribe.tell("request", request=request.as_data(), **key, error=error)
-        means.boundary.say(f"request {request.id}: {error}", logging.WARNING)
+            self._session.write("request", request=request.as_data(), **key, error=error)
+        self._session.log(f"request {request.id}: {error}", logging.WARNING)
 
 
 def _as_asked(request: control.Request, faults: Iterable[str]) -> list[str]:

@@ -1,0 +1,136 @@
+"""Listeners: plugins that hear what happens in a session, each on a thread of its own.
+
+The working thread leaves an event in memory; the helper thread wakes the listeners once a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlprof import plugins
+from rlprof.hookspecs import Listener
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof.session._scribe import Scribe
+
+HOOKS = tuple(name for name in vars(Listener) if not name.startswith("_"))
+_MOST = 10_000
+"""Events that wait for a listener; more are dropped."""
+_OPEN_S = 1.0
+"""How long opening a session waits for a listener to hear of it."""
+_CLOSE_S = 5.0
+"""How long closing it waits for all of them."""
+
+
+class Heard(Protocol):
+    """What listeners need of a session, for themselves."""
+
+    @property
+    def scribe(self) -> Scribe:
+        """The helper thread."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Add a line to the manifest."""
+
+    def log(self, message: str, level: int = ...) -> None:
+        """Log *message*."""
+
+
+class Listeners:
+    """The listeners of one session; none of them until it is open."""
+
+    def __init__(self, loaded: Mapping[str, type[Any]]) -> None:
+        self._loaded = loaded
+        self._all: tuple[_Ear, ...] = ()
+
+    def open(self, session: Heard) -> None:
+        """Start them, and let each hear that *session* is open."""
+        self._all = tuple(_Ear(name, one, session) for name, one in self._loaded.items())
+        for one in self._all:
+            one.hear("session_opened", {})
+        self.wake()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until each has heard what was left, but not for one that takes long."""
+        for one in self._all:
+            one.idle.wait(_OPEN_S)
+
+    def hear(self, hook: str, **facts: Any) -> None:
+        """Leave an event for each, from any thread."""
+        for one in self._all:
+            one.hear(hook, facts)
+
+    def wake(self) -> None:
+        """Have each hear what was left, and look around."""
+        for one in self._all:
+            one.idle.clear()
+            one.wake.set()
+
+    def close(self) -> None:
+        """Let each hear what was left, and end."""
+        for one in self._all:
+            one.is_ending = True
+        self.wake()
+        for one in self._all:
+            one.ended.wait(_CLOSE_S / len(self._all))
+        self._all = ()
+
+    def forget(self) -> None:
+        """Hear nothing any more: this is a forked child."""
+        self._all = ()
+
+
+class _Ear:
+    """One of them, and its thread."""
+
+    def __init__(self, name: str, plugin: type[Any], session: Heard) -> None:
+        self.wake, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.is_ending = False
+        self._name = name
+        self._session = session
+        self._hooks = plugins.hooks("listener", plugin())
+        self._heard = {hook for hook in HOOKS if getattr(self._hooks, hook).get_hookimpls()}
+        self._events: deque[tuple[str, Mapping[str, Any]]] = deque()
+        self._dropped = 0
+        threading.Thread(target=self._live, name=f"rlprof-{name}", daemon=True).start()
+
+    def hear(self, hook: str, facts: Mapping[str, Any]) -> None:
+        """Leave an event."""
+        if hook not in self._heard:
+            return
+        if len(self._events) < _MOST:
+            self._events.append((hook, facts))
+        else:
+            self._dropped += 1
+
+    def _live(self) -> None:
+        try:
+            while not self.is_ending:
+                self.wake.wait()
+                self.wake.clear()
+                while self._events:
+                    self._call(*self._events.popleft())
+                self._tell_dropped()
+                if not self.is_ending:
+                    self._call("tick", {})
+                self.idle.set()
+        finally:
+            self.ended.set()
+
+    def _call(self, hook: str, facts: Mapping[str, Any]) -> None:
+        call = partial(getattr(self._hooks, hook), session=self._session, **facts)
+        self._session.scribe.boundary.call(f"{self._name}.{hook}", call, lambda _: None)
+
+    def _tell_dropped(self) -> None:
+        dropped, self._dropped = self._dropped, 0
+        if dropped:
+            reason = f"listener {self._name} is slow: it missed {dropped} events"
+            self._session.write("problem", reason=reason)
+            self._session.log(reason, logging.WARNING)

@@ -1,0 +1,155 @@
+"""Listeners hear what happens in a session, and cost nobody but themselves."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import rlprof
+from rlprof import hookimpl
+from rlprof.errors import ConfigError
+from tests.fakes import tools
+
+
+@pytest.fixture(name="heard")
+def _heard():
+    """Register the listener `ear`; return what it hears, in order."""
+    heard = []
+
+    class Ear:
+        @hookimpl
+        def session_opened(self, session):
+            heard.append(("opened", session.target.role, threading.current_thread().name))
+
+        @hookimpl
+        def step_ended(self, step, seconds, windows, phases):
+            heard.append(("step", step, windows, phases, seconds >= 0))
+
+        @hookimpl
+        def window_opened(self, window, target, tools):
+            heard.append(("begins", window.id, str(target), tools))
+
+        @hookimpl
+        def window_closed(self, window, tools, reason):
+            heard.append(("ends", window.id, tools, reason))
+
+        @hookimpl
+        def session_closing(self, session):
+            heard.append(("closing", session.is_recording))
+
+    rlprof.register("listener", "ear", Ear)
+    return heard
+
+
+def train(prof, steps):
+    for _ in prof.steps(steps):
+        with prof.phase("update"):
+            pass
+
+
+def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
+    """From the opening to the closing, with steps, windows, tools and phases."""
+    with rlprof.open(config(steps=[1], listeners=["ear"])) as prof:
+        train(prof, range(3))
+
+    assert heard == [
+        ("opened", "actor", "rlprof-ear"),
+        ("step", 0, 0, ("update",), True),
+        ("begins", "1/update", "actor 0/1", ("fake",)),
+        ("ends", "1/update", ("fake",), "end"),
+        ("step", 1, 1, ("update",), True),
+        ("step", 2, 0, ("update",), True),
+        ("closing", False),
+    ]
+
+
+def test_a_listener_that_raises_is_called_again(config, caplog):
+    """What it raises is logged once; training, the windows and the other hooks go on."""
+    called = []
+
+    class Raises:
+        @hookimpl
+        def step_ended(self, step):
+            called.append(step)
+            raise OSError("no network")
+
+    rlprof.register("listener", "raises", Raises)
+    with rlprof.open(config(steps=[1], listeners="raises")) as prof:
+        train(prof, range(3))
+
+    assert called == [0, 1, 2]
+    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
+    told = [one.levelname for one in caplog.records if "no network" in one.getMessage()]
+    assert told[0] == "WARNING"
+    assert "WARNING" not in told[1:]
+
+
+def test_a_listener_that_hangs_delays_no_step_and_no_other_listener(config, heard, monkeypatch):
+    """Steps go on, the others hear all, and closing leaves it behind."""
+    monkeypatch.setattr("rlprof.session._listeners._OPEN_S", 0.01)
+    monkeypatch.setattr("rlprof.session._listeners._CLOSE_S", 0.1)
+    let_go = threading.Event()
+
+    class Hangs:
+        @hookimpl
+        def session_opened(self):
+            let_go.wait()
+
+    rlprof.register("listener", "hangs", Hangs)
+    with rlprof.open(config(steps=[1], listeners=["hangs", "ear"])) as prof:
+        train(prof, range(3))
+        prof.scribe.flush()
+    let_go.set()
+
+    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
+    assert [one[1] for one in heard if one[0] == "step"] == [0, 1, 2]
+
+
+def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
+    """The manifest says how many."""
+    monkeypatch.setattr("rlprof.session._listeners._MOST", 2)
+    let_go = threading.Event()
+
+    class Slow:
+        @hookimpl
+        def session_opened(self):
+            let_go.wait(30)
+
+        @hookimpl
+        def step_ended(self):
+            pass
+
+    rlprof.register("listener", "slow", Slow)
+    monkeypatch.setattr("rlprof.session._listeners._OPEN_S", 0.01)
+    with rlprof.open(config(steps=[1], listeners="slow")) as prof:
+        train(prof, range(5))
+        let_go.set()
+
+    assert rlprof.read(prof.run_dir).problems == ("listener slow is slow: it missed 3 events",)
+
+
+def test_no_listeners_is_a_choice(config):
+    """`none` starts no thread, and nothing answers requests."""
+    with rlprof.open(config(listeners="none")) as prof:
+        names = {thread.name for thread in threading.enumerate()}
+        train(prof, range(2))
+
+    assert "rlprof-live" not in names
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ("erb", "listeners: listener 'erb' is not installed"),
+        (["live", "fake"], "listeners: 'fake' is a tool, not a listener"),
+        ("lives", "did you mean 'live'?"),
+    ],
+)
+def test_a_listener_that_is_not_there_is_a_fault_of_the_config(config, given, fault):
+    """It is named before anything runs."""
+    tools.register()
+    with pytest.raises(ConfigError, match="listener") as error:
+        rlprof.open(config(listeners=given))
+
+    assert fault in str(error.value)
