@@ -171,3 +171,24 @@ def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):
     finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
 
     assert finding.title == "All wait 0.40 s for trainer 1, the slowest between phases."
+
+
+@pytest.mark.parametrize(("is_one_slow", "found"), [(False, []), (True, ["replica"])])
+def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_path):
+    """Of two replicas with as many requests, one is always the last; it must not change."""
+    folder = Folder({"tool": "none", "roles": {"rollout": {}, "agent": {}}})
+    driver, agent = folder.process("driver", 0), folder.process("agent", 0)
+    for replica in range(2):
+        folder.process("rollout", replica, replica=replica)
+    for step in range(1, 11):
+        slow = 0 if is_one_slow else step % 2
+        for number in range(16):
+            took = 0.7 if number % 2 == slow else 0.4
+            times = step, step + took
+            about = {"trajectory": f"{step}-{number}", "replica": number % 2, "tokens": 8}
+            whole = folder.span(agent, "span", "trajectory", times, None, **about)
+            folder.span(agent, "span", "request", times, None, parent=whole, **about)
+        folder.span(driver, "phase", "rollout", (step, step + 0.7), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+
+    assert causes(folder.write(tmp_path / "run", until=12)) == found

@@ -29,6 +29,8 @@ for causes that vary by chance. A tenth for the others, and for causes of no par
 USUAL = 0.1
 _BY_CHANCE = 0.2
 """The same where most steps do not say why: one replica is always the last."""
+_SAME = 0.8
+"""Then it must be the same one in this share of the steps."""
 _JITTER_S = 0.05
 """Causes that take less are not reported: schedulers and interpreters take as much."""
 _RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
@@ -123,13 +125,16 @@ def _chronic(
     chances = [row[key].is_by_chance for row in rows if key in row]
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
     least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
-    if 2 * sum(chances) > len(chances):
+    is_by_chance = 2 * sum(chances) > len(chances)
+    if is_by_chance:
         least = _BY_CHANCE * least_s
     is_ones = key[0] in _OF_SOMEBODY and not is_nobodys
     if median < max(least, _JITTER_S) or (is_ones and np.percentile(costs, 33) < least / 2):
         return None
     shown = [place for place, cost in enumerate(costs.tolist()) if cost >= least / 2]
     who, times = Counter(rows[place][key].who for place in shown).most_common(1)[0]
+    if is_by_chance and times < _SAME * len(rows):
+        return None
     own = [place for place in shown if rows[place][key].who == who]
     typical = _typical(own, costs, steps)
     return Weighed(
