@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-DESK = ("rlprof-core", "rlprof-run", "rlprof-cli")
+DESK = ("rlprof-core", "rlprof-run", "rlprof-live", "rlprof-cli")
 """What lists, checks and exports; no plugin is among it."""
 
 
