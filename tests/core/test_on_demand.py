@@ -214,7 +214,7 @@ def test_a_request_to_a_process_that_died_says_so(config, capsys, monkeypatch):
         prof.step(2)
         with prof.phase("rollout"):
             prof.scribe.flush()
-            monkeypatch.setattr("rlprof_run._story.is_alive", lambda _: False)
+            monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: False)
             said = words(prof, capsys)
 
     assert said == "served 2 of 30 (steps 0-1), then the process died; step 2 was lost"

@@ -115,7 +115,7 @@ GARBAGE = st.one_of(
     st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")),
     st.sampled_from([b"", b"null", b"[]", b"7", b'"x"', b"{}", b"{", b'{"event": "opened"',
                      b"\0" * 9, b'{"event": null}', b'{"event": ["opened"]}', b'{"event": 7}',
-                     b'{"event": "_draft"}', b'{"event": "_on_opened"}', b'{"event": "tell"}',
+                     b'{"event": "_capture"}', b'{"event": "_on_opened"}', b'{"event": "tell"}',
                      b'{"event": "process", "target": 7}', b'{"event": "clock", "mono": NaN}']),
     st.builds(
         lambda name, value: json.dumps({"event": f"x{name}", "mono": value}).encode(),

@@ -82,7 +82,7 @@ def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monk
     folder = Folder()
     driver = ten_steps(folder)
     folder.span(driver, "phase", "rollout", (11.0, 11.4), 11)
-    monkeypatch.setattr("rlprof_run._story.is_alive", lambda _: False)
+    monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: False)
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=13, ended=False)))
 

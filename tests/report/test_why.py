@@ -98,7 +98,7 @@ def test_hostile_names_stay_on_their_lines(tmp_path, capsys):
 def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     """Of a run that goes on the finding has the line that records it, ready to be pasted."""
     path = make_torchrun(tmp_path / "run", ["straggler"], ended=False)
-    monkeypatch.setattr("rlprof_run._story.is_alive", lambda _: True)
+    monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: True)
 
     run = rlprof.read(path)
     finding = analyse(run).findings[0]

@@ -21,12 +21,12 @@ from rlprof.rundir import SALVAGED, read_lines, read_regular
 from rlprof.types import Target
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._files import files, odd
-from rlprof_run._left import left_of
+from rlprof_run._on_nodes import left_of
 from rlprof_run._lost import lost_spans
-from rlprof_run._missed import with_missed
+from rlprof_run._members import with_missed
 from rlprof_run._offsets import aligned
 from rlprof_run._run import Answer, CaptureResult, Process, Run, Skipped
-from rlprof_run._story import Story
+from rlprof_run._manifest import ManifestReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -111,35 +111,35 @@ def read(path: str | Path) -> Run:
     captures: list[CaptureResult] = []
     skipped: list[Skipped] = []
     answers: list[Answer] = []
-    stories: dict[str, Story] = {}
+    readers: dict[str, ManifestReader] = {}
     manifests = files(path / "manifest", ".jsonl", problems)
     for file in manifests:
         if not file.name.startswith(SALVAGED):
-            stories[file.stem] = Story(file.stem)
+            readers[file.stem] = ManifestReader(file.stem)
             for line in read_lines(file, problems):
-                stories[file.stem].tell(line)
+                readers[file.stem].tell(line)
     for file in manifests:
         if file.name.startswith(SALVAGED):  # told about others, after what they said themselves
             for line in read_lines(file, problems):
                 of = line.get("of")
-                if isinstance(of, str) and of in stories:
-                    stories[of].tell(line)
-    for story in stories.values():
-        file = path / "manifest" / f"{story.name}.jsonl"
-        lacking = "first line" if story.target is None else "clock" if not story.clocks else ""
+                if isinstance(of, str) and of in readers:
+                    readers[of].tell(line)
+    for reader in readers.values():
+        file = path / "manifest" / f"{reader.name}.jsonl"
+        lacking = "first line" if reader.target is None else "clock" if not reader.clocks else ""
         if lacking:
             problems.append(f"manifest/{file.name}: has no {lacking}; left out")
             continue
-        process = story.process(age_s=time.time() - file.stat().st_mtime)
+        process = reader.process(age_s=time.time() - file.stat().st_mtime)
         processes.append(process)
-        captures += story.captures(process)
-        skipped += story.skipped
-        answers += story.answers(process)
-        problems += story.problems(process)
+        captures += reader.captures(process)
+        skipped += reader.skipped
+        answers += reader.answers(process)
+        problems += reader.problems(process)
     for name in ("spans", "counters"):  # read where they are asked for
         files(path / name, ".jsonl", problems)
-    processes, captures = _as_told_by_others(processes, captures, stories.values())
-    attached = tuple(one for story in stories.values() for one in story.attached.values())
+    processes, captures = _as_told_by_others(processes, captures, readers.values())
+    attached = tuple(one for reader in readers.values() for one in reader.attached.values())
     for capture in captures:
         for artifact in capture.artifacts:
             why = odd(path / artifact.path)
@@ -167,10 +167,10 @@ def read(path: str | Path) -> Run:
         skipped=tuple(skipped),
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
         attached=attached,
-        left=left_of(stories.values(), [p.name for p in processes if p.state == "running"]),
+        left=left_of(readers.values(), [p.name for p in processes if p.state == "running"]),
         missing=(
-            *_missing(expected, processes, stories.values()),
-            *_unattached(config, stories.values()),
+            *_missing(expected, processes, readers.values()),
+            *_unattached(config, readers.values()),
         ),
         problems=(
             *problems,
@@ -200,14 +200,14 @@ def _release(version: str) -> list[int]:
 
 
 def _as_told_by_others(
-    processes: list[Process], captures: list[CaptureResult], stories: Iterable[Story]
+    processes: list[Process], captures: list[CaptureResult], readers: Iterable[ManifestReader]
 ) -> tuple[list[Process], list[CaptureResult]]:
     """Add what a fleet's driver knows of its members: their clocks, and what they have not done.
 
     The times of captures are wall-clock times then.
     """
-    told = list(stories)
-    offsets = [offset for story in told for offset in story.offsets]
+    told = list(readers)
+    offsets = [offset for reader in told for offset in reader.offsets]
     processes, captures = aligned(processes, captures, offsets)
     clocks = {process.name: unbroken(process.clocks)[0] for process in processes}
     all_captures = with_missed(captures, told)
@@ -233,9 +233,9 @@ def _no_run(path: Path) -> str:
     return f"{path}: {missing}; name a run folder, <run_dir>/<run id>"
 
 
-def _unattached(config: Mapping[str, Any], stories: Iterable[Story]) -> Iterator[Target]:
+def _unattached(config: Mapping[str, Any], readers: Iterable[ManifestReader]) -> Iterator[Target]:
     """Name an engine of each role that is to be recorded through one, and has none."""
-    roles, attached = config.get("roles"), {role for story in stories for role, _ in story.attached}
+    roles, attached = config.get("roles"), {role for reader in readers for role, _ in reader.attached}
     if not isinstance(roles, dict) or config.get("steps") in (None, "none"):
         return
     for role, own in roles.items():
@@ -244,17 +244,17 @@ def _unattached(config: Mapping[str, Any], stories: Iterable[Story]) -> Iterator
 
 
 def _missing(
-    expected: Mapping[str, Any], processes: list[Process], stories: Iterable[Story]
+    expected: Mapping[str, Any], processes: list[Process], readers: Iterable[ManifestReader]
 ) -> Iterator[Target]:
     """Compare the ranks each role should have with those that wrote something, here or elsewhere.
 
     An actor of a fleet may stand in several roles, and writes as the first of them.
     """
-    told, worlds = list(stories), dict[str, int]()
+    told, worlds = list(readers), dict[str, int]()
     wrote = [process.target for process in processes]
-    wrote += [target for story in told for target in story.wrote_elsewhere]
+    wrote += [target for reader in told for target in reader.wrote_elsewhere]
     seen = {(target.role, target.rank) for target in wrote}
-    posts = [post for story in told for post in story.attached.values()]
+    posts = [post for reader in told for post in reader.attached.values()]
     for target in (*wrote, *(post.target for post in posts)):
         worlds[target.role] = max(target.world_size, worlds.get(target.role, 0))
     for post in posts:

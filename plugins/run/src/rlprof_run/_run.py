@@ -11,7 +11,7 @@ from rlprof.errors import RlprofError
 from rlprof.rundir import read_lines
 from rlprof_run import _spans
 from rlprof_run._clock import unbroken
-from rlprof_run._narrow import Times, is_in, is_kept, narrowed, roles_of, who
+from rlprof_run._select import Times, covers, identity, is_in, roles_of, select
 from rlprof_run._selection import Selection
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Run:
         there if its role is selected, or if it holds one of these captures. What else the run has
         to say (skipped, missing, answers, problems) stays as it is.
         """
-        return narrowed(self, selection)
+        return select(self, selection)
 
     def _repr_html_(self) -> str:
         """Show the slow step over all processes, in a notebook."""
@@ -216,7 +216,7 @@ class Run:
                 if told and line.get("kind") == "phase":
                     known.add(_phase(process.name, line))
                 span = _span(process, clocks, line)
-                if span is not None and (is_all or is_kept(span, chosen, self._times)):
+                if span is not None and (is_all or covers(span, chosen, self._times)):
                     yield span
         mine = {process.name: (process, clocks) for process, clocks in self._selected()}
         mark = f'"{next(iter(mine))}"'.encode() if len(mine) == 1 else b""
@@ -225,7 +225,7 @@ class Run:
                 of = line.get("of")
                 if isinstance(of, str) and of in mine and _phase(of, line) not in known:
                     span = _span(*mine[of], line)
-                    if span is not None and (is_all or is_kept(span, chosen, self._times)):
+                    if span is not None and (is_all or covers(span, chosen, self._times)):
                         yield span
 
     def counters(self, problems: list[str] | None = None) -> Iterator[Sample]:
@@ -264,7 +264,7 @@ class Run:
         """Give the processes of the selected roles, each with its clock."""
         roles = roles_of(self, self.selection)
         for process in self.processes:
-            if roles is None or who(process.target) in roles:
+            if roles is None or identity(process.target) in roles:
                 yield process, unbroken(process.clocks)[0]
 
 

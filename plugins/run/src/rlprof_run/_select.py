@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof.errors import RunError
-from rlprof_run._nothing import why_nothing
+from rlprof_run._unmatched import explain_empty
 from rlprof_run._selection import WINDOWS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Times = tuple[tuple[int, int], ...]
 """Stretches of wall-clock time, sorted; none touches the next."""
 
 
-def narrowed(run: Run, selection: Selection) -> Run:
+def select(run: Run, selection: Selection) -> Run:
     """Return *run* without what *selection* leaves out; raise RunError where that is all of it."""
     if selection.is_all:
         return run
@@ -39,7 +39,7 @@ def narrowed(run: Run, selection: Selection) -> Run:
         if selection.has_window(capture.window) and (time is None or selection.has_time(*time)):
             due.append(capture)
             own_times += [] if time is None else [time]
-    mine = [one for one in due if roles is None or who(one.target) in roles]
+    mine = [one for one in due if roles is None or identity(one.target) in roles]
     kept = [part for one in mine for part in _wanted(one, selection)]
     holders = {capture.process for capture in kept}
     part = attrs.evolve(
@@ -47,14 +47,14 @@ def narrowed(run: Run, selection: Selection) -> Run:
         processes=tuple(
             one
             for one in run.processes
-            if roles is None or who(one.target) in roles or one.name in holders
+            if roles is None or identity(one.target) in roles or one.name in holders
         ),
         captures=tuple(kept),
         selection=selection,
         times=_span_times(run, selection, own_times),
     )
     if not kept and next(part.spans(), None) is None:
-        raise RunError(why_nothing(run, selection, [time for time in when if time]))
+        raise RunError(explain_empty(run, selection, [time for time in when if time]))
     return part
 
 
@@ -62,7 +62,7 @@ Who = tuple[str, int, int | None]
 """A target without what its driver and its own process may know differently."""
 
 
-def who(target: Target) -> Who:
+def identity(target: Target) -> Who:
     """Tell *target* from others."""
     return target.role, target.rank, target.replica
 
@@ -75,8 +75,8 @@ def roles_of(run: Run, selection: Selection) -> set[Who] | None:
     if not selection.roles:
         return None
     here = [*(one.target for one in run.processes), *(one.target for one in run.captures)]
-    found = {who(target) for target in here if target.role in selection.roles}
-    return found | {who(one.target) for one in run.attached if one.role in selection.roles}
+    found = {identity(target) for target in here if target.role in selection.roles}
+    return found | {identity(one.target) for one in run.attached if one.role in selection.roles}
 
 
 def _wanted(capture: CaptureResult, selection: Selection) -> Iterator[CaptureResult]:
@@ -126,7 +126,7 @@ def _span_times(
     return tuple(merged)
 
 
-def is_kept(span: Span, selection: Selection, times: Times | None) -> bool:
+def covers(span: Span, selection: Selection, times: Times | None) -> bool:
     """Whether *span* is of the part, but for its role."""
     is_told = bool(selection.steps) and span.step is not None
     if span.step is not None and not selection.has_step(span.step):

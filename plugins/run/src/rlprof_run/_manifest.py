@@ -42,8 +42,8 @@ import attrs
 from rlprof.rundir import Here, Place, is_alive, known
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run._clock import unbroken
-from rlprof_run._draft import TRIED, Draft
-from rlprof_run._left import Collected
+from rlprof_run._capture import TRIED, CaptureBuilder
+from rlprof_run._on_nodes import Collected
 from rlprof_run._offsets import Offset
 from rlprof_run._run import Answer, Attached, CaptureResult, Process, Skipped
 
@@ -73,7 +73,7 @@ class Missed:
     """Fields of the capture that say how late it was."""
 
 
-class Story:
+class ManifestReader:
     """Takes the lines in order; a line that does not fit is passed over."""
 
     def __init__(self, name: str) -> None:
@@ -83,7 +83,7 @@ class Story:
         self.versions: Mapping[str, str] = {}
         self.devices: tuple[str, ...] = ()
         self.clocks: list[Clock] = []
-        self.drafts: dict[tuple[Target | None, Window, str], Draft] = {}
+        self.drafts: dict[tuple[Target | None, Window, str], CaptureBuilder] = {}
         self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
         self.skipped: list[Skipped] = []
         self.missed: list[Missed] = []
@@ -157,7 +157,7 @@ class Story:
                 told.append(f"{target or process.target}: {tool}: configure: {what}")
         return told + [f"{process.target}: {reason}" for reason in self._problems]
 
-    def _draft(self, line: Mapping[str, Any]) -> Draft:
+    def _capture(self, line: Mapping[str, Any]) -> CaptureBuilder:
         return self.drafts[target_of(line), _window(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
@@ -173,7 +173,7 @@ class Story:
         self.clocks.append(Clock(*map(int, times)))
 
     def _on_opened(self, line: dict[str, Any]) -> None:
-        draft = Draft(
+        draft = CaptureBuilder(
             _window(line),
             target_of(line),
             str(line["tool"]),
@@ -207,14 +207,14 @@ class Story:
         self._problems.append(str(line["reason"]))
 
     def _on_started(self, line: dict[str, Any]) -> None:
-        draft = self._draft(line)
+        draft = self._capture(line)
         draft.applied = dict(line.get("applied") or {})
         draft.unsupported = dict(line.get("unsupported") or {})
         draft.start_s = _seconds(line)
         draft.started_ns = int(line["mono"])
 
     def _on_closed(self, line: dict[str, Any]) -> None:
-        draft = self._draft(line)
+        draft = self._capture(line)
         draft.closed_ns = int(line["mono"])
         draft.stop_s = _seconds(line)
         if line.get("reason", "end") != "end":
@@ -223,16 +223,16 @@ class Story:
             draft.notes.append(f"closed late: {line['late']}")
 
     def _on_failed(self, line: dict[str, Any]) -> None:
-        draft = self._draft(line)
+        draft = self._capture(line)
         hook, error = line["hook"], line["error"]
         draft.failed = True
         if draft.salvaged:
-            draft.was_in_vain(str(error))
+            draft.salvage_failed(str(error))
         else:
             draft.notes.append(f"{hook}: {error}")
 
     def _on_artifact(self, line: dict[str, Any]) -> None:
-        draft = self._draft(line)
+        draft = self._capture(line)
         artifact = known(Artifact, line["artifact"])
         events = None if artifact.events is None else int(artifact.events)
         text_size = None if artifact.text_size is None else int(artifact.text_size)
@@ -248,16 +248,16 @@ class Story:
             draft.notes.append(str(artifact.note))
 
     def _on_exported(self, line: dict[str, Any]) -> None:
-        draft = self._draft(line)
+        draft = self._capture(line)
         draft.exported = True
         draft.export_s = _seconds(line)
         if "of" not in line:  # a salvager's clock is another
             draft.exported_ns = int(line["mono"])
         if draft.salvaged and not (draft.artifacts or draft.failed):
-            draft.was_in_vain("the tool left nothing")
+            draft.salvage_failed("the tool left nothing")
 
     def _on_salvaged(self, line: dict[str, Any]) -> None:
-        draft = self._draft(line)
+        draft = self._capture(line)
         draft.salvaged = True
         draft.failed = False
         notes = [note.partition("; raw data are kept in ")[0] for note in draft.notes]

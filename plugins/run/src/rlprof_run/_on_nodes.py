@@ -12,7 +12,7 @@ from rlprof_run._run import Left
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlprof_run._story import Story
+    from rlprof_run._manifest import ManifestReader
 
 NOBODY = "nobody has brought it home"
 
@@ -40,15 +40,15 @@ class Collected:
         )
 
 
-def left_of(stories: Iterable[Story], running: Iterable[str]) -> tuple[Left, ...]:
+def left_of(readers: Iterable[ManifestReader], running: Iterable[str]) -> tuple[Left, ...]:
     """List the places that are not home; those of a fleet that is *running* are not due yet."""
     due: dict[Place, Collected | None] = {}
     live = set(running)
-    for story in stories:
-        for place in story.elsewhere:
-            if story.name not in live:
+    for reader in readers:
+        for place in reader.elsewhere:
+            if reader.name not in live:
                 due.setdefault(place, None)
-        for one in story.collected:
+        for one in reader.collected:
             before = due.get(one.place)
             if before is None or before.at_ns <= one.at_ns:
                 due[one.place] = one

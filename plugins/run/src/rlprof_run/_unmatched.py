@@ -19,7 +19,7 @@ _MOST = 8
 """So many of what there is are named."""
 
 
-def why_nothing(run: Run, selection: Selection, times: Sequence[tuple[int, int]]) -> str:
+def explain_empty(run: Run, selection: Selection, times: Sequence[tuple[int, int]]) -> str:
     """Write the error; *run* is the whole of it, its captures were at *times*."""
     steps, (first, last), in_time = _of_spans(run, selection)
     windows = dict.fromkeys(one.window for one in run.captures)

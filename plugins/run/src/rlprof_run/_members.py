@@ -11,21 +11,21 @@ from rlprof_run._run import CaptureResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof_run._story import Missed, Story
+    from rlprof_run._manifest import Missed, ManifestReader
 
 
-def with_missed(captures: Iterable[CaptureResult], stories: Iterable[Story]) -> list[CaptureResult]:
+def with_missed(captures: Iterable[CaptureResult], readers: Iterable[ManifestReader]) -> list[CaptureResult]:
     """Add what was missed: a note to the capture there is, or a capture that failed."""
     told = list(captures)
     places = {(one.target, one.window, one.tool): number for number, one in enumerate(told)}
-    for story in stories:
-        for miss in story.missed:
+    for reader in readers:
+        for miss in reader.missed:
             key = miss.target, miss.window, miss.tool
             if key not in places:
                 if not miss.is_fault:
                     continue
                 places[key] = len(told)
-                told.append(_never_begun(story.name, miss))
+                told.append(_never_begun(reader.name, miss))
             own = told[places[key]]
             told[places[key]] = attrs.evolve(own, notes=(*own.notes, miss.note), **miss.late)
     return told

@@ -19,7 +19,7 @@ TRIED = "salvage was tried"
 
 
 @attrs.define
-class Draft:
+class CaptureBuilder:
     """One capture, while the lines about it come in."""
 
     window: Window
@@ -68,7 +68,7 @@ class Draft:
             exported_ns=self.exported_ns,
         )
 
-    def was_in_vain(self, why: str) -> None:
+    def salvage_failed(self, why: str) -> None:
         """Put one note in the place of what salvage has hoped for."""
         self.notes[-1:] = [f"{TRIED}: {why}"]
 
