@@ -38,7 +38,9 @@ _EVERY_S = 2.0
 _SHARE = 20
 """Reading a full record takes seconds of Ray's time; the pause is this many times as long."""
 _LAST_S = 2.5
-"""How long closing a fleet waits for the last look."""
+"""How long closing a fleet waits for the last look, and how many looks longer, and how long at most."""
+_LAST_LOOKS = 3
+_MOST_LAST_S = 20.0
 _MOST_CALLS = 100_000
 """Kept in memory; Ray keeps no more, either."""
 _MOST_STRETCHES = 64
@@ -88,6 +90,8 @@ class History:
         self._calls: dict[str, list[Call]] = {}
         self._ids = _FIRST_ID
         self._bytes, self._most_bytes = 0, most_bytes
+        self._look_s = 0.0
+        """How long the last look took; a full record takes seconds."""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._live, name="rlprof-ray-calls", daemon=True)
         self._thread.start()
@@ -95,14 +99,15 @@ class History:
     def close(self) -> None:
         """Read once more, when the workers have reported the last phase; wait a bounded time."""
         self._ending.set()
-        self._thread.join(_LAST_S)
+        self._thread.join(min(_LAST_S + _LAST_LOOKS * self._look_s, _MOST_LAST_S))
 
     def _live(self) -> None:
         pause = _EVERY_S
         while not self._ending.wait(pause):
             began = time.monotonic()
             self._try(is_last=False)
-            pause = max(_EVERY_S, _SHARE * (time.monotonic() - began))
+            self._look_s = time.monotonic() - began
+            pause = max(_EVERY_S, _SHARE * self._look_s)
         self._try(is_last=True)
         self._unrecorded.end()
         self._journal.close()
