@@ -22,8 +22,8 @@ LOADER_S = 0.6
 SYNC_S = 0.8
 GAP_S = 0.6
 STALL_S = 1.5
-TAIL_TOKENS = 120
-GARBAGE = 1_500_000
+TAIL_TOKENS = 360
+GARBAGE = 4_000_000
 
 
 class PlantedTrainer(Trainer):

@@ -26,6 +26,8 @@ _HERE = [str(_ROOT / "examples/ray_rl"), str(_ROOT / "bench")]
 sys.path[:0] = _HERE
 os.environ["PYTHONPATH"] = os.pathsep.join([*_HERE, os.environ.get("PYTHONPATH", "")])
 os.environ |= {"RAY_raylet_start_wait_time_s": "120"}
+# One cluster runs all of it, and Ray's full record of calls would take seconds of these cores.
+os.environ |= {"RAY_task_events_max_num_task_in_gcs": "10000"}
 
 import _causes  # noqa: E402 -- found by the path above
 from _measure import machine  # noqa: E402 -- found by the path above
