@@ -37,10 +37,10 @@ TOLD = "RAY_task_events_report_interval_ms"
 _EVERY_S = 2.0
 _SHARE = 20
 """Reading a full record takes seconds of Ray's time; the pause is this many times as long."""
-_LAST_S = 2.5
-"""How long closing a fleet waits for the last look, and how many looks longer, and how long at most."""
+_LAST_S, _MOST_LAST_S = 2.5, 20.0
+"""How long closing a fleet waits for the last look; the second where Ray's record is full."""
 _LAST_LOOKS = 3
-_MOST_LAST_S = 20.0
+"""As many looks longer."""
 _MOST_CALLS = 100_000
 """Kept in memory; Ray keeps no more, either."""
 _MOST_STRETCHES = 64

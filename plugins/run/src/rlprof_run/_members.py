@@ -11,10 +11,12 @@ from rlprof_run._run import CaptureResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof_run._manifest import Missed, ManifestReader
+    from rlprof_run._manifest import ManifestReader, Missed
 
 
-def with_missed(captures: Iterable[CaptureResult], readers: Iterable[ManifestReader]) -> list[CaptureResult]:
+def with_missed(
+    captures: Iterable[CaptureResult], readers: Iterable[ManifestReader]
+) -> list[CaptureResult]:
     """Add what was missed: a note to the capture there is, or a capture that failed."""
     told = list(captures)
     places = {(one.target, one.window, one.tool): number for number, one in enumerate(told)}

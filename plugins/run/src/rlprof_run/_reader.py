@@ -21,12 +21,12 @@ from rlprof.rundir import SALVAGED, read_lines, read_regular
 from rlprof.types import Target
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._files import files, odd
-from rlprof_run._on_nodes import left_of
 from rlprof_run._lost import lost_spans
+from rlprof_run._manifest import ManifestReader
 from rlprof_run._members import with_missed
 from rlprof_run._offsets import aligned
+from rlprof_run._on_nodes import left_of
 from rlprof_run._run import Answer, CaptureResult, Process, Run, Skipped
-from rlprof_run._manifest import ManifestReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -235,7 +235,10 @@ def _no_run(path: Path) -> str:
 
 def _unattached(config: Mapping[str, Any], readers: Iterable[ManifestReader]) -> Iterator[Target]:
     """Name an engine of each role that is to be recorded through one, and has none."""
-    roles, attached = config.get("roles"), {role for reader in readers for role, _ in reader.attached}
+    roles, attached = (
+        config.get("roles"),
+        {role for reader in readers for role, _ in reader.attached},
+    )
     if not isinstance(roles, dict) or config.get("steps") in (None, "none"):
         return
     for role, own in roles.items():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof.errors import RunError
-from rlprof_run._unmatched import explain_empty
 from rlprof_run._selection import WINDOWS
+from rlprof_run._unmatched import explain_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
