@@ -9,10 +9,11 @@ import time
 import pytest
 
 import rlprof
-from rlprof import control
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_cli import main
+from rlprof_live import control
+from rlprof_live._mailbox import Mailbox
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
 
@@ -396,7 +397,7 @@ def test_all_tracks_take_a_request_with_the_same_step(given):
             asked(*args)
 
         last.ask = ask_between
-        prof._mailbox.take([control.Request("r", "rollout", ranks=None)], prof.means)
+        Mailbox(prof).take([control.Request("r", "rollout", ranks=None)])
         waiting = [track.waiting[0].id for track in prof._tracks[1:]]
         train(prof, [1])
 

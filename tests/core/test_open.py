@@ -30,6 +30,11 @@ def test_off_offers_all_that_a_session_does():
     session = {name for name in vars(rlprof.Session) if not name.startswith("_")}
     internal = {
         "add",
+        "ask",
+        "log",
+        "target",
+        "tracks",
+        "write",
         "forget",
         "enter_phase",
         "enter_phase_aside",

@@ -29,6 +29,7 @@ SAID = {  # defaults that are said in words
     ("Config", "scratch_dir"): "the system's temporary folder",
     ("Config", "tool"): "none",
     ("Config", "steps"): "`none`",
+    ("Config", "listeners"): "`live`, where it is installed",
     ("Config", "limits"): "below",
     ("Config", "spans"): "below",
     ("Spans", "bytes"): "`1GB`",

@@ -49,7 +49,15 @@ def test_the_guide_quotes_both_examples():
     } <= set(QUOTED)
 
 
-@pytest.mark.parametrize("kind", plugins.GROUPS)
+def test_every_hook_of_a_listener_is_in_the_table():
+    """The section of listeners in docs/hooks.md names each hook with all that it is given."""
+    (section,) = re.findall(r"\n## Listeners\n(.*?)(?=\n## )", HOOKS, re.DOTALL)
+
+    shown = dict(re.findall(r"^\| `(\w+)\(([^)]*)\)`", section, re.MULTILINE))
+    assert {name: words.split(", ") for name, words in shown.items()} == hooks_of("listener")
+
+
+@pytest.mark.parametrize("kind", sorted({*plugins.GROUPS} - {"listener"}))
 def test_every_hook_and_its_arguments_are_drawn(kind):
     """The section of each kind in docs/hooks.md draws its hooks with all that they are given."""
     (section,) = re.findall(rf"\n## An? {kind}\n(.*?)(?=\n## )", HOOKS, re.DOTALL)

@@ -189,6 +189,6 @@ def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_pa
             whole = folder.span(agent, "span", "trajectory", times, None, **about)
             folder.span(agent, "span", "request", times, None, parent=whole, **about)
         folder.span(driver, "phase", "rollout", (step, step + 0.7), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 0.71), step)
 
     assert causes(folder.write(tmp_path / "run", until=12)) == found

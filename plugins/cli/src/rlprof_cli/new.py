@@ -34,7 +34,7 @@ def add(subparsers: Any) -> None:
         "the class with its hooks, a README, and the conformance kit as its tests. It works as it "
         "is; docs/writing-a-plugin.md says how to go on. Nothing that exists is overwritten.",
     )
-    parser.add_argument("kind", choices=list(plugins.GROUPS), help="what to begin")
+    parser.add_argument("kind", choices=("tool", "engine", "exporter"), help="what to begin")
     parser.add_argument("name", metavar="NAME", help="what a config calls it: my_tool")
     parser.add_argument("--dir", default=".", metavar="DIR", help="make its folder here")
     parser.set_defaults(run=run)

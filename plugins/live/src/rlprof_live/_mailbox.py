@@ -41,11 +41,14 @@ class Mailbox:
 
     def take(self, requests: Iterable[control.Request]) -> None:
         """Hand requests to the tracks that are meant; all of them begin with the same step."""
-        asked = [one for request in requests for one in self._answered(request)]
-        if asked:
-            self._session.ask(asked)
+        asked = [(request, one) for request in requests for one in self._meant(request)]
+        if asked:  # before it is said: a reader of the answer may go on to the next step
+            self._session.ask(one for _, one in asked)
+        for request, (track, demand, _) in asked:
+            self._accept(request, track, demand)
 
-    def _answered(self, request: control.Request) -> Iterator[Asked]:
+    def _meant(self, request: control.Request) -> Iterator[Asked]:
+        """Give the tracks that serve *request*; refuse it for the others."""
         tracks = [track for track in self._session.tracks if _is_meant(request, track)]
         if not tracks:
             return
@@ -68,7 +71,6 @@ class Mailbox:
             if own and late:
                 self._refuse(request, [track], late)
             elif own:
-                self._accept(request, track, demand)
                 yield track, demand, own
             elif not is_served or _is_beside(request, track):
                 self._refuse(request, [track], _why_not(request, uses, track))
