@@ -23,8 +23,9 @@ os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
 import ray
 from _measure import machine, verdict
 
-from rlprof.rundir import Place, RunFolder
+from rlprof.rundir import RunFolder
 from rlprof_ray._collect import collect
+from rlprof_run import Place
 
 FILES = 8
 MOST_MB = 64

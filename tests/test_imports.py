@@ -16,24 +16,34 @@ CORE = ROOT / "core/src/rlprof"
 DESK = [ROOT / f"plugins/{name}/src" for name in ("run", "cli", "testing")]
 """What is made of the inside of core, too."""
 INSIDE = {
-    "run": {"rlprof.session._exports"},
-    "cli": {"rlprof.config._structure", "rlprof.config._tools", "rlprof.session._current"},
+    "run": {"rlprof.session._exports", "rlprof.session.export_process"},
+    "cli": {
+        "rlprof.config._structure",
+        "rlprof.config._tools",
+        "rlprof.session._current",
+        "rlprof.session.calibration",
+        "rlprof.session.interpreter",
+    },
+    "npu": {"rlprof.session.interpreter"},
     "testing": {
         "rlprof.config._structure",
         "rlprof.config._tools",
-        "rlprof.session._engine_workers",
         "rlprof.session._engines",
         "rlprof.session._link",
-        "rlprof.session._recorder",
         "rlprof.session._worker",
+        "rlprof.session.export_process",
+        "rlprof.session.interpreter",
     },
 }
 """What these take from the inside of core; nobody else does, and this list only gets shorter."""
+REACHES = {"means", "scribe", "boundary"}
+"""Attributes of a session that are core's own."""
 OPTIONAL = {"run": {"rlprof_report"}}
 """What says what to install where it is missing."""
 
 # Each may import those before it; `errors` and `types` are the common words.
 ORDER = [
+    "_distributions",
     "errors",
     "types",
     "rundir",
@@ -42,8 +52,6 @@ ORDER = [
     "plugins",
     "config",
     "session",
-    "fleets",
-    "_distributions",
     "control",
     "doctor",
     "testing",
@@ -172,12 +180,26 @@ def test_plugins_import_core_by_its_public_names(plugin):
             private = {one for one in inside if module.startswith(one)}
             used |= private
             if parts[0] == "rlprof" and not private:
+                assert parts[1:2] != ["session"], f"{file.name}: {module}"
                 assert not any(part.startswith("_") for part in parts), f"{file.name}: {module}"
             if parts[0].startswith("rlprof_") and parts[0] != own:
                 is_declared = parts[0] in declared | OPTIONAL.get(plugin.name, set())
                 assert is_declared, f"{file.name}: {module}"
                 assert not any(part.startswith("_") for part in parts), f"{file.name}: {module}"
     assert used == inside
+
+
+@pytest.mark.parametrize("plugin", sorted((ROOT / "plugins").iterdir()), ids=lambda p: p.name)
+def test_plugins_do_not_reach_into_a_session(plugin):
+    """A session's public names are enough; the kit alone drives core from inside."""
+    found = {
+        f"{file.name}:{node.lineno} .{node.attr}"
+        for file in files(plugin / "src")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in REACHES
+    }
+
+    assert plugin.name == "testing" or found == set()
 
 
 def swallows_all(handler: ast.ExceptHandler) -> bool:

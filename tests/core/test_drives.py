@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-import attrs
 import pytest
 
 import rlprof
-from rlprof.rundir import Here
-from rlprof.session import _current, _engine_workers
+from rlprof.session import _current
 from rlprof_cli import main
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
@@ -210,10 +207,10 @@ def test_an_order_nobody_can_obey_is_answered_so(hive_config, monkeypatch):
         rlprof.Order, "begin", lambda self, member: told.append(real(self, member)) or told[-1]
     )
 
-    def record_nothing(self, *_):
+    def record_nothing(self, *_, **__):
         return ""
 
-    monkeypatch.setattr("rlprof.session._track.Track.record", record_nothing)
+    monkeypatch.setattr("rlprof.session._track.Track.open_window", record_nothing)
 
     record(hive_config(), [0])
 
@@ -248,19 +245,3 @@ def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert {p.state for p in rlprof.read(prof.run_dir).processes} == {"ended"}
-
-
-def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, monkeypatch):
-    """Its exports may take minutes: the waiting is said once, and in the end that it was not."""
-    monkeypatch.setattr(_engine_workers, "_SILENT_S", 0)
-    engine = rlprof.Target("rollout", 0, 1, replica=2)
-    file = tmp_path / "manifest" / "rollout-0-host-1-replica2-worker0.jsonl"
-    file.parent.mkdir()
-    file.write_text(json.dumps({"here": attrs.asdict(Here.now())}) + "\n")
-    (file.parent / "rollout-0-host-1-replica3-worker0.jsonl").write_bytes(file.read_bytes())
-    said = []
-
-    slow = _engine_workers.await_workers(tmp_path, [engine], 0.3, said.append)
-
-    assert slow == [file.stem]
-    assert said == [f"waits up to 0.3 s for the exports of {file.stem}"]

@@ -185,7 +185,8 @@ def test_an_image_without_the_commands_records_and_says_what_to_install(built, e
 
     assert made.run(made.python, "-c", program).splitlines()[-1] == "1"
     assert "pip install rlprof-cli" in made.run("rlprof", "ls", code=1)
-    for name, dist in (("read", "run"), ("doctor", "cli"), ("testing", "testing")):
+    names = {"read": "run", "follow": "remote", "doctor": "cli", "testing": "testing"}
+    for name, dist in names.items():
         said = made.run(made.python, "-c", f"import rlprof; rlprof.{name}", code=1)
         assert f"ImportError: rlprof.{name}: needs rlprof-{dist}; pip install" in said
 

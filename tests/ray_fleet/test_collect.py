@@ -17,11 +17,12 @@ import pytest
 
 import rlprof
 import rlprof_ray
-from rlprof.rundir import Here, Place, RunFolder, as_line
+from rlprof.rundir import Here, RunFolder, as_line
 from rlprof_cli import main
 from rlprof_ray import _inside, _visit
 from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
+from rlprof_run import Place
 from tests.core.test_reader import beginning, event
 from tests.faults.disks import hung
 from tests.ray_fleet.actors import Trainer

@@ -16,8 +16,8 @@ record), `schedule` (when), `session` (who records), `rundir` (where it goes). P
 `hookspecs` and `plugins`; `types` has the values they share.
 
 Other distributions bring what a training process does not need, under names of this package:
-`rlprof.read` and its values come from rlprof-run, `rlprof.doctor` from rlprof-cli, `rlprof.testing`
-from rlprof-testing.
+`rlprof.read` and its values come from rlprof-run, `rlprof.follow` and its values from
+rlprof-remote, `rlprof.doctor` from rlprof-cli, `rlprof.testing` from rlprof-testing.
 
 Names and modules are imported when they are first used, so that `import rlprof` costs next to
 nothing where rlprof is off.
@@ -37,12 +37,9 @@ if TYPE_CHECKING:
     from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
     from rlprof.hookspecs import hookimpl
     from rlprof.plugins import register
-    from rlprof.rundir._process import Leader
     from rlprof.session._annotate import annotate
-    from rlprof.session._follow import Follower
     from rlprof.session._off import Off
-    from rlprof.session._open import follow, launch, open  # noqa: A004 -- rlprof.open, as one says it
-    from rlprof.session._orders import Order
+    from rlprof.session._open import launch, open  # noqa: A004 -- rlprof.open, as one says it
     from rlprof.session._session import Session
     from rlprof.session._spans import span, trajectory
     from rlprof.types import (
@@ -56,6 +53,7 @@ if TYPE_CHECKING:
         Workers,
         safe_name,
     )
+    from rlprof_remote import Follower, Leader, Order, follow
     from rlprof_run import Run, Selection, read
 
     __version__: str
@@ -64,12 +62,9 @@ _HOMES = {
     "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
-    "rundir._process": ("Leader",),
     "session._annotate": ("annotate",),
-    "session._follow": ("Follower",),
     "session._off": ("Off",),
-    "session._open": ("follow", "launch", "open"),
-    "session._orders": ("Order",),
+    "session._open": ("launch", "open"),
     "session._session": ("Session",),
     "session._spans": ("span", "trajectory"),
     "types": (
@@ -80,8 +75,11 @@ _HOMES = {
 
 _HOME = {name: f"rlprof.{module}" for module, names in _HOMES.items() for name in names}
 
-_READER = ("Run", "Selection", "read")
-"""Names that come from rlprof-run."""
+_ELSEWHERE = {
+    "Follower": "rlprof_remote", "Leader": "rlprof_remote", "Order": "rlprof_remote",
+    "follow": "rlprof_remote", "Run": "rlprof_run", "Selection": "rlprof_run", "read": "rlprof_run",
+}  # fmt: skip
+"""The package of another distribution that a name comes from."""
 
 _ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
 """Modules that are there without an import of their own: `rlprof.doctor.findings()`."""
@@ -128,10 +126,10 @@ def __getattr__(name: str) -> Any:
         from rlprof.plugins import core_version
 
         value = core_version()
-    elif name in _READER:
+    elif name in _ELSEWHERE:
         from rlprof._distributions import load
 
-        value = getattr(load("rlprof_run", asked=name), name)
+        value = getattr(load(_ELSEWHERE[name], asked=name), name)
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:

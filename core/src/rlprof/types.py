@@ -1,4 +1,4 @@
-"""The words of rlprof as frozen values; every room speaks in these and nothing else."""
+"""The words of rlprof as frozen values, shared by all its parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
+    from collections.abc import Callable, Mapping
 
 Place = Literal["launch", "process"]
 """Where `configure` is called: before the process exists, or inside it."""
@@ -17,6 +18,9 @@ Place = Literal["launch", "process"]
 RunsOn = Literal["thread", "process", "node"]
 """Where a tool must be started and stopped: on the thread it records, anywhere in the
 process, or from outside."""
+
+DRIVER = "driver"
+"""The role of a fleet's driver; a config need not name it."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LOOKS_CHANGED = re.compile(r"-[0-9a-f]{8}\Z")
@@ -207,12 +211,26 @@ class Artifact:
     sha256: str = ""
 
 
+@attrs.frozen
+class Led:
+    """Makes `rlprof.open` open a session without steps: another process opens its windows."""
+
+    run: str | os.PathLike[str]
+    """The run folder to join."""
+    any_thread: bool = False
+    """Windows open on a thread beside those that work: tools of a thread are refused."""
+    replica: int | None = None
+    """The rollout replica that the process holds, or is a worker of."""
+    worker: int | None = None
+    """Its number in the replica. Such a session may share a process with another."""
+
+
 @attrs.frozen(eq=False)
 class Workers:
-    """An engine's own processes, for its plugin: what records them, and what to tell them.
+    """An engine's own processes, for its plugin: what records them, and orders for them.
 
-    Orders are text for the plugin to carry there; `rlprof.Order` reads them. Before the engine
-    exists there are tools alone.
+    Orders are text for the plugin to carry there; `rlprof.Order` reads them. Both need
+    rlprof-remote. Before the engine exists there are tools alone.
     """
 
     tools: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -228,6 +246,8 @@ class Workers:
     loop: Any = None
     """The event loop given to `attach`, else the one that ran where it was called: that of an
     engine which belongs to the loop that first asks it, if none has yet; None: there is none."""
+    closing: list[Callable[[Any], object]] = attrs.field(factory=list)
+    """What the session calls, with itself, once it has written all: to wait for the processes."""
 
     def prepare(self) -> str:
         """Write the order to open their sessions and let the tools warm up."""
@@ -242,20 +262,9 @@ class Workers:
         return self._order("end", window=attrs.asdict(window), reason=reason)
 
     def _order(self, verb: str, **said: Any) -> str:
-        import json
+        from rlprof._distributions import load
 
-        from rlprof.errors import CaptureError
-
-        if not self.given:
-            raise CaptureError(
-                f"workers.{verb}: there is no run to give orders for; at launch there are tools "
-                'alone, so ask where place == "process"'
-            )
-        role = {"ranks": "all", "tool": list(self.tools), "options": self.tools}
-        config = {**self.given["config"], "roles": {self.given["role"]: role}}
-        own = {"config": config, "ranks": self.ranks, "chosen": self.chosen}
-        told = {**self.given, **own, "request": self.request, "verb": verb}
-        return json.dumps(told | said)
+        return str(load("rlprof_remote", asked="Workers").write(self, verb, **said))
 
 
 class Recording(Protocol):

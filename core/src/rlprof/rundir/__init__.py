@@ -18,8 +18,7 @@ from rlprof.rundir._clock import read_clock
 from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._journal import SALVAGED, Journal, as_json, as_line, last_event, read_lines
-from rlprof.rundir._place import Place
-from rlprof.rundir._process import Here, Leader, is_alive
+from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._regular import oddity, open_regular, read_regular
 from rlprof.rundir._spans import RawSpan, span_line, span_record
 from rlprof.rundir._user_folder import own_folder
@@ -28,8 +27,6 @@ __all__ = [
     "SALVAGED",
     "Here",
     "Journal",
-    "Leader",
-    "Place",
     "RawSpan",
     "RunFolder",
     "as_json",

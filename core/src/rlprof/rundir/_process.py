@@ -58,15 +58,6 @@ class Here:
         )
 
 
-@attrs.frozen
-class Leader:
-    """The process that opens the windows of others: the driver of a fleet."""
-
-    here: Here
-    manifest: str
-    """The file it writes to, by which other hosts see that it lives."""
-
-
 def born_ns() -> int:
     """Say when the calling process began, in wall-clock time; now, if that cannot be seen."""
     now = time.time_ns()

@@ -5,16 +5,15 @@ The files from what training calls down to what a plugin's hooks see:
 - `_open`, `_begin`: from a config to a session; `_off`: the session that does nothing.
 - `_session`: steps and phases; `_scope`: the context manager of a phase or a span; `_trajectory`;
   `_annotate`: functions as phases; `_spans`: `rlprof.span`; `_current`: the open session.
-- `_engines`: the track of an attached engine; `_link`: its handle and event loop;
-  `_engine_workers`: waits for its processes at the end.
-- `_track`: one target and its windows; `_instruments`: its recorders; `_window`: the open window.
+- `_engines`: the track of an attached engine; `_link`: its handle and event loop.
+- `_track`: one target and its windows; `_instruments`: its recorders; `_window`: the open window;
+  `_elsewhere`: members of a fleet in the place of recorders.
 - `_recorder`: one plugin; `_caller`: its hooks and their deadlines; `_worker`, `_background`:
   threads; `_boundary`: catches what plugins raise; `_pressure`: lighter options.
 - `_scribe`: the helper thread; `_exports`, `export_process`: raw data to artifacts; `salvage`,
   `_scratch`: the same for processes that died; `interpreter`: starts processes.
 - `_sampler`, `_devices`: counters; `_figures`, `_metrics`: figures for loggers; `_pauses`: pauses
   of the garbage collector; `_unrecorded`: which steps were asked for and never came.
-- `_mailbox`, `_slow`: requests; `_follow`, `_orders`: windows that another process decides on.
 - `calibration`, `calibrate_process`: what a tool costs, for `rlprof plan`.
 
 `_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.

@@ -24,7 +24,6 @@ from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._devices import devices
-from rlprof.session._engine_workers import worker_name
 from rlprof.session._instruments import Instruments
 from rlprof.session._listeners import Listeners
 from rlprof.session._means import Means
@@ -37,13 +36,14 @@ from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
 from rlprof.session._worker import Overrun, Worker
-from rlprof.types import Target, safe_name
+from rlprof.types import DRIVER, Target, safe_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof.config import Config, ToolUse
     from rlprof.rundir import RunFolder
+    from rlprof.types import Led
 
 _GRACE_S = 5
 """Extra seconds, so that a rank that waits can report what it waited for."""
@@ -55,23 +55,8 @@ _RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
 """Where launchers say the global rank and the world size: torchrun, Slurm, Open MPI."""
 
-DRIVER = "driver"
-"""The role of a fleet's driver: it need not be named to open the windows of the others."""
-
 _DRIVEN = ("torch", "torch-npu", "ray", "vllm", "sglang")
 """Distributions whose versions a reader of the profile will want."""
-
-
-@attrs.frozen
-class Followed:
-    """The run of a session that follows, and how its windows are opened."""
-
-    run: Path
-    any_thread: bool
-    replica: int | None = None
-    """The rollout replica that the process holds, or is a worker of."""
-    worker: int | None = None
-    """Which one; such a session may stand beside another in one process, as the engine does."""
 
 
 def begin(
@@ -81,11 +66,11 @@ def begin(
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
     *,
-    followed: Followed | None = None,
+    led: Led | None = None,
 ) -> Session | Off:
     """Check everything, loudly; then open, and survive whatever goes wrong with that.
 
-    With a *followed* run the session joins that one, and somebody else opens its windows.
+    With *led*, the session joins that run, and another process opens its windows.
     """
     wanted = None if role is None else [role]
     checked, tools = check_config(config, roles=wanted)
@@ -93,8 +78,8 @@ def begin(
         return Off()
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
-    if followed is not None:
-        target = attrs.evolve(target, replica=followed.replica, worker=followed.worker)
+    if led is not None:
+        target = attrs.evolve(target, replica=led.replica, worker=led.worker)
     chosen = checked.roles[role].ranks if role in checked.roles else None
     beyond = [number for number in chosen or () if number >= target.world_size]
     if beyond:
@@ -113,9 +98,7 @@ def begin(
             raise RlprofError(
                 "rlprof.open: a session is open in this process; close it first (a process has one)"
             )
-        opened = boundary.call(
-            "open", lambda: _open(checked, target, uses, boundary, followed), failed
-        )
+        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
     finally:
         if is_mine:
             _opening.release()
@@ -168,7 +151,7 @@ def _open(
     target: Target,
     uses: tuple[ToolUse, ...],
     boundary: Boundary,
-    followed: Followed | None,
+    led: Led | None,
 ) -> Session:
     """Join the run, start the helper thread, and let the tools warm up where a window is due."""
     header = {
@@ -178,10 +161,10 @@ def _open(
     }
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
-    run = _joined(config, target, header, None if followed is None else followed.run)
+    run = _joined(config, target, header, led)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     if target.worker is not None:  # whose process may have a session of its own
-        name = worker_name(name, target)
+        name += f"-replica{target.replica}-worker{target.worker}"
     life = f"{run.run_id}-{run.attempt}"
     scratch = home / life / name
     limits = config.limits
@@ -191,12 +174,12 @@ def _open(
         run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans,
         metrics=metrics,
     )  # fmt: skip
-    any_thread = followed is not None and followed.any_thread
+    any_thread = led is not None and led.any_thread
     file = run.path / "counters" / f"{name}.jsonl"
     sampler = Sampler(file, config.counters, lambda reason: scribe.tell("problem", reason=reason))
-    heard = Listeners(plugins.listeners(config.listeners) if followed is None else {})
+    heard = Listeners(plugins.listeners(config.listeners) if led is None else {})
     means = Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread, heard)
-    session = Session(config, boundary, means, leads=followed is None)
+    session = Session(config, boundary, means, leads=led is None)
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()
@@ -204,7 +187,7 @@ def _open(
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
     instruments = Instruments(target, means, config.share(target.world_size))
-    own = schedule if followed is None else Schedule()
+    own = schedule if led is None else Schedule()
     track = Track(target, Agenda(own), means, instruments)
     session.add(track)
     if schedule.steps or target.worker is not None:  # which exists because somebody has asked
@@ -222,7 +205,7 @@ def _open(
         _current.beside.append(session)
     session.at_end.append(partial(_leave, session))
     boundary.say(f"writes to {run.path}")
-    session.notice = None if followed else announced(config, run, target)
+    session.notice = None if led else announced(config, run, target)
     heard.open(session)
     return session
 
@@ -236,12 +219,12 @@ def _leave(session: Session) -> None:
 
 
 def _joined(
-    config: Config, target: Target, header: Mapping[str, Any], followed: Path | None
+    config: Config, target: Target, header: Mapping[str, Any], led: Led | None
 ) -> RunFolder:
     """Join the run, but do not wait for a file system that does not answer."""
     wait_s = config.limits.configure_timeout_s
-    folder = Path(config.run_dir).absolute() if followed is None else followed
-    env = None if followed is None else {"RLPROF_RUN": str(followed)}
+    folder = Path(config.run_dir if led is None else led.run).absolute()
+    env = None if led is None else {"RLPROF_RUN": str(folder)}
     worker = Worker("rlprof-open")
     try:
         found: RunFolder = worker.call(

@@ -9,7 +9,6 @@ import attrs
 
 from rlprof.config import choose_tools
 from rlprof.errors import ConfigError, closest, shown
-from rlprof.rundir import Leader
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session._boundary import write_log
 from rlprof.session._instruments import Instruments
@@ -98,6 +97,6 @@ def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...
         "role": role,
         "replica": target.replica or 0,
         "world_size": target.world_size,
-        "leader": attrs.asdict(Leader(means.here, str(manifest))),
+        "leader": {"here": attrs.asdict(means.here), "manifest": str(manifest)},
     }
-    return Workers(ranks=ranks, chosen=chosen, given=given)
+    return Workers(ranks=ranks, chosen=chosen, given=given, closing=means.closing)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.session._listeners import Listeners
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from rlprof.config import Limits
@@ -35,3 +36,5 @@ class Means:
     any_thread: bool = False
     """Windows are opened on a thread beside those that work."""
     listeners: Listeners = attrs.field(factory=lambda: Listeners({}))
+    closing: list[Callable[[Any], object]] = attrs.field(factory=list)
+    """What the session calls, with itself, once it has written all."""

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlprof.config import Config
-    from rlprof.rundir import Leader
-    from rlprof.session._follow import Follower
     from rlprof.session._session import Session
-    from rlprof.types import Launch
+    from rlprof.types import Launch, Led
 
     Given = Mapping[str, Any] | str | os.PathLike[str] | Config | None
 
@@ -26,6 +24,7 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     rank: int | None = None,
     world_size: int | None = None,
     coordinates: Mapping[str, int] | None = None,
+    led: Led | None = None,
 ) -> Session | Off:
     """Open the session of this process.
 
@@ -33,7 +32,8 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     environment variable `RLPROF_CONFIG` names; without that variable rlprof is off. With the word
     `always` in place of a file, rlprof writes spans and counters, and no tool records. *role* may
     be left out if the config names one or none; *rank* and *world_size* come from the launcher's
-    environment unless given; *coordinates* say where the rank stands: `{"tp": 0, "pp": 1}`.
+    environment unless given; *coordinates* say where the rank stands: `{"tp": 0, "pp": 1}`. With
+    *led*, another process opens the windows: see docs/hooks.md.
 
     Raise ConfigError with every fault of the config, and RlprofError if a session is open already:
     a process has one. What goes wrong after that is logged and recorded, and training lives.
@@ -43,41 +43,7 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
         return Off()
     from rlprof.session._begin import begin
 
-    return begin(config, role, rank, world_size, coordinates)
-
-
-def follow(
-    config: Given,
-    *,
-    run: str | os.PathLike[str],
-    role: str,
-    rank: int,
-    world_size: int,
-    coordinates: Mapping[str, int] | None = None,
-    replica: int | None = None,
-    worker: int | None = None,
-    leader: Leader | None = None,
-    any_thread: bool = False,
-) -> Follower:
-    """Open the session of a process whose windows somebody else opens: a fleet's driver.
-
-    It joins the run folder *run*, records what the config chooses of *role* and *rank*, and
-    waits to be told. *replica* is the rollout replica it holds, if it does, or is the *worker* of,
-    by its number there. Once *leader*, who tells it, has ended, it closes what is open by itself.
-    *any_thread*: it is told on a thread beside those that work, so that a tool which records the
-    thread it is started on is refused.
-    """
-    from pathlib import Path
-
-    from rlprof.session._begin import Followed, begin
-    from rlprof.session._follow import LOOK_WORKER_S, Follower
-
-    config = _given(config)
-    if config is None:
-        return Follower(Off(), leader)
-    followed = Followed(Path(run).absolute(), any_thread, replica, worker)
-    session = begin(config, role, rank, world_size, coordinates, followed=followed)
-    return Follower(session, leader) if worker is None else Follower(session, leader, LOOK_WORKER_S)
+    return begin(config, role, rank, world_size, coordinates, led=led)
 
 
 def launch(

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from rlprof.errors import shown
-from rlprof.schedule import LAST_STEP
+from rlprof.schedule import LAST_STEP, Agenda, Demand
 from rlprof.session._background import in_background, start_background
 from rlprof.session._boundary import survives
-from rlprof.session._engine_workers import await_workers
+from rlprof.session._elsewhere import Elsewhere
 from rlprof.session._engines import engine_track
 from rlprof.session._link import is_on_a_loop
 from rlprof.session._scope import Scope, noted
-from rlprof.session._track import Batch
+from rlprof.session._track import Batch, Track
 from rlprof.session._trajectory import Trajectory
 from rlprof.session._unrecorded import shortfall, unheld
 
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config, ToolUse
-    from rlprof.schedule import Demand
+    from rlprof.rundir import Here, RunFolder
+    from rlprof.schedule import Schedule
     from rlprof.session._boundary import Boundary
+    from rlprof.session._elsewhere import Members
     from rlprof.session._means import Means
     from rlprof.session._notice import Notice
     from rlprof.session._scribe import Scribe
-    from rlprof.session._track import Track
     from rlprof.types import Target, Window
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class Session:
         self.ids = itertools.count(1)
         self.current_step: int | None = None
         self.watchers = means.scribe.watchers
+        """Called by the helper thread, about once a second."""
         self.at_end: list[Callable[[], None]] = []
         """Called once, when the session begins to close or its process was forked."""
         self.notice: Notice | None = None
@@ -70,7 +72,7 @@ class Session:
         self.config = config
         self._tracks: tuple[Track, ...] = ()
         self.step_id: int | None = None
-        """The span of the step; None in a process that follows: it has no steps of its own."""
+        """The span of the step; None where the session is led and has no steps of its own."""
         self._step_ns = 0
         self._occurrences: dict[str, int] = {}
         self._is_closed = self._is_forgotten = False
@@ -95,8 +97,28 @@ class Session:
         return self.means.run.path
 
     @property
+    def run(self) -> RunFolder:
+        """The run folder, with the identity of the run."""
+        return self.means.run
+
+    @property
+    def here(self) -> Here:
+        """The process, as other processes know it."""
+        return self.means.here
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        return self.scribe.name
+
+    @property
+    def manifest(self) -> Path:
+        """The file it writes to."""
+        return self.run_dir / "manifest" / f"{self.name}.jsonl"
+
+    @property
     def target(self) -> Target:
-        """The process."""
+        """What it records."""
         return self.means.target
 
     @property
@@ -234,7 +256,7 @@ class Session:
         else:
             adopt()
 
-    # What listeners call
+    # What listeners and fleets call
 
     def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
         """Have tracks record their next steps; all begin with the same one, the next to begin."""
@@ -252,6 +274,18 @@ class Session:
     def log(self, message: str, level: int = logging.INFO) -> None:
         """Log *message* with the name of this process."""
         self.boundary.say(message, level)
+
+    def warn(self, what: str, reason: str) -> None:
+        """Log that *what* has failed: the first time as a warning, after that at DEBUG level."""
+        self.boundary.tell(what, reason)
+
+    def attempt(self, what: str, function: Callable[[], T]) -> T | None:
+        """Return what *function* returns; if it raises, log that, unless strict raises it."""
+        return self.boundary.call(what, function, lambda _: None)
+
+    def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
+        """Add to the figures of a step that has ended."""
+        self.scribe.figures.add(step, figures)
 
     @survives
     def close(self) -> None:
@@ -296,11 +330,8 @@ class Session:
         self.means.sampler.close()
         self.means.listeners.close()
         self.scribe.close()
-        engines = [track.target for track in self._tracks if track.link is not None]
-        limit_s = self.config.limits.export_timeout_s
-        slow = await_workers(self.run_dir, engines, limit_s, self.boundary.say)
-        if slow:
-            self.boundary.say(f"did not wait for {', '.join(slow)}", logging.WARNING)
+        for wait in self.means.closing:
+            self.attempt("close", partial(wait, self))
         if self.notice is not None:
             windows = {name for track in self._tracks for name in track.recorded}
             self.notice.closed(len(windows), len(self.scribe.failed))
@@ -317,18 +348,28 @@ class Session:
     ) -> None:
         self.close()
 
-    # What somebody else decides, for a process that follows
+    # What another process decides, where a session is led
 
-    def record(self, window: Window, uses: Sequence[ToolUse] | None, request: str) -> str:
-        """Open *window* on all targets of this process; say why not, or nothing."""
+    def open_window(
+        self, window: Window, uses: Sequence[ToolUse] | None = None, request: str = ""
+    ) -> str:
+        """Open *window* on all targets of this process; return why not, or nothing.
+
+        *uses* record it, by default those that the config names; *request* has asked for it.
+        """
         if self._is_closed:
             return "its session is closed"
+        self.current_step = window.start_step
         self._occurrences = {} if window.phase is None else {window.phase: window.occurrence}
+        demand = Demand(request, 1) if request else None
         told: list[str] = []
         for track in self._tracks:
-            record = partial(track.record, window, uses, request)
-            told.append(self.boundary.call("record", record, told.append) or "")
-        return "; ".join(filter(None, told))
+            door = partial(track.open_window, window, uses, demand)
+            told.append(self.boundary.call("open_window", door, told.append) or "")
+        why = "; ".join(filter(None, told))
+        if why:
+            self.current_step = None
+        return why
 
     def go_to(self, step: int) -> None:
         """Take over the number of a step that begins while a window is open."""
@@ -336,11 +377,33 @@ class Session:
             self.current_step = step
             self._occurrences = {}
 
-    def release(self, reason: str) -> None:
-        """Close it."""
+    def close_window(self, reason: str) -> None:
+        """Close the window that is open."""
+        self.current_step = None
         for track in self._tracks:
-            close = partial(track.close_window, reason)
-            self.boundary.call("release", close, lambda _: None)
+            self.attempt("close_window", partial(track.close_window, reason))
+
+    def lead(
+        self,
+        target: Target,
+        schedule: Schedule,
+        uses: Sequence[ToolUse],
+        members: Members,
+        *,
+        needs_tools: bool = True,
+    ) -> Track:
+        """Have *members*, processes elsewhere, record a role by its own *schedule*.
+
+        Without *needs_tools*, windows open where *uses* name no tool, too: the members learn the
+        step.
+        """
+        elsewhere = Elsewhere(target, self.means, members)
+        kinds = ("tool", "engine")
+        track = Track(target, Agenda(schedule), self.means, elsewhere, kinds=kinds)
+        track.needs_tools = needs_tools
+        track.adopt(uses)
+        self.add(track)
+        return track
 
     # What scopes call
 
@@ -480,7 +543,7 @@ class Session:
     # How it is made, and unmade in a forked child
 
     def add(self, track: Track) -> None:
-        """Take the track of the process itself."""
+        """Record one more target."""
         self._tracks = (*self._tracks, track)
 
     def forget(self) -> None:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.schedule import Demand
 from rlprof.session._link import is_on_a_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
-    from rlprof.schedule import Agenda, Schedule
+    from rlprof.schedule import Agenda, Demand, Schedule
     from rlprof.session._instruments import Instruments
     from rlprof.session._link import Link
     from rlprof.session._means import Means
@@ -266,8 +265,10 @@ class Track:
 
     # Windows
 
-    def record(self, window: Window, uses: Sequence[ToolUse] | None, request: str) -> str:
-        """Open *window*, which somebody else has decided on; say why not, or nothing."""
+    def open_window(
+        self, window: Window, uses: Sequence[ToolUse] | None, demand: Demand | None
+    ) -> str:
+        """Open *window*, which another process has decided on; return why not, or nothing."""
         if uses is not None:
             uses = [use for use in uses if use.kind in self.kinds]
             self._instruments.take(uses)
@@ -280,7 +281,7 @@ class Track:
             return ""
         if self.why_full:
             return self.why_full
-        self._begin(window, chosen, Demand(request, 1) if request else None, None)
+        self._begin(window, chosen, demand, None)
         return ""
 
     def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rlprof import Session
-    from rlprof.rundir import Place, RunFolder
+    from rlprof.rundir import RunFolder
+    from rlprof_run import Place
 
 _AT_ONCE = 4
 """Nodes; each holds a few MiB of memory here while its files come."""
@@ -37,16 +38,16 @@ def come_home(session: Session, places: set[Place], *, bring: bool) -> set[Place
 
     if not places:
         return set()
-    say = session.boundary.say
+    say = session.log
     later = f"bring it home with: rlprof collect {session.run_dir}"
     if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
         say(f"Ray is shut down and files lie on nodes; {later}", logging.WARNING)
         return set()
     outcomes = collect(
-        session.means.run,
+        session.run,
         sorted(places, key=attrs.astuple),
-        of=session.scribe.name,
-        within_s=session.means.limits.export_timeout_s,
+        of=session.name,
+        within_s=session.config.limits.export_timeout_s,
         say=say,
         bring=bring,
     )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
 from rlprof.errors import RlprofError, one_line
-from rlprof.rundir import Place, RunFolder
-from rlprof_run import read
+from rlprof.rundir import RunFolder
+from rlprof_run import Place, read
 
 if TYPE_CHECKING:
     from rlprof import Run

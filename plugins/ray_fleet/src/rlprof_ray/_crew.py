@@ -21,12 +21,12 @@ from rlprof_ray._window import FarWindow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rlprof import Session, Target, Window
     from rlprof.config import ToolUse
-    from rlprof.rundir import Place
     from rlprof.schedule import Demand
-    from rlprof.types import Target, Window
     from rlprof_ray._inside import Answer
     from rlprof_ray._member import Ask, Member
+    from rlprof_run import Place
 
 _NOW = 0.0
 _LATE_S = 0.25
@@ -64,7 +64,7 @@ class Post:
 class Crew:
     """Asks the members of a role, and keeps what they have answered."""
 
-    def __init__(self, role: str, means: Any, config: Mapping[str, Any]) -> None:
+    def __init__(self, role: str, session: Session) -> None:
         self.role = role
         self.posts: list[Post] = []
         self.former: list[Member] = []
@@ -72,8 +72,7 @@ class Crew:
         self.tools: tuple[str, ...] = ()
         self.places: dict[Place, None] = {}
         """Where members write, other than to the run folder."""
-        self.means = means
-        self._config = config
+        self.session = session
         self._asks: dict[Ask, None] = {}
         """What was asked and not answered yet, in its order."""
         self._requests: dict[str, str] = {}
@@ -81,9 +80,6 @@ class Crew:
         self._missed: list[str] = []
         self._windows = 0
         self._turn = threading.Lock()  # the helper thread takes answers, too
-
-    def __len__(self) -> int:
-        return len(self.posts)
 
     # What the driver's track calls
 
@@ -123,7 +119,7 @@ class Crew:
 
     def end(self) -> None:
         """Wait for what was asked, then have the members close their sessions."""
-        limits = self.means.limits
+        limits = self.session.config.limits
         soon = [ask for ask in list(self._asks) if not ask.is_late]
         self.settle(soon, within_s=limits.stop_timeout_s)
         exports_s = limits.export_timeout_s * max(1, self._windows)  # each has its own time
@@ -155,7 +151,7 @@ class Crew:
 
     def enter(self, members: Sequence[Member]) -> None:
         """Have those follow that do not yet; each has the time a tool has to warm up."""
-        within_s = self.means.limits.configure_timeout_s
+        within_s = self.session.config.limits.configure_timeout_s
         self.ask([
             member.enter(within_s) for member in members if not (member.has_entered or member.gone)
         ])  # fmt: skip
@@ -220,13 +216,13 @@ class Crew:
                 key = {"target": target, "window": attrs.asdict(window), "tool": tool}
                 request = self._requests.get(window.id, "")
                 said = {"request": request} if request else {}
-                self.means.scribe.tell("missed", **key, hook=hook, error=error, **said)
+                self.session.write("missed", **key, hook=hook, error=error, **said)
             elif hook == "configure":
-                self.means.scribe.tell("configured", target=target, tool=tool, error=error)
+                self.session.write("configured", target=target, tool=tool, error=error)
         if hook == "close" or not (self.tools or tools):  # so no capture can say it
-            self.means.scribe.tell("problem", reason=f"{member.name}: {hook}: {error}")
-        self.means.boundary.tell(f"{member.name}.{hook}", error)
-        if self.means.boundary.strict:
+            self.session.write("problem", reason=f"{member.name}: {hook}: {error}")
+        self.session.warn(f"{member.name}.{hook}", error)
+        if self.session.config.strict:
             self._missed.append(f"{member.name}: {hook}: {error}")
 
     def _raise_missed(self) -> None:
@@ -261,7 +257,7 @@ class Crew:
         if answer.place is not None:
             self.places[answer.place] = None
             target = attrs.asdict(member.hello.target)
-            self.means.scribe.tell("elsewhere", target=target, **attrs.asdict(answer.place))
+            self.session.write("elsewhere", target=target, **attrs.asdict(answer.place))
         if answer.process:
             member.workers[answer.worker] = answer.process
         if answer.is_new:  # it was restarted: the next window finds it ready
@@ -282,15 +278,16 @@ class Crew:
             return
         for tool in self.tools:
             key = {"target": attrs.asdict(ask.member.hello.target), "tool": tool}
-            self.means.scribe.tell(
+            self.session.write(
                 "late", **key, window=attrs.asdict(ask.window), hook=ask.what,
                 seconds=round(late_s, 3),
             )  # fmt: skip
 
     def _with_options(self, uses: Sequence[ToolUse]) -> Mapping[str, Any]:
         """Write the config that a request is; the members check it like any."""
-        own = dict(self._config["roles"].get(self.role, {}))
+        config = self.session.config.as_data()
+        own = dict(config["roles"].get(self.role, {}))
         own.pop("tool", None)
         options = {use.name: dict(use.asked) for use in uses}
         own |= {"tool": [use.name for use in uses if use.kind == "tool"], "options": options}
-        return {**self._config, "roles": {**self._config["roles"], self.role: own}}
+        return {**config, "roles": {**config["roles"], self.role: own}}

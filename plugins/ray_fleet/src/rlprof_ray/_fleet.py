@@ -11,8 +11,7 @@ import attrs
 
 import rlprof
 from rlprof.config import check_config
-from rlprof.fleets import DRIVER
-from rlprof.types import Launch
+from rlprof.types import DRIVER, Launch
 from rlprof_ray import _rest
 from rlprof_ray._roll import Roll
 from rlprof_ray._tie import hold
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rlprof.config import Config
-    from rlprof.rundir import Place
+    from rlprof_run import Place
 
 T = TypeVar("T")
 
@@ -154,22 +153,22 @@ class Fleet:
 
     def _end(self, roll: Roll) -> None:
         session = roll.session
-        survive = session.boundary.call
+        attempt = session.attempt
         if roll.is_cut:
             _rest.tell(session)
             try:
                 session.close()
             finally:
-                survive("calls", roll.tell_calls, lambda _: None)
-                rest = partial(_rest.rescue, session.run_dir, session.means.limits.export_timeout_s)
-                survive("salvage", rest, lambda _: None)
+                attempt("calls", roll.tell_calls)
+                within_s = session.config.limits.export_timeout_s
+                attempt("salvage", partial(_rest.rescue, session.run_dir, within_s))
             return
-        survive("clocks", roll.read_clocks, lambda _: None)
+        attempt("clocks", roll.read_clocks)
         try:
             session.close()
         finally:
-            survive("calls", roll.tell_calls, lambda _: None)
-            survive("collect", lambda: self._collect(roll, bring=roll.brings), lambda _: None)
+            attempt("calls", roll.tell_calls)
+            attempt("collect", lambda: self._collect(roll, bring=roll.brings))
 
     def collect(self) -> bool:
         """Bring home what members have left on their nodes; say whether all of it is.

@@ -76,13 +76,13 @@ class History:
     def __init__(
         self, session: Session, members: Callable[[], Sequence[Member]], most_bytes: int = 10**9
     ) -> None:
-        name, folder = session.scribe.name, session.means.run.path / "spans"
+        name, folder = session.name, session.run_dir / "spans"
         self._session = session
         self._members = members
         self._own = _Tail(str(folder / f"{name}.jsonl"))
         self._journal = Journal(folder / f"{SALVAGED}ray-{name}.jsonl")
         self._record = Record()
-        self._unrecorded = Unrecorded(session.means.run.path / "manifest")
+        self._unrecorded = Unrecorded(session.run_dir / "manifest")
         self._waits = Waits()
         self._tie = tie()
         self._phases: list[_Phase] = []
@@ -167,13 +167,13 @@ class History:
         self._bytes += sum(map(len, lines))
         if self._bytes > self._most_bytes:
             reason = f"phases of members fill spans.bytes {self._most_bytes:,}; no more are written"
-            self._session.scribe.tell("problem", reason=reason)
+            self._session.write("problem", reason=reason)
         self._journal.write(lines)
         for phase in due:
             wait_s = self._waits.of(phase.step) if phase.is_step else None
             if wait_s is not None:
                 more = {"rlprof/wait_slowest_s": wait_s}
-                self._session.scribe.figures.add(phase.step, more)
+                self._session.add_figures(phase.step, more)
 
     def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
         """Drop calls of steps that are written, and the oldest calls if there are no steps."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Follower, Leader
-    from rlprof.rundir import Place
     from rlprof.types import Target, Window
+    from rlprof_run import Place
 
 log = logging.getLogger("rlprof")
 
@@ -138,7 +138,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
     return attrs.evolve(
         _answer(began, off),
         place=_place(hello, folder),
-        process="" if off else follower.session.scribe.name,  # type: ignore[union-attr]
+        process="" if off else follower.session.name,  # type: ignore[union-attr]
         worker=_worker(),
     )
 
@@ -183,10 +183,10 @@ def _place(hello: Hello, folder: Path | None) -> Place | None:
     """Name the folder if it is on this node alone: by config, or as no file system is shared."""
     import socket
 
-    from rlprof.rundir import Place
-
     if folder is None or (hello.node_dir is None and _is_shared(hello, folder)):
         return None
+    from rlprof_run import Place
+
     return Place(_node(), socket.gethostname(), str(folder))
 
 
@@ -255,10 +255,10 @@ def clock(actor: Any, run: str) -> tuple[int, str, str] | None:  # noqa: ARG001
     """Read the wall clock; say whose it is, and what this process is called in the run."""
     now = time.time_ns()
     follower = _followers.get(run)
-    means = None if follower is None else getattr(follower.session, "means", None)
-    if means is None:
+    if follower is None or follower.session.run_dir is None:
         return None
-    return now, means.here.boot_id, means.scribe.name
+    session: Any = follower.session
+    return now, session.here.boot_id, session.name
 
 
 def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
@@ -277,7 +277,7 @@ def stop_here(actor: Any, run: str) -> None:  # noqa: ARG001
     """Stop, on the thread that works, what waits for it; called by the actor itself."""
     follower = _followers.get(run)
     if follower is not None:
-        follower.session.release("its driver has ended")  # type: ignore[union-attr]
+        follower.session.close_window("its driver has ended")  # type: ignore[union-attr]
 
 
 def _close_alone(run: str) -> None:

@@ -27,7 +27,7 @@ def tell(session: Session) -> None:
     """Say in the manifest what will be missing, and how to get it."""
     what = f"{CUT} before the fleet was closed, so its actors could not export"
     how = f"`rlprof salvage {session.run_dir}` does, on each node"
-    session.scribe.tell("problem", reason=f"{what}; {how}")
+    session.write("problem", reason=f"{what}; {how}")
 
 
 def rescue(path: Any, timeout_s: float) -> None:

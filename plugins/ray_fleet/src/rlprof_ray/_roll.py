@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import ConfigError
-from rlprof.fleets import DRIVER, Track, leader
-from rlprof.schedule import Agenda, Schedule
-from rlprof.types import Target
+from rlprof.schedule import Schedule
+from rlprof.types import DRIVER, Target
 from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
 from rlprof_ray._history import History
 from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member, id_of, is_ordered
+from rlprof_remote import Leader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof import Session
     from rlprof.config import Config, ToolUse
-    from rlprof.rundir import Place
+    from rlprof.session._track import Track
     from rlprof_ray._attach import Given
+    from rlprof_run import Place
 
 log = logging.getLogger("rlprof")
 
@@ -109,10 +110,10 @@ class Roll:
 
     def read_clocks(self) -> None:
         """Say in the manifest how far the members' clocks are ahead."""
-        means = self.session.means
+        session = self.session
         there = [member for member in self._members.values() if member.has_entered]
-        for line in measure(there, means.here.boot_id):
-            means.scribe.tell("clock_offset", **line)
+        for line in measure(there, session.here.boot_id):
+            session.write("clock_offset", **line)
 
     def _reach(self, role: str, given: Sequence[Given]) -> None:
         """Attach engines that the driver reaches by itself."""
@@ -136,7 +137,7 @@ class Roll:
             is_chosen = any(own.includes(rank) for rank in one.ranks) if own else not asked
             crew.post(Post(target, one.ranks, member, is_chosen))
             said = {"target": attrs.asdict(target), "ranks": list(one.ranks)}
-            self.session.scribe.tell("attached", role=role, **said)
+            self.session.write("attached", role=role, **said)
         track.ranks = crew.ranks
         crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=self._config.limits.configure_timeout_s)
@@ -164,26 +165,20 @@ class Roll:
         schedule = self._config.schedule(role)
         if has_spans_only:  # its members are told of whole steps
             schedule = Schedule(self._config.steps, "continuous")
-        crew = Crew(role, session.means, self._config.as_data())
-        track = Track(
-            Target(role, 0, world),
-            Agenda(schedule),
-            session.means,
-            crew,  # type: ignore[arg-type]  # has what a track asks of Instruments
-            kinds=("tool", "engine"),
-        )
-        track.needs_tools = not has_spans_only
-        session.add(track)
+        crew = Crew(role, session)
+        track = session.lead(
+            Target(role, 0, world), schedule, self._uses.get(role, ()), crew,
+            needs_tools=not has_spans_only,
+        )  # fmt: skip
         session.watchers.append(lambda: crew.expect(track.waiting))
-        track.adopt(self._uses.get(role, ()))
         return crew, track
 
     def _hello(self, one: Given) -> Hello:
         """Say what a member must know."""
-        run = self.session.means.run
+        run = self.session.run
         part = run.run_id if run.attempt == 1 else f"{run.run_id}/{run.path.name}"
         return Hello(
-            self._config.as_data(), str(run.path), one.target, leader(),
+            self._config.as_data(), str(run.path), one.target, Leader.of(self.session),
             attribute=one.attribute, ranks=one.ranks, any_thread=not is_ordered(one.handle),
             node_dir=self._config.fleet.node_dir, part=part,
         )  # fmt: skip

@@ -17,8 +17,9 @@ from rlprof_ray._agent import PIECE, PIECES, Agent, Inventory, Item
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rlprof.rundir import Place, RunFolder
+    from rlprof.rundir import RunFolder
     from rlprof_ray._landing import Landing, Part
+    from rlprof_run import Place
 
 _ANSWER_S = 60.0
 """An agent that does not answer for so long is given up."""

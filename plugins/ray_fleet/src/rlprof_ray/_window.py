@@ -1,8 +1,7 @@
-"""A window that is open on the members of a role: what the driver's track holds of it."""
+"""A window that is open on the members of a role."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof_ray import _inside
@@ -12,14 +11,14 @@ from rlprof_ray._member import order
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlprof.types import Window
+    from rlprof import Session, Window
     from rlprof_ray._member import Ask, Member
 
 
 class Asker(Protocol):
     """What a window needs of the crew of its role."""
 
-    means: Any
+    session: Session
 
     def enter(self, members: Sequence[Member]) -> None:
         """Have those follow that do not yet."""
@@ -39,9 +38,6 @@ class Asker(Protocol):
 class FarWindow:
     """Opened on all members at once, and closed on all at once."""
 
-    ends = ""
-    may_stop_here = True
-
     def __init__(
         self,
         crew: Asker,
@@ -52,87 +48,72 @@ class FarWindow:
         config: Mapping[str, Any] | None,
         request: str,
     ) -> None:
-        self.window = window
-        self.owner: Any = None
-        self.is_recording = False
         self._crew = crew
-        self._run = str(crew.means.run.path)
+        self._run = str(crew.session.run_dir)
+        self._limits = crew.session.config.limits
         self._wanted = members
+        self._window = window
         self._tools = tools
         self._config = config
         self._request = request
         self._members: list[Member] = []
-        """Those of them that were asked to begin."""
+        """The members that were asked to begin."""
         self._entered: set[int] = set()
-        """Phases that members were told to enter, and not yet to leave."""
-        self._began = 0.0
+        """Phases that members were asked to enter, and not yet to leave."""
 
     def start(self) -> None:
         """Ask all that can be asked; wait for those whose calls have no order."""
-        limits = self._crew.means.limits
-        self.is_recording = True
-        self._began = time.monotonic()
-        phases = () if self.owner is None else (self.owner.name,)
-        wanted = Wanted(self.window, phases, self._config, self._request)
+        window = self._window
+        phases = () if window.phase is None else (window.phase,)
+        wanted = Wanted(window, phases, self._config, self._request)
         how = order(_inside.begin, self._run, wanted)
         asks: list[Ask] = []
         self._crew.enter(self._wanted)
         for member in self._wanted:
-            why = self._why_not(member)
+            why = _why_not(member)
             if why:
-                self._crew.miss(member, self.window, "start", why, self._tools)
-                continue
-            if member.window is not None:  # known under another role, and recorded there
-                continue
-            self._members.append(member)
-            asks.append(member.begin(self.window, how, limits.start_timeout_s))
+                self._crew.miss(member, window, "start", why, self._tools)
+            elif member.window is None:  # else another role has it, and records it there
+                self._members.append(member)
+                asks.append(member.begin(window, how, self._limits.start_timeout_s))
         self._crew.ask(asks)
-        unordered = [ask for ask in asks if not ask.member.is_ordered]
-        self._crew.settle(unordered, within_s=limits.start_timeout_s)
+        self._settle_unordered(asks)
 
     def stop(self, reason: str) -> None:
         """Ask all; nobody waits here for a tool to stop."""
-        if not self.is_recording:
-            return
-        self.is_recording = False
-        limits = self._crew.means.limits
-        how = order(_inside.end, self._run, self.window, reason)
+        how = order(_inside.end, self._run, self._window, reason)
         asks = [
-            member.end(self.window, how, limits.stop_timeout_s)
+            member.end(self._window, how, self._limits.stop_timeout_s)
             for member in self._members
             if not member.gone
         ]
         self._crew.ask(asks)
         if not self._tools:  # what begins now must not have this step; a round trip, no more
-            unordered = [ask for ask in asks if not ask.member.is_ordered]
-            self._crew.settle(unordered, within_s=limits.start_timeout_s)
+            self._settle_unordered(asks)
 
-    def overdue(self, window_s: float) -> bool:
-        """Whether it has been recording for longer than *window_s*."""
-        return self.is_recording and time.monotonic() - self._began > window_s
+    def enter(self, key: int, name: str, step: int | None) -> None:
+        """Have the members enter a phase."""
+        self._entered.add(key)
+        self._tell(order(_inside.push, self._run, name, step, key))
 
-    def push(self, scope: Any) -> None:
-        """Have the members enter a phase; the window's own they have entered with it."""
-        if scope is not self.owner:
-            self._entered.add(scope.id)
-            self._tell(order(_inside.push, self._run, scope.name, scope.step, scope.id))
-
-    def pop(self, scope: Any) -> None:
+    def leave(self, key: int) -> None:
         """Have them leave it, if they have entered it."""
-        if scope.id in self._entered:
-            self._entered.discard(scope.id)
-            self._tell(order(_inside.pop, self._run, scope.id))
+        if key in self._entered:
+            self._entered.discard(key)
+            self._tell(order(_inside.pop, self._run, key))
+
+    def _settle_unordered(self, asks: Sequence[Ask]) -> None:
+        unordered = [ask for ask in asks if not ask.member.is_ordered]
+        self._crew.settle(unordered, within_s=self._limits.start_timeout_s)
 
     def _tell(self, what: bytes) -> None:
         for member in self._members:
             member.tell(what)
 
-    def minibatch(self) -> None:
-        """Mini-batches are the members' own: they know when one has ended."""
 
-    def _why_not(self, member: Member) -> str:
-        if member.gone:
-            return f"not started: {member.gone}"
-        if member.unanswered:
-            return f"not started: its {member.unanswered} was not answered yet"
-        return ""
+def _why_not(member: Member) -> str:
+    if member.gone:
+        return f"not started: {member.gone}"
+    if member.unanswered:
+        return f"not started: its {member.unanswered} was not answered yet"
+    return ""

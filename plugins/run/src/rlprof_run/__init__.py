@@ -3,9 +3,9 @@
     run = rlprof.read("outputs/profile/RUN")
 
 `_reader` files to values · `_manifest`, `_capture` the lines of one manifest · `_run` the values ·
-`_selection`, `_select`, `_unmatched` a part of a run · `_on_nodes`, `_members`, `_offsets` what a
-fleet's driver says of others · `_lost` damaged span files · `_clock`, `_spans`, `_counters` lines
-with times · `salvage`, `_scratch` exporting what dead processes have left.
+`_selection`, `_select`, `_unmatched` a part of a run · `_on_nodes`, `_place`, `_members`,
+`_offsets` what a fleet's driver says of others · `_lost` damaged span files · `_clock`, `_spans`,
+`_counters` lines with times · `salvage`, `_scratch` exporting what dead processes have left.
 
 It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
 of a run.
@@ -17,6 +17,7 @@ from rlprof_run._capture import TRIED
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._counters import Sample
 from rlprof_run._lost import CUT, GONE, lost_spans
+from rlprof_run._place import Place
 from rlprof_run._reader import LATEST, RUNS, find_runs, read, youngest
 from rlprof_run._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof_run._selection import Selection
@@ -32,6 +33,7 @@ __all__ = [
     "Answer",
     "CaptureResult",
     "Left",
+    "Place",
     "Process",
     "Run",
     "Sample",

@@ -39,12 +39,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import Here, Place, is_alive, known
+from rlprof.rundir import Here, is_alive, known
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run._capture import TRIED, CaptureBuilder
 from rlprof_run._clock import unbroken
 from rlprof_run._offsets import Offset
 from rlprof_run._on_nodes import Collected
+from rlprof_run._place import Place
 from rlprof_run._run import Answer, Attached, CaptureResult, Process, Skipped
 
 if TYPE_CHECKING:

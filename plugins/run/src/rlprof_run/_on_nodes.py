@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.rundir import Place
+from rlprof_run._place import Place
 from rlprof_run._run import Left
 
 if TYPE_CHECKING:

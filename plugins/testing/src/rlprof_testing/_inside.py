@@ -12,7 +12,6 @@ import attrs
 
 import rlprof
 from rlprof.config import check_config
-from rlprof.session._engine_workers import await_workers
 from rlprof.session._engines import engine_track
 from rlprof_testing import _kit_tool
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 TOOL = "rlprof_kit"
 """What a config calls the tool that records inside an engine; it is also its module."""
 
-_CLOSE_S = 10.0
 _ENTRY = f"[rlprof.tools]\n{TOOL} = {TOOL}:PhaseTool\n"
 _METADATA = "Metadata-Version: 2.1\nName: rlprof-kit\nVersion: 0\n"
 _ANY_THREAD = '\n\nPhaseTool.runs_on = "process"\n'
@@ -52,8 +50,6 @@ def leading(config: Mapping[str, Any]) -> Iterator[rlprof.Session]:
     with rlprof.open(config, role="driver", rank=0, world_size=1) as prof:
         assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
         yield prof
-    engine = rlprof.Target("rollout", replica=0)
-    await_workers(prof.run_dir, [engine], _CLOSE_S, lambda _: None)
 
 
 def linked(

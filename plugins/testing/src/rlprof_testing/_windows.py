@@ -9,7 +9,6 @@ import attrs
 import pytest
 
 from rlprof.errors import CaptureError
-from rlprof.session._recorder import MEMBERS
 from rlprof_testing._drive import FIRST, SECOND, elsewhere, structured
 from rlprof_testing._exports import ExportTests
 from rlprof_testing._runs import HOSTILE
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
     from rlprof_testing._drive import Driven, Recorded
 
+MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
+"""Of a Recording; each may be left out."""
 _RUNS_ON = ("thread", "process", "node")
 _SCOPES = ("thread", "process", "device", "node")
 

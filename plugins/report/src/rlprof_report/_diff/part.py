@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof.fleets import DRIVER
+from rlprof.types import DRIVER
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report.values.diff import Side
 

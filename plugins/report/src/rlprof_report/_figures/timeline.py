@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rlprof.fleets import DRIVER
+from rlprof.types import DRIVER
 from rlprof_report._spans import NO_STEP
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from rlprof.errors import RlprofError
-from rlprof.fleets import DRIVER
+from rlprof.types import DRIVER
 from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure

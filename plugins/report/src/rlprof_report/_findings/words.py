@@ -6,7 +6,7 @@ import shlex
 from math import ceil
 from typing import TYPE_CHECKING
 
-from rlprof.fleets import DRIVER
+from rlprof.types import DRIVER
 from rlprof_report._plain import argument, ranges_of
 from rlprof_report.values import Finding
 

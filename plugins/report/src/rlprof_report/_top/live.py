@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.fleets import DRIVER
 from rlprof.rundir import SALVAGED, Here, is_alive, read_regular
-from rlprof.types import Window
+from rlprof.types import DRIVER, Window
 from rlprof_report._top.tail import Tail
 
 if TYPE_CHECKING:

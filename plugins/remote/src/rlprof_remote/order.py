@@ -1,7 +1,7 @@
-"""Orders: how an engine's own processes are told, by the engine's plugin, to record themselves.
+"""Orders: how an engine's plugin tells the engine's own processes what to record.
 
-The plugin carries the text of an order, which `Workers` has written, over whatever its engine talks
-with. The process that reads it there gets a session that follows, like any member of a fleet.
+An order is text. The plugin carries it over whatever its engine talks with. The process that reads
+it has a session that follows, like any member of a fleet.
 """
 
 from __future__ import annotations
@@ -11,22 +11,40 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from rlprof.rundir import Here, Leader
-from rlprof.rundir._fields import known
-from rlprof.types import Window
+from rlprof import CaptureError, Window
+from rlprof.rundir import Here, known
+from rlprof_remote.closing import waiting_of
+from rlprof_remote.follower import follow
+from rlprof_remote.leader import Leader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof.session._follow import Follower
+    from rlprof import Workers
+    from rlprof_remote.follower import Follower
 
 _followers: dict[tuple[str, str, int, int], Follower] = {}
-"""By run folder, role, replica and worker: who follows in this process."""
+"""By run folder, role, replica and worker: the followers in this process."""
+
+
+def write(workers: Workers, verb: str, **said: Any) -> str:
+    """Write an order for *workers*, and have their session wait for them when it closes."""
+    given = workers.given
+    if not given:
+        raise CaptureError(
+            f"workers.{verb}: there is no run to give orders for; at launch there are tools "
+            'alone, so ask where place == "process"'
+        )
+    waiting_of(workers.closing).replicas.add((given["role"], given["replica"]))
+    role = {"ranks": "all", "tool": list(workers.tools), "options": workers.tools}
+    config = {**given["config"], "roles": {given["role"]: role}}
+    own = {"config": config, "ranks": workers.ranks, "chosen": workers.chosen}
+    return json.dumps({**given, **own, "request": workers.request, "verb": verb, **said})
 
 
 @attrs.frozen
 class Order:
-    """What a process inside an engine is told."""
+    """What a process inside an engine is asked to do."""
 
     verb: Literal["prepare", "begin", "end"]
     run: str
@@ -48,7 +66,7 @@ class Order:
 
     @classmethod
     def read(cls, text: str) -> Order:
-        """Read it; raise ValueError, KeyError or TypeError if it is none."""
+        """Read an order; raise ValueError, KeyError or TypeError if *text* is not one."""
         said = json.loads(text)
         leader = Leader(known(Here, said["leader"]["here"]), said["leader"]["manifest"])
         window = None if said["verb"] == "prepare" else known(Window, said["window"])
@@ -65,12 +83,10 @@ class Order:
         return self.ranks[worker] if worker < len(self.ranks) else worker
 
     def follower(self, worker: int, coordinates: Mapping[str, int]) -> Follower:
-        """Return what records the engine's process number *worker*: this one.
+        """Return the follower of this process, which is number *worker* of the engine.
 
         Raise ConfigError if the config cannot work here.
         """
-        from rlprof.session._open import follow
-
         key = (self.run, self.role, self.replica, worker)
         if key not in _followers:
             rank = self.rank(worker)
@@ -89,7 +105,7 @@ class Order:
         return _followers[key]
 
     def begin(self, follower: Follower) -> str:
-        """Have *follower* open the window, as a request asked if one did; return why not."""
+        """Have *follower* open the window, with the options of its request; return why not."""
         if self.window is None:
             return "the order names no window"
         changed = None if self.config == follower.config else self.config

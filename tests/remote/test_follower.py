@@ -1,4 +1,4 @@
-"""Processes that follow: their windows are opened by somebody else, here by the test."""
+"""Processes that follow: another process opens their windows, here the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import rlprof
 from rlprof.rundir import Here
-from rlprof.session import _follow
+from rlprof_remote import leader as leaders
 from tests.fakes import tools
 
 pytestmark = pytest.mark.slow
@@ -165,7 +165,7 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     context = multiprocessing.get_context("spawn")
     other = context.Process(target=time.sleep, args=(60,))
     other.start()
-    here = _follow.leader().here
+    here = rlprof.Leader.of(prof).here
     started = _started(other.pid)
     leader = rlprof.Leader(
         Here(here.host, here.boot_id, here.pid_namespace, other.pid, started), ""
@@ -207,11 +207,11 @@ def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_p
 def _far(tmp_path, monkeypatch):
     """Return the pulse of a leader on another host, its manifest, and the time, which is ours."""
     now = [0.0]
-    monkeypatch.setattr(_follow, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(leaders, "time", SimpleNamespace(monotonic=lambda: now[0]))
     manifest = tmp_path / "driver.jsonl"
     manifest.write_text('{"event":"process"}\n')
     here = Here("elsewhere", "another boot", "pid:[1]", 1, "1")
-    return _follow.Pulse(rlprof.Leader(here, str(manifest))), manifest, now
+    return leaders.Pulse(rlprof.Leader(here, str(manifest))), manifest, now
 
 
 def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(far):

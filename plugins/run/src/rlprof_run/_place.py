@@ -1,4 +1,4 @@
-"""Where a member of a fleet writes that does not see the run folder."""
+"""Where members of a fleet write that do not see the run folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Place:
-    """A folder on one node, that members of a fleet have written to."""
+    """A folder on one node, to which members of a fleet have written."""
 
     node: str
     host: str

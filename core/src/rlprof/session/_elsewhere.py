@@ -1,0 +1,131 @@
+"""A track that processes elsewhere record: the members of a fleet, seen from its driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlprof.session._instruments import Instruments
+from rlprof.session._window import OpenWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof.config import ToolUse
+    from rlprof.schedule import Demand
+    from rlprof.session._means import Means
+    from rlprof.session._scope import Scope
+    from rlprof.types import Target, Window
+
+
+class MembersWindow(Protocol):
+    """One window of the members."""
+
+    def start(self) -> None:
+        """Ask all of them to open it, and to enter its phase if it has one."""
+
+    def stop(self, reason: str) -> None:
+        """Ask all of them to close it."""
+
+    def enter(self, key: int, name: str, step: int | None) -> None:
+        """Ask them to enter the phase *name* of *step*, which *key* stands for."""
+
+    def leave(self, key: int) -> None:
+        """Ask them to leave it, if they have entered it; phases end in any order."""
+
+
+class Members(Protocol):
+    """What `Session.lead` is given: processes elsewhere that record one role."""
+
+    @property
+    def why_full(self) -> str:
+        """Why no further window may open; empty if one may."""
+
+    def take(self, uses: Sequence[ToolUse]) -> None:
+        """Learn what records them, before a window needs it."""
+
+    def prepared(
+        self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
+    ) -> MembersWindow:
+        """Return *window* of those members that are meant, ready to start."""
+
+    def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
+        """Return, for each member that is meant, the fields that name it in a manifest line."""
+
+    def watch(self) -> None:
+        """Look at what has been answered; any thread calls it, and it never waits."""
+
+    def end(self) -> None:
+        """Close the sessions of the members."""
+
+
+class Elsewhere(Instruments):
+    """Members in the place of the recorders of a process."""
+
+    def __init__(self, target: Target, means: Means, members: Members) -> None:
+        super().__init__(target, means, 0)
+        self._members = members
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def why_full(self) -> str:
+        """Why no further window may open; empty if one may."""
+        return self._members.why_full
+
+    def prepared(
+        self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
+    ) -> OpenWindow:
+        """Make *window* ready on the members."""
+        return _Open(window, self._members.prepared(uses, window, demand), uses)
+
+    def take(self, uses: Sequence[ToolUse]) -> None:
+        """Tell the members what records them."""
+        self._members.take(uses)
+
+    def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
+        """Return the fields that name each member in a manifest line."""
+        return self._members.keys(demand)
+
+    def watch(self) -> None:
+        """Look at what members have answered."""
+        self._members.watch()
+
+    def end(self) -> None:
+        """Close the sessions of the members."""
+        self._members.end()
+
+
+class _Open(OpenWindow):
+    """A window that is open on the members."""
+
+    def __init__(self, window: Window, there: MembersWindow, uses: Sequence[ToolUse]) -> None:
+        super().__init__(window, ())
+        self._there = there
+        self._tools = tuple(use.name for use in uses)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the plugins that record it."""
+        return self._tools
+
+    def start(self) -> None:
+        """Have the members open it."""
+        super().start()
+        self._there.start()
+
+    def stop(self, reason: str) -> None:
+        """Have the members close it; once."""
+        if self.is_recording:
+            super().stop(reason)
+            self._there.stop(reason)
+
+    def push(self, scope: Scope) -> None:
+        """Have the members enter a phase; its own they have entered with the window."""
+        if scope is not self.owner:
+            self._there.enter(scope.id, scope.name, scope.step)
+
+    def pop(self, scope: Scope) -> None:
+        """Have the members leave it."""
+        if scope is not self.owner:
+            self._there.leave(scope.id)
