@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rlprof import Artifact, hookimpl
 from tests.fakes.tools import Fake
 
@@ -41,6 +43,15 @@ class Copies(Fake):
         (out / "there.txt").write_text("x")
         (out / "trace.json.gz").write_bytes((folder / "trace").read_bytes())
         return [_artifact(), _artifact("trace.json.gz", kind="trace", format="chrome-trace")]
+
+
+class Signs(Fake):
+    """Say which process exports."""
+
+    @hookimpl
+    def export(self, out):
+        (out / "there.txt").write_text("x")
+        return [_artifact(note=str(os.getpid()))]
 
 
 class NamesCommand(Fake):

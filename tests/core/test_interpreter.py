@@ -120,26 +120,15 @@ def test_a_working_directory_that_is_gone_hinders_nothing(tmp_path, monkeypatch)
     assert "has no attribute 'main'" in done.stderr
 
 
-def test_the_environment_is_the_same_but_for_what_is_said_to_rlprof(monkeypatch, tmp_path):
-    """Of PYTHONPATH stays what this process looks at, named so that it holds anywhere."""
-    monkeypatch.chdir(tmp_path)
+def test_the_environment_is_the_same_but_for_what_is_said_to_rlprof(monkeypatch):
+    """Variables of rlprof are left out: they are meant for the process that trains."""
     monkeypatch.setenv("RLPROF_RUN_ID", "a-run")
     monkeypatch.setenv("MINE", "1")
-    monkeypatch.setenv("PYTHONPATH", f"src::elsewhere:{tmp_path}/lib")
-    monkeypatch.setattr(sys, "path", [f"{tmp_path}/src", f"{tmp_path}/lib"])
 
     env = environment()
 
-    assert env["PYTHONPATH"] == f"{tmp_path}/src:{tmp_path}/lib"
     assert env["MINE"] == "1"
     assert [name for name in env if name.startswith("RLPROF_")] == []
-
-
-def test_an_environment_without_a_path_gets_none(monkeypatch):
-    """Where PYTHONPATH says nothing that counts, it is not there."""
-    monkeypatch.setenv("PYTHONPATH", "/nowhere")
-
-    assert "PYTHONPATH" not in environment()
 
 
 class Preloads:

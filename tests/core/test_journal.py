@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlprof.rundir import Journal, as_line, read_lines
+from rlprof.rundir import Journal, as_line
+from rlprof_run._lines import read_lines
 
 PROPERTY = settings(max_examples=200, deadline=None)
 

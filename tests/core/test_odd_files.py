@@ -12,11 +12,12 @@ import pytest
 import rlprof
 from rlprof import Artifact, control
 from rlprof.errors import ConfigError, RunError
-from rlprof.rundir import as_line, join, open_regular, read_lines, read_regular
+from rlprof.rundir import as_line, join, open_regular, read_regular
 from rlprof.rundir._regular import MOST
 from rlprof.session.export_process import export
 from rlprof.types import Target
 from rlprof_cli import main
+from rlprof_run._lines import read_lines
 
 ODD = {
     "fifo": "is a FIFO, not a file",

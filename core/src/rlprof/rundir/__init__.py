@@ -17,7 +17,7 @@ from __future__ import annotations
 from rlprof.rundir._clock import read_clock
 from rlprof.rundir._fields import known
 from rlprof.rundir._identity import RunFolder, join
-from rlprof.rundir._journal import SALVAGED, Journal, as_json, as_line, last_event, read_lines
+from rlprof.rundir._journal import SALVAGED, Journal, as_json, as_line, last_event
 from rlprof.rundir._process import Here, is_alive
 from rlprof.rundir._regular import oddity, open_regular, read_regular
 from rlprof.rundir._spans import RawSpan, span_line, span_record
@@ -39,7 +39,6 @@ __all__ = [
     "open_regular",
     "own_folder",
     "read_clock",
-    "read_lines",
     "read_regular",
     "span_line",
     "span_record",

@@ -5,13 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir._regular import MOST, open_regular
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 SALVAGED = "+"
@@ -120,40 +117,6 @@ class Journal:
         except OSError as exc:  # a file system that fails is told when it is written to
             return exc.errno != errno.EBADF
         return (found.st_dev, found.st_ino) == self._file
-
-
-def read_lines(file: Path, problems: list[str], mark: bytes = b"") -> Iterator[dict[str, Any]]:
-    """Read the records of *file*; skip other lines, and count them in *problems*.
-
-    Lines without *mark* are passed over unread.
-    """
-    cut = long = 0
-    try:
-        with open_regular(file) as stream:
-            for line in iter(partial(stream.readline, MOST), b""):
-                if len(line) == MOST and not line.endswith(b"\n"):
-                    long += 1
-                    while line and not line.endswith(b"\n"):
-                        line = stream.readline(MOST)  # noqa: PLW2901 -- the rest of it
-                    continue
-                if mark not in line:
-                    continue
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError):
-                    record = None
-                if isinstance(record, dict):
-                    yield record
-                else:
-                    cut += bool(line.strip())
-    except FileNotFoundError:
-        return
-    except OSError as exc:
-        problems.append(f"{file.parent.name}/{file.name}: cannot be read: {exc.strerror or exc}")
-    for count, what in ((cut, "cut"), (long, f"oversized (> {MOST >> 20} MiB)")):
-        if count:
-            lines = "line" if count == 1 else "lines"
-            problems.append(f"{file.parent.name}/{file.name}: {count} {what} {lines} skipped")
 
 
 def last_event(file: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rlprof.errors import RunError
@@ -25,4 +26,7 @@ def own_folder(base: Path) -> Path:
     found = home.lstat()
     if home.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise RunError(f"{home}: others may write there; remove it or name another scratch_dir")
+    if found.st_mode & 0o077:  # by a loose umask, what lies in it may be anybody's to write to
+        with suppress(OSError):  # a file system without modes
+            home.chmod(0o700)
     return home

@@ -10,8 +10,8 @@ The files from what training calls down to what a plugin's hooks see:
   `_elsewhere`: members of a fleet in the place of recorders.
 - `_recorder`: one plugin; `_caller`: its hooks and their deadlines; `_worker`, `_background`:
   threads; `_boundary`: catches what plugins raise; `_pressure`: lighter options.
-- `_scribe`: the helper thread; `_exports`, `export_process`: raw data to artifacts; `salvage`,
-  `_scratch`: the same for processes that died; `interpreter`: starts processes.
+- `_scribe`: the helper thread; `_exports`, `export_process`, `_trace_file`: raw data to artifacts;
+  `interpreter`: starts processes.
 - `_sampler`, `_devices`: counters; `_figures`, `_metrics`: figures for loggers; `_pauses`: pauses
   of the garbage collector; `_unrecorded`: which steps were asked for and never came.
 - `calibration`, `calibrate_process`: what a tool costs, for `rlprof plan`.

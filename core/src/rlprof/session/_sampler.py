@@ -49,7 +49,7 @@ class Sampler:
     def add(self, target: Target, plugin: type[Any], handle: Any) -> None:
         """Read the counters of an engine from now on, if its plugin has any."""
         if hasattr(plugin, "counters"):
-            self._sources[target] = partial(_asked, [], plugin, handle)
+            self._sources[target] = partial(plugin().counters, handle)
 
     def hurry(self) -> None:
         """Read now: a window has opened."""
@@ -96,11 +96,3 @@ class Sampler:
 
 def _memory() -> dict[str, float]:
     return {"rss_bytes": int(Path("/proc/self/statm").read_text().split()[1]) * PAGESIZE}
-
-
-def _asked(made: list[Any], plugin: type[Any], handle: Any) -> Mapping[str, float]:
-    """Ask the instance of *plugin* in *made*, which the first call makes."""
-    if not made:
-        made.append(plugin())
-    found: Mapping[str, float] = made[0].counters(handle)
-    return found

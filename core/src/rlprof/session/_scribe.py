@@ -7,24 +7,22 @@ A run folder that hangs (a dead NFS server) hangs this thread and nobody else.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import threading
 import time
 from collections import deque
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.rundir import Journal, as_line, read_clock, span_line
-from rlprof.session._exports import Exports
+from rlprof.session._exports import Exports, prune
 from rlprof.session._figures import Figures
-from rlprof.session.export_process import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rlprof.config import Limits, Spans
     from rlprof.rundir import RawSpan
@@ -40,20 +38,6 @@ _STUCK_S = 10.0
 """A helper thread that has not moved for so long waits for a run folder that does not answer."""
 _MOST_SPANS = 200_000
 """Kept in memory while the run folder takes none; more are counted and dropped."""
-
-
-def _ours(scratch: Path) -> list[Path]:
-    """Name the folders that core has made in *scratch*, the deepest first.
-
-    Not those in a capture's `raw`, nor that itself: they are its tool's, which may have a use for
-    empty ones, and may still write there if it was given up.
-    """
-    found = []
-    for folder, below, files in os.walk(scratch):
-        found.append(Path(folder))
-        if "capture.json" in files:
-            below[:] = [name for name in below if name != RAW]
-    return found[::-1]
 
 
 class Scribe:
@@ -142,40 +126,35 @@ class Scribe:
         """Write and export all that is left, within the exports' time, and end the thread."""
         self._is_ending = True
         self._wake.set()
-        turns, since = self._turns, time.monotonic()
-        told = since
-        while not self._ended.is_set():  # join() would take a thread for dead if a signal cuts it
-            patience = self._limits.export_timeout_s if self.exports.is_here else _STUCK_S
-            if time.monotonic() - since > patience:
-                break
-            self._ended.wait(0.5)
-            if self._turns != turns:  # it moves; how long exports take is bounded by themselves
-                turns, since = self._turns, time.monotonic()
-            if len(self.exports) and time.monotonic() - told > _STUCK_S / 2:
-                told = time.monotonic()
-                left = f"waits for exports: {len(self.exports)} left"
-                self.boundary.say(left, logging.WARNING)
-        if not self._ended.is_set():
-            self.exports.abandon()
-            reason = f"{self._folder} does not answer; what is not written yet is lost"
-            self.boundary.tell("close", reason)
+        turns = self._turns
+        moved = told = time.monotonic()
+        while not self._ended.wait(0.5):  # join() would take a thread for dead if a signal cuts it
+            now = time.monotonic()
+            if self._turns != turns:  # it moves; exports themselves bound how long they take
+                turns, moved = self._turns, now
+            if now - moved > (self._limits.export_timeout_s if self.exports.is_here else _STUCK_S):
+                self.exports.abandon()
+                reason = f"{self._folder} does not answer; what is not written yet is lost"
+                self.boundary.tell("close", reason)
+                return
+            if len(self.exports) and now - told > _STUCK_S / 2:
+                told = now
+                self.boundary.say(f"waits for exports: {len(self.exports)} left", logging.WARNING)
 
     def _live(self) -> None:
+        is_ending = False
         try:
-            self._run()
+            while not is_ending or len(self.exports):
+                is_ending = self._is_ending
+                tick_s = 0.02 if is_ending else _EXPORT_TICK_S if len(self.exports) else _TICK_S
+                self._wake.wait(tick_s)
+                self._wake.clear()
+                # What could not be written is kept for the next turn.
+                self.boundary.call("helper thread", self._turn, lambda _: None)
+                self._turns += 1
+            self.boundary.call("helper thread", self._last_turn, lambda _: None)
         finally:
             self._ended.set()
-
-    def _run(self) -> None:
-        while True:
-            ending = self._is_ending
-            self._wake.wait(0.02 if ending else _EXPORT_TICK_S if len(self.exports) else _TICK_S)
-            self._wake.clear()
-            self.boundary.call("helper thread", self._turn, self._lost)
-            self._turns += 1
-            if ending and not len(self.exports):
-                break
-        self.boundary.call("helper thread", self._last_turn, self._lost)
 
     def _turn(self) -> None:
         for watch in tuple(self.watchers):  # first: time limits hold on a full disk, too
@@ -225,16 +204,11 @@ class Scribe:
         self._spans.close()
         self._metrics.remove()
         self._tidy()
-        for folder in [*_ours(self._scratch), self._scratch.parent]:
-            with suppress(OSError):  # holds what could not be exported, or another's data
-                folder.rmdir()
+        prune(self._scratch)
 
     def _tidy(self) -> None:
         while self._rubbish:
             shutil.rmtree(self._rubbish.popleft(), ignore_errors=True)
-
-    def _lost(self, reason: str) -> None:
-        """Nothing to do: what could not be written is kept for the next turn."""
 
     def _write_manifest(self) -> None:
         records = [as_line(self._records.popleft()) for _ in range(len(self._records))]

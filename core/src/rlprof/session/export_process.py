@@ -1,4 +1,4 @@
-"""The helper process of exports; it is called with SECONDS FOLDER OUT ROOT.
+"""The helper process of exports; it is called with SECONDS FOLDER OUT ROOT…
 
 It reads what core and the tool left in FOLDER, lets the tool make artifacts in OUT, and writes
 `exported.json` into FOLDER. If the tool raised nothing and left every artifact whole, the raw
@@ -19,14 +19,13 @@ import time
 from collections.abc import Iterable, Mapping
 from inspect import getattr_static
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import attrs
 
 from rlprof import plugins
 from rlprof.errors import PluginError, shown
-from rlprof.rundir import known, open_regular, read_regular
+from rlprof.rundir import known
 from rlprof.types import Artifact, Capture, Target, Window
 
 RAW = "raw"
@@ -39,41 +38,40 @@ RESULT = "exported.json"
 
 def main(argv: list[str]) -> int:
     """Export captures one after another, at low priority, each within its time."""
-    timeout_s, *rest = argv
+    timeout_s, *paths = argv
     os.nice(10)
-    for first in range(0, len(rest), 3):
-        folder, out, root = map(Path, rest[first : first + 3])
+    folders, outs, roots = (map(Path, paths[start::3]) for start in range(3))
+    for number, (folder, out, root) in enumerate(zip(folders, outs, roots, strict=True)):
         signal.alarm(int(float(timeout_s)) + 30)  # who started us may be dead; end all the same
-        lock = os.open(folder, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)  # salvaging, another may be at it still
-        if first:
+        if number:
             _speak_into(folder / LOG)
-        if not is_done(folder):
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a helper that outlived its process may be at it
+        if result_of(folder) is None:
             export(folder, out, root)
         os.close(lock)
     return 0
 
 
-def _speak_into(file: Path) -> None:
-    """Let what is printed from now on go into *file*."""
+def _speak_into(path: Path) -> None:
+    """Let what is printed from now on go into the file *path*."""
     sys.stdout.flush()
-    sys.stderr.flush()
-    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    for stream in (1, 2):
-        os.dup2(log, stream)
-    os.close(log)
+    with path.open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
 
 
-def is_done(folder: Path) -> bool:
-    """Whether somebody has exported *folder* already, and nobody has read of it."""
+def result_of(folder: Path) -> dict[str, Any] | None:
+    """Return what came of the export of *folder*; None: it has not ended."""
     try:
-        return not json.loads(read_regular(folder / RESULT, follow=False))["error"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        result: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return result
 
 
-def export(folder: Path, out: Path, root: Path) -> None:
-    """Let the tool export what lies in *folder*; the outcome is in `exported.json` there."""
+def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
+    """Let the tool export what lies in *folder*; leave the outcome there, and return it."""
     began = time.monotonic()
     artifacts: list[Artifact] = []
     error = ""
@@ -84,12 +82,9 @@ def export(folder: Path, out: Path, root: Path) -> None:
         hooks = plugins.hooks(capture.kind, plugin())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out)
         artifacts, error = _checked(_listed(found), out, root)
-    except (
-        Exception,
-        SystemExit,
-    ) as exc:  # a stranger's code; what it raised goes into the manifest
+    except (Exception, SystemExit) as exc:  # a stranger's code: its words go into the manifest
         error = f"{type(exc).__name__}: {exc}"
-    result = {
+    result: dict[str, Any] = {
         "artifacts": [attrs.asdict(artifact) for artifact in artifacts],
         "seconds": round(time.monotonic() - began, 6),
         "error": error,
@@ -99,6 +94,7 @@ def export(folder: Path, out: Path, root: Path) -> None:
     draft.rename(folder / RESULT)
     if is_finished(result):  # last: who is killed in between has lost nothing
         shutil.rmtree(folder / RAW, ignore_errors=True)
+    return result
 
 
 def is_finished(result: Mapping[str, Any]) -> bool:
@@ -109,7 +105,7 @@ def is_finished(result: Mapping[str, Any]) -> bool:
 
 def read_capture(folder: Path) -> Capture:
     """Read the `capture.json` that core wrote before `start`."""
-    data: dict[str, Any] = json.loads(read_regular(folder / "capture.json", follow=False))
+    data: dict[str, Any] = json.loads((folder / "capture.json").read_bytes())
     data["target"] = known(Target, data["target"])
     data["window"] = known(Window, data["window"])
     return known(Capture, data)
@@ -117,23 +113,23 @@ def read_capture(folder: Path) -> Capture:
 
 def _plugin_of(capture: Capture) -> type[Any]:
     """Load the class that recorded *capture*; say what to install where it is not there."""
+    module, _, name = capture.plugin.partition(":")
     try:
         plugin = load_class(capture.plugin)
     except ModuleNotFoundError as exc:
-        module = capture.plugin.partition(":")[0]
-        if exc.name is None or not f"{module}.".startswith(f"{exc.name}."):
-            raise PluginError(f"{capture.tool} needs {exc.name}, which is not installed") from exc
         offered = plugins.KNOWN.get((capture.kind, capture.tool))
-        what = f"pip install {offered}" if offered else f"install what brings the module {module}"
-        raise PluginError(f"{capture.kind} {capture.tool!r} is not installed here; {what}") from exc
-    if not _marks_hooks(plugin):  # nothing is called that is no plugin
+        what = f"pip install {offered}" if offered else "install what brings it"
+        missing = f"{capture.tool} needs the module {exc.name}, which is not installed here"
+        raise PluginError(f"{missing}; {what}") from exc
+    except AttributeError as exc:
+        if module != "__main__":
+            raise
+        what = "is a class of the script that ran, which no other process can import"
+        raise PluginError(f"{name} {what}") from exc
+    marked = (getattr_static(plugin, one, None) for one in dir(plugin))
+    if not any(hasattr(one, "rlprof_impl") for one in marked):  # nothing else is called
         raise PluginError(f"{capture.plugin} is no plugin: it marks no method with hookimpl")
     return plugin
-
-
-def _marks_hooks(plugin: Any) -> bool:
-    names = dir(plugin) if isinstance(plugin, type) else ()
-    return any(hasattr(getattr_static(plugin, name, None), "rlprof_impl") for name in names)
 
 
 def load_class(plugin: str) -> type[Any]:
@@ -147,19 +143,18 @@ def load_class(plugin: str) -> type[Any]:
 
 def _listed(found: Any) -> list[Artifact]:
     """Return what `export` returned, or say what it should have been."""
-    if isinstance(found, (str, Artifact)) or not isinstance(found, (Iterable, NoneType)):
-        what = "a list of rlprof.Artifact" if isinstance(found, Artifact) else "rlprof.Artifact"
-        raise PluginError(f"export must return {what}, got {shown(found)}")
-    artifacts = list(found or ())
+    if isinstance(found, Artifact):
+        raise PluginError(f"export must return a list of rlprof.Artifact, got {shown(found)}")
+    is_one = isinstance(found, str) or not isinstance(found, Iterable | None)
+    artifacts = [found] if is_one else list(found or ())
     for artifact in artifacts:
         if not isinstance(artifact, Artifact):
             raise PluginError(f"export must return rlprof.Artifact, got {shown(artifact)}")
         for field, choice in (("kind", ("trace", "files")), ("status", ("whole", "partial"))):
-            if getattr(artifact, field) not in choice:
-                got, which = shown(getattr(artifact, field)), shown(artifact.path)
-                raise PluginError(
-                    f"artifact {which}: {field} must be {' or '.join(choice)}, got {got}"
-                )
+            got = getattr(artifact, field)
+            if got not in choice:
+                what = f"{field} must be {' or '.join(choice)}, got {shown(got)}"
+                raise PluginError(f"artifact {shown(artifact.path)}: {what}")
     return artifacts
 
 
@@ -191,7 +186,7 @@ def _file_of(artifact: Artifact, out: Path) -> Path:
 def _filled_in(artifact: Artifact, file: Path, root: Path) -> Artifact:
     """Add size and checksum, and name the file relative to the run folder."""
     digest = hashlib.sha256()
-    with open_regular(file) as stream:
+    with file.open("rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return attrs.evolve(

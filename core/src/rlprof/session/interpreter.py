@@ -39,15 +39,8 @@ def command(module: str, *args: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return this process' environment without what is said to rlprof, or brings profilers.
-
-    Of `PYTHONPATH` it has what this process looks at: another working directory adds nothing.
-    """
+    """Return this process' environment without what is said to rlprof, or brings profilers."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
-    path = _path()
-    places = [_absolute(entry) for entry in env.pop("PYTHONPATH", "").split(os.pathsep) if entry]
-    kept = [place for place in places if place in path]
-    env |= {"PYTHONPATH": os.pathsep.join(kept)} if kept else {}
     for take_out in _unrecorded:
         less = dict(env)
         with suppress(Exception):  # a stranger's; a process that is recorded is better than none

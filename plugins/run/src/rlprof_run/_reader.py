@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError, one_line, shown
-from rlprof.rundir import SALVAGED, read_lines, read_regular
+from rlprof.rundir import SALVAGED, read_regular
 from rlprof.types import Target
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._files import files, odd
+from rlprof_run._lines import read_lines
 from rlprof_run._lost import lost_spans
 from rlprof_run._manifest import ManifestReader
 from rlprof_run._members import with_missed

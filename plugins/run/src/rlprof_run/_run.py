@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from rlprof.errors import RlprofError
-from rlprof.rundir import read_lines
 from rlprof_run import _spans
 from rlprof_run._clock import unbroken
+from rlprof_run._lines import read_lines
 from rlprof_run._select import Times, covers, identity, is_in, roles_of, select
 from rlprof_run._selection import Selection
 

@@ -1,18 +1,19 @@
-"""Exporting what dead processes have left: the raw data on this host's disk, window by window.
+"""Exporting what dead processes left: the raw data on this host's disk, window by window.
 
-It runs long after training, by hand; what comes of it goes into a manifest file of its own, for
-every file of a run has one writer. Several may be at work at once: a capture is whose its lock is,
-from before its export until the manifest says what came of it and its folder is gone. The lock of
-the folder itself is the helper process', which may outlive who started it.
+It is the export of a session, run later and by hand. What comes of it goes into a manifest file of
+its own, because every file of a run has one writer. Several salvages may run at once: the one that
+holds the lock of a capture's `capture.json` exports it. The helper process holds another lock, of
+the folder, because it may outlive the process that started it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,8 @@ import attrs
 
 from rlprof.errors import RunError
 from rlprof.rundir import SALVAGED, Journal, as_line
-from rlprof.session._exports import Exports, Job
-from rlprof.session.export_process import RAW, RESULT, is_done
+from rlprof.session._exports import Exports, Job, prune
+from rlprof.session.export_process import RAW, RESULT, result_of
 from rlprof.types import safe_name
 from rlprof_run import TRIED
 from rlprof_run._scratch import refusal
@@ -62,45 +63,28 @@ def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
     """Export the captures of *run* that nobody exported, one by one, as far as they lie here."""
     me = f"{SALVAGED}salvage-{safe_name(socket.gethostname())}-{os.getpid()}.jsonl"
     journal = Journal(run.path / "manifest" / me)
-    done: list[Path] = []
-    exports = Exports(timeout_s, discard=done.append)
     try:
         for capture in candidates(run):
-            with _held(Path(capture.scratch) / "capture.json") as is_mine:
-                outcome = "another salvage is at it"
-                if is_mine:
-                    outcome = refusal(run, capture) or _one(run, capture, exports, journal, done)
-                while done:  # what came of them is in the manifest
-                    _discard(done.pop(), f"{run.run_id}-{run.attempt}")
-            yield Salvaged(capture, outcome)
+            yield Salvaged(capture, _outcome(run, capture, journal, timeout_s))
     finally:
-        exports.abandon()
         journal.close()
 
 
-@contextmanager
-def _held(path: Path) -> Iterator[bool]:
-    """Hold the lock of *path* while the block runs; False: somebody else does."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except (OSError, ValueError):  # nothing is there to be held
-        yield True
-        return
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_mine = True
-    except OSError:
-        is_mine = False
-    try:
-        yield is_mine
-    finally:
-        os.close(fd)
+def _outcome(run: Run, capture: CaptureResult, journal: Journal, timeout_s: float) -> str:
+    """Export *capture* if nobody else is at it; say why nothing came of it."""
+    if why := refusal(run, capture):
+        return why
+    with ExitStack() as stack:
+        try:
+            note = stack.enter_context(Path(capture.scratch, "capture.json").open("rb"))
+            fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return "another salvage is at it"
+        return refusal(run, capture) or _exported(run, capture, journal, timeout_s)
 
 
-def _one(
-    run: Run, capture: CaptureResult, exports: Exports, journal: Journal, done: list[Path]
-) -> str:
-    """Export *capture*; say why nothing came of it. What is not needed any more is *done*."""
+def _exported(run: Run, capture: CaptureResult, journal: Journal, timeout_s: float) -> str:
+    """Export *capture*, write down what came of it, and remove what nobody needs any more."""
     key: dict[str, Any] = {
         "of": capture.process,
         "window": attrs.asdict(capture.window),
@@ -108,52 +92,57 @@ def _one(
     }
     if capture.target != run.by_name[capture.process].target:
         key["target"] = attrs.asdict(capture.target)
-    cut = capture.closed_ns is None
-    note = "salvaged: its process ended before it was exported"
-    if cut:
-        note = "salvaged: the window was never closed, so its end is missing"
-    elif capture.state in ("failed", "partial"):
-        note = "salvaged: exported again, for the first export had failed"
-    lines: list[dict[str, Any]] = [{"event": "salvaged", **key, "note": note}]
+    lines: list[dict[str, Any]] = [{"event": "salvaged", **key, "note": _note(capture)}]
     folder = Path(capture.scratch)
-    if cut and _is_empty(folder):
+    done: list[Path] = []
+    if capture.closed_ns is None and _is_empty(folder):
         error = f"the window was never closed, and {capture.tool} had left nothing of it yet"
         error += "; nothing more to do"
         lines.append({"event": "failed", **key, "hook": "export", "error": error})
         done.append(folder)
     else:
-        if not is_done(folder):
-            (folder / RESULT).unlink(missing_ok=True)  # of an export that failed
         out = run.path / capture.window.folder / capture.target.folder / capture.tool
-        exports.submit(Job(key, folder, out, run.path))
-    while len(exports):
-        lines += exports.poll()
-        time.sleep(_TICK_S)
+        lines += _export(Job(key, folder, out, run.path), timeout_s, done)
     mono = time.monotonic_ns()
     try:
         journal.write([as_line({"mono": mono, **line}) for line in lines])
     except OSError as exc:
         raise RunError(f"{run.path}: cannot be written: {exc.strerror or exc}") from exc
+    for one in done:
+        shutil.rmtree(one, ignore_errors=True)
+        prune(next(above for above in one.parents if above.name == capture.process))
     errors = [str(line["error"]) for line in lines if line["event"] == "failed"]
     if errors:
         return errors[0]
     return "" if any(line["event"] == "artifact" for line in lines) else "the tool left nothing"
 
 
+def _export(job: Job, timeout_s: float, done: list[Path]) -> list[dict[str, Any]]:
+    """Let a helper process export *job*; return what the manifest should say."""
+    result = result_of(job.folder)
+    if result is not None and result["error"]:  # of an export that failed
+        (job.folder / RESULT).unlink()
+    exports = Exports(timeout_s, discard=done.append)
+    exports.submit(job)
+    lines: list[dict[str, Any]] = []
+    try:
+        while len(exports):
+            lines += exports.poll()
+            time.sleep(_TICK_S)
+    finally:
+        exports.abandon()
+    return lines
+
+
+def _note(capture: CaptureResult) -> str:
+    if capture.closed_ns is None:
+        return "salvaged: the window was never closed, so its end is missing"
+    if capture.state in ("failed", "partial"):
+        return "salvaged: exported again, for the first export had failed"
+    return "salvaged: its process ended before it was exported"
+
+
 def _is_empty(folder: Path) -> bool:
-    """Whether no export would find a file in *folder*, none has, and none is going on."""
-    with _held(folder) as is_idle:
-        is_left = any(path.is_file() for path in (folder / RAW).rglob("*"))
-        return is_idle and not is_left and not (folder / RESULT).exists()
-
-
-def _discard(folder: Path, life: str) -> None:
-    """Remove *folder*, and the folders above it up to *life* that are empty then."""
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
-    names = [parent.name for parent in folder.parents]
-    if life in names:
-        with suppress(OSError):  # one of them holds something else
-            for parent in folder.parents[: names.index(life) + 1]:
-                parent.rmdir()
+    """Whether the tool has left no file in *folder*, and no export has ended."""
+    is_left = any(path.is_file() for path in (folder / RAW).rglob("*"))
+    return not is_left and not (folder / RESULT).exists()
