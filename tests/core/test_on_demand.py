@@ -332,7 +332,7 @@ def test_a_file_that_is_no_request_harms_nobody(config, caplog, text):
         train(prof, range(1))
 
     assert windows(prof) == ["0/rollout", "0/update"]
-    assert caplog.text.count("bad.json") == 1
+    assert caplog.text.count("request: bad.json") == 1
 
 
 def test_a_request_is_written_as_it_is_read(tmp_path):

@@ -143,7 +143,7 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
 @pytest.mark.parametrize(
     ("env", "roles", "message"),
     [
-        ({"RANK": "abc"}, {}, "environment variable RANK: expected a number, got 'abc'"),
+        ({"RANK": "abc"}, {}, "environment variable RANK: expected a whole number, got 'abc'"),
         ({"RANK": "4", "WORLD_SIZE": "4"}, {}, "rank 4 does not exist in a world of 4"),
         ({"RANK": "0", "WORLD_SIZE": "2"}, {"ranks": [0, 7]},
          "roles.actor.ranks: rank 7 does not exist in a world of 2"),

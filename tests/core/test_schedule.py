@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rlprof.schedule import Schedule, Steps, parse_steps
 from rlprof.types import Window
+from rlprof_cli.plan import between
 
 QUICK = settings(max_examples=150, deadline=None)
 HORIZON = 40
@@ -166,11 +167,11 @@ def test_a_rule_chooses_every_nth(rule):
 @QUICK
 @given(RANGES, STEP, STEP)
 def test_between_lists_the_chosen_ones(ranges, first, last):
-    """`between` is membership, listed, with both ends."""
+    """What `rlprof plan` lists is membership, with both ends."""
     steps = Steps(ranges)
 
     assert sorted(s for s in as_set(steps) if first <= s <= last) == list(
-        steps.between(first, last)
+        between(steps, first, last)
     )
 
 

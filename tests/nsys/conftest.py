@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlprof import Target, plugins
-from rlprof.config._structure import Faults, structure
+from rlprof.config import Faults, structure
 from rlprof_nsys import Nsys
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._options import NsysOptions

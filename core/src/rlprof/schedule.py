@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from heapq import merge
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
 
 from rlprof.errors import shown
 from rlprof.types import Window
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Mode = Literal["discrete", "continuous"]
 
@@ -49,20 +44,6 @@ class Steps:
             chosen.start if len(chosen) == 1 else f"{chosen.start}-{chosen[-1]}"
             for chosen in self.ranges
         ] or "none"
-
-    def between(self, first: int, last: int) -> Iterator[int]:
-        """List the chosen steps from *first* to *last*, both included."""
-        parts = []
-        for chosen in self.ranges:
-            skipped = max(0, -(-(first - chosen.start) // chosen.step))
-            start = chosen.start + skipped * chosen.step
-            parts.append(range(start, min(chosen.stop, last + 1), chosen.step))
-        return (step for step, _ in groupby(merge(*parts)))
-
-    @property
-    def leaves_none(self) -> bool:
-        """Whether from some step on every step is chosen."""
-        return any(chosen.step == 1 and chosen.stop >= _FOREVER for chosen in self.ranges)
 
     def stretch_end(self, step: int) -> int:
         """Return the first step after *step* that is not chosen."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlprof import ConfigError
-from rlprof.config import Config, check_config, choose_tools, load_config
+from rlprof.config import Config, check_config, load_config
 from rlprof.rundir import as_line
 from tests.fakes import tools
 from tests.fuzz._loop import Parser
@@ -69,7 +69,7 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
             config, uses = check_config(file)
         else:
             config = load_config(file)
-            uses = choose_tools(config, ())
+            _, uses = check_config(config, roles=())
     except ConfigError as exc:
         wrong = {complaint.partition(":")[0] for complaint in misformed(exc)}
         assert not wrong, "; ".join(sorted(wrong))

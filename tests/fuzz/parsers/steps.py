@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rlprof.schedule import Schedule, Steps, parse_steps
+from rlprof_cli.plan import between
 from tests.fuzz._loop import Parser
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
 def _chosen(steps: Steps, value: Any) -> str:
     chosen = [step for step in range(_LOOKED_AT) if step in steps]
     assert chosen == [step for step in range(_LOOKED_AT) if _plainly(step, value)]
-    assert chosen == list(steps.between(0, _LOOKED_AT - 1))
+    assert chosen == list(between(steps, 0, _LOOKED_AT - 1))
     assert all(step not in steps for step in map(steps.stretch_end, chosen))
     assert bool(steps) or not chosen
     for joined in (False, True):

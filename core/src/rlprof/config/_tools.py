@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof.config._structure import BAD, Faults, join, structure
-from rlprof.errors import PluginError, RlprofError, one_line, raised, shown
+from rlprof.config._faults import BAD, Faults, join
+from rlprof.config._structure import build, structure, values_of
+from rlprof.errors import PluginError, RlprofError, closest, one_line, raised, shown
 from rlprof.types import Launch, Target, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlprof.config._values import Config, Role
-
-
-_Loaded = tuple[plugins.Kind, str, type[Any]]
+    from rlprof.config._values import Config
 
 
 @attrs.frozen
@@ -40,7 +38,6 @@ class ToolUse:
     """A value of the plugin's `Options`."""
     asked: Mapping[str, Any]
     """The same as plain data, as the config gives them."""
-    claims: Mapping[str, str]
     launch: Launch
     """What a process with this tool must be born with."""
     inside: tuple[ToolUse, ...] = ()
@@ -64,76 +61,75 @@ def use_tools(
     The tools of a role come in the order of the config, its engine last.
     """
     names = config.roles if roles is None else [role for role in roles if role in config.roles]
-    before = Faults(dict(faults.found))
-    _check_places(config, faults)
-    return {role: _of_role(config, Target(role, rank, rank + 1), faults, before) for role in names}
+    return {role: _of_role(config, Target(role, rank, rank + 1), faults) for role in names}
 
 
-def _check_places(config: Config, faults: Faults) -> None:
-    """Add options that stand under `tools` and are an engine's, or the other way round."""
-    used = {name for role in config.roles for name in config.tools_inside(role)}
-    engines = {role.engine for role in config.roles.values()}
-    for kind, other, names in (
-        ("tool", "engine", config.tools.keys() - used),
-        ("engine", "tool", config.engines.keys() - engines),
+def check_names(config: Config, faults: Faults) -> None:
+    """Add names under `tools` and `engines` that no role uses, where they look like mistakes.
+
+    Options of a plugin that rests just now may stay.
+    """
+    tools = {name for role in config.roles for name in config.tools_inside(role)}
+    engines = {role.engine for role in config.roles.values() if role.engine is not None}
+    for key, other, given, used in (
+        ("tools", "engine", config.tools.keys(), tools),
+        ("engines", "tool", config.engines.keys(), engines),
     ):
-        for name in sorted(names):
-            if plugins.kinds(name) == [other]:
-                what = f"{shown(name)} is {'an' if other == 'engine' else 'a'} {other}"
-                message = f"{what}; its options stand under {other}s"
-                faults.add(join(f"{kind}s", name), message)
+        for name in sorted(given - used):
+            kinds, hint = plugins.kinds(name), closest(name, sorted(used - given), cutoff=0.8)
+            if kinds == [other]:
+                faults.add(join(key, name), f"is no {key[:-1]}; put it under {other}s")
+            elif hint and not kinds:
+                faults.add(join(key, name), f"no role uses it{hint}")
 
 
-def _of_role(config: Config, target: Target, faults: Faults, before: Faults) -> tuple[ToolUse, ...]:
-    role = target.role
-    here = join("roles", role)
-    own = config.roles[role]
-    later = Faults()  # of the engine, which is named after the tools
-    engine = None if own.engine is None else _load("engine", own.engine, own, here, later)
+def options_of(plugin: type[Any], asked: Any, faults: Faults, *, path: str = "") -> Any:
+    """Structure *asked* into the plugin's `Options`, having added what is wrong to *faults*."""
+    return structure(getattr(plugin, "Options", NoOptions), asked, path=path, faults=faults)
+
+
+def _of_role(config: Config, target: Target, faults: Faults) -> tuple[ToolUse, ...]:
+    own, here = config.roles[target.role], join("roles", target.role)
+    engine = None
+    if own.engine is not None:
+        engine = _load("engine", own.engine, join(here, "engine"), faults)
     drives = bool(getattr(engine, "drives", False))
-    names = config.tools_inside(role) if drives else config.tools_of(role)
-    found = {name: _load("tool", name, own, here, faults) for name in names}
-    loaded = {name: plugin for name, plugin in found.items() if plugin is not None}
-    for path, messages in later.found.items():
-        for message in messages:
-            faults.add(path, message)
+    names = config.tools_inside(target.role) if drives else config.tools_of(target.role)
+    place = "tool" if own.tool is None else join(here, "tool")
+    loaded = {name: plugin for name in names if (plugin := _load("tool", name, place, faults))}
     _compare_claims(loaded, here, faults)
-    wanted: list[_Loaded] = [("tool", name, plugin) for name, plugin in loaded.items()]
+    uses = [
+        _use(config, target, "tool", name, plugin, faults=faults) for name, plugin in loaded.items()
+    ]
+    tools = [use for use in uses if use is not None]
+    led = None
     if own.engine is not None and engine is not None:
-        wanted.append(("engine", own.engine, engine))
-    uses: list[ToolUse] = []
-    for one in wanted:
-        workers = Workers({use.name: use.asked for use in uses} if drives else {})
-        use = _use(config, target, one, faults, before, workers=workers)
-        if use is not None:
-            uses.append(use)
+        workers = Workers({use.name: use.asked for use in tools} if drives else {})
+        more = {"handle": None, "workers": workers}
+        led = _use(config, target, "engine", own.engine, engine, faults=faults, **more)
+    everyone = tools if led is None else [*tools, led]
     try:
-        whole = merge_launches({use.name: use.launch for use in uses})
+        launch = merge_launches({use.name: use.launch for use in everyone})
     except ValueError as exc:
         faults.add(here, str(exc))
-        return tuple(uses)
-    if drives and uses and uses[-1].kind == "engine":
-        return (attrs.evolve(uses[-1], launch=whole, inside=tuple(uses[:-1])),)
-    return () if drives else tuple(uses)
+    else:
+        if led is not None and drives:
+            return (attrs.evolve(led, launch=launch, inside=tuple(tools)),)
+    return tuple(everyone)
 
 
-def _load(kind: plugins.Kind, name: str, own: Role, here: str, faults: Faults) -> type[Any] | None:
+def _load(kind: plugins.Kind, name: str, place: str, faults: Faults) -> type[Any] | None:
     try:
         return plugins.load(kind, name)
     except PluginError as exc:
-        is_own = kind == "engine" or own.tool is not None
-        faults.add(join(here, kind) if is_own else kind, str(exc))
+        faults.add(place, str(exc))
         return None
-
-
-def _claims(plugin: type[Any]) -> dict[str, str]:
-    return dict(getattr(plugin, "claims", {}))
 
 
 def _compare_claims(loaded: Mapping[str, type[Any]], here: str, faults: Faults) -> None:
     for (one, first), (other, second) in combinations(loaded.items(), 2):
-        claims = _claims(second)
-        for claim in sorted(claims.keys() & _claims(first).keys()):
+        claims = getattr(second, "claims", {})
+        for claim in sorted(claims.keys() & getattr(first, "claims", {}).keys()):
             faults.add(
                 here,
                 f"tools {one!r} and {other!r} both need {claim} (one per {claims[claim]}); "
@@ -141,104 +137,50 @@ def _compare_claims(loaded: Mapping[str, type[Any]], here: str, faults: Faults) 
             )
 
 
-def _places(role: str, kind: plugins.Kind) -> tuple[str, str]:
-    """Name where the options of plugins stand: for every role, and for this one."""
-    return f"{kind}s", join(join("roles", role), "options")
-
-
 def _use(
     config: Config,
     target: Target,
-    loaded: _Loaded,
-    faults: Faults,
-    before: Faults,
+    kind: plugins.Kind,
+    name: str,
+    plugin: type[Any],
     *,
-    workers: Workers,
+    faults: Faults,
+    **given: Any,
 ) -> ToolUse | None:
     """Structure the options of one plugin for one role, and ask what it needs from birth."""
-    kind, name, plugin = loaded
-    role = target.role
-    general = (config.tools if kind == "tool" else config.engines).get(name, {})
-    special = config.roles[role].options.get(name, {})
-    asked = {**general, **special}
-    places = _places(role, kind)
-    everywhere, here = (join(place, name) for place in places)
-    for given, place in ((general, everywhere), (special, here)):
-        _check_by_itself(plugin, given, place, faults)
-    if any(place in before.found or before.below(join(place, name)) for place in places):
-        return None  # what is missing now may stand in what is broken
-    own = Faults()
-    options = options_of(plugin, asked, own)
-    if not own and options is not BAD:
-        _check_within(plugin, options, asked, config, own)
-    bad = own or options is BAD
-    given = {"handle": None, "workers": workers} if kind == "engine" else {}
-    launch = Launch() if bad else _launch(kind, plugin, target, options, own, given=given)
-    for path, messages in own.found.items():
-        is_special = _is_of(path, special) or (special and not _is_of(path, general))
-        base = here if is_special else everywhere
-        for message in messages:
-            faults.add(join(base, path) if path else base, message)
-    return None if own else ToolUse(name, kind, plugin, options, asked, _claims(plugin), launch)
-
-
-def _check_within(
-    plugin: type[Any], options: Any, asked: Mapping[str, Any], config: Config, faults: Faults
-) -> None:
-    """Report options that exceed a limit of the run; defaults are never reported."""
+    everywhere = join(f"{kind}s", name)
+    here = join(join(join("roles", target.role), "options"), name)
+    shared = (config.tools if kind == "tool" else config.engines).get(name, {})
+    special = config.roles[target.role].options.get(name, {})
+    asked, at = {**shared, **special}, here if special else everywhere
+    cls = getattr(plugin, "Options", NoOptions)
+    try:
+        values = values_of(cls, shared, path=everywhere, faults=faults)
+        values |= values_of(cls, special, path=here, faults=faults)
+        if faults.below(everywhere) or faults.below(here):  # what is missing may stand there
+            return None
+        options = build(cls, values, asked, path=at, faults=faults)
+    except Exception as exc:  # a stranger's class, before the run: told, not passed on
+        options = faults.add(at, f"the plugin cannot read its options: {raised(exc)}")
+    if options is BAD:
+        return None
     for option, limit in getattr(plugin, "within", {}).items():
         most, got = getattr(config.limits, limit), getattr(options, option)
-        if option in asked and got >= most:
-            faults.add(option, f"must be less than limits.{limit}, {most:g}; got {got:g}")
-
-
-def _check_by_itself(
-    plugin: type[Any], given: Mapping[str, Any], place: str, faults: Faults
-) -> None:
-    """Add what is wrong with each value of *given*, also with one that a role overrides."""
-    own = Faults()
-    options_of(plugin, given, own)
-    for path, messages in own.found.items():
-        for message in messages if _is_of(path, given) else ():
-            faults.add(join(place, path), message)
-
-
-def options_of(plugin: type[Any], asked: Mapping[str, Any], faults: Faults) -> Any:
-    """Structure *asked* into the plugin's `Options`, having added what is wrong to *faults*."""
-    try:
-        return structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=faults)
-    except Exception as exc:  # a stranger's class, before the run: told, not passed on
-        return faults.add("", f"the plugin cannot read its options: {raised(exc)}")
-
-
-def _is_of(path: str, options: Mapping[str, Any]) -> bool:
-    """Whether *path* is one of *options*, or in one."""
-    return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in options)
-
-
-def _launch(
-    kind: plugins.Kind,
-    plugin: type[Any],
-    target: Target,
-    options: Any,
-    faults: Faults,
-    *,
-    given: Mapping[str, Any],
-) -> Launch:
-    """Ask the plugin what it needs from birth; what it refuses is a fault of the config."""
+        if option in asked and got >= most:  # a default is never reported
+            place = join(here if option in special else everywhere, option)
+            faults.add(place, f"must be less than limits.{limit}, {most:g}; got {got:g}")
     try:
         hook = plugins.hooks(kind, plugin())
         launch = hook.configure(place="launch", target=target, options=options, **given)
     except RlprofError as exc:
-        faults.add("", one_line(exc, longest=500))
+        faults.add(at, one_line(exc, longest=500))
     except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on
-        faults.add("", f"configure raised {raised(exc)}")
+        faults.add(at, f"configure raised {raised(exc)}")
     else:
-        if isinstance(launch, Launch):
-            return launch
-        if launch is not None:
-            faults.add("", f"configure returned {shown(launch)}, not a Launch or nothing")
-    return Launch()
+        if launch is None or isinstance(launch, Launch):
+            return ToolUse(name, kind, plugin, options, asked, launch or Launch())
+        faults.add(at, f"configure returned {shown(launch)}, not a Launch or nothing")
+    return None
 
 
 def merge_launches(launches: Mapping[str, Launch]) -> Launch:

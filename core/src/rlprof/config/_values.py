@@ -7,10 +7,12 @@ from collections.abc import Mapping  # noqa: TC003 -- read when a config is stru
 from typing import Any, ClassVar
 
 import attrs
+from attrs.validators import optional
 
 from rlprof.errors import shown
 from rlprof.schedule import Mode, Schedule, Steps, parse_steps
 
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -19,11 +21,7 @@ def parse_size(value: Any) -> int:
     """Read a number of bytes: `4000000000`, `4GB`, `512 MiB`."""
     if type(value) is int and 0 < value < 2**63:
         return value
-    found = (
-        re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)", value)
-        if type(value) is str
-        else None
-    )
+    found = _SIZE.fullmatch(value) if type(value) is str else None
     size = float(found[1]) * _UNITS.get(found[2].upper(), 0) if found else 0
     if not 1 <= size < 2**63:
         raise ValueError(f"expected a size like 4GB, 512MiB or 1000000, got {shown(value)}")
@@ -49,6 +47,8 @@ def parse_names(value: Any) -> tuple[str, ...]:
     for item in items:
         if type(item) is not str or not item:
             raise ValueError(f"expected a name or a list of names, got {shown(item)}")
+    if not items:
+        raise ValueError("names nothing; name some, or leave it out for all")
     twice = [item for index, item in enumerate(items) if item in items[:index]]
     if twice:
         raise ValueError(f"names {shown(twice[0])} twice; leave one out")
@@ -57,12 +57,20 @@ def parse_names(value: Any) -> tuple[str, ...]:
 
 def _parse_tools(value: Any) -> tuple[str, ...]:
     """Read `tool`: `none`, a name, or a list of names."""
-    return () if type(value) is str and value == "none" else parse_names(value)
+    return () if value in ("none", [], ()) else parse_names(value)
 
 
-def _seconds(_: Any, __: Any, value: float) -> None:
-    if not 0 < value <= 1e9:  # 31 years; what can be waited for ends at 292
-        raise ValueError(f"expected seconds, more than 0 and at most 1e9, got {value:g}")
+def _above(least: float, most: float) -> Any:
+    def validate(_: Any, __: Any, value: float) -> None:
+        if not least < value <= most:
+            raise ValueError(
+                f"expected more than {least:g} and at most {most:g}, got {shown(value)}"
+            )
+
+    return validate
+
+
+_seconds = _above(0, 1e9)  # 31 years; what can be waited for ends at 292
 
 
 @attrs.frozen
@@ -103,38 +111,26 @@ class Spans:
     """Beyond this size a process writes only steps, phases and a summary of each step."""
 
 
-def _at_least_one(_: Any, __: Any, value: float) -> None:
-    if not 1 < value <= 1e6:
-        raise ValueError(f"expected more than 1 and at most 1e6, got {value:g}")
-
-
-def _count(_: Any, __: Any, value: int) -> None:
-    if not 1 <= value <= 1000:
-        raise ValueError(f"expected 1 to 1000, got {shown(value)}")
-
-
 @attrs.frozen
 class SlowStep:
     """When a step is slow enough for the next one to be recorded."""
 
-    times: float = attrs.field(default=2.0, validator=_at_least_one)
+    times: float = attrs.field(default=2.0, validator=_above(1, 1e6))
     """It took longer than so many times the median of the steps before it."""
-    most: int = attrs.field(default=3, validator=_count)
+    most: int = attrs.field(default=3, validator=_above(0, 1000))
     """How often that happens in a run, at most."""
 
 
-def _folder(_: Any, __: Any, value: str | None) -> None:
-    if value is None:
-        return
+def _folder(_: Any, __: Any, value: str) -> None:
     if not value.strip():
         raise ValueError("expected a folder, got an empty name; leave it out for the default")
     if value.startswith("~") or "$" in value:
         raise ValueError(f"'~' and '$' are not expanded, got {shown(value)}; write the full path")
 
 
-def _local_folder(_: Any, __: Any, value: str | None) -> None:
+def _local_folder(_: Any, __: Any, value: str) -> None:
     _folder(_, __, value)
-    if value is not None and not value.startswith("/"):
+    if not value.startswith("/"):
         raise ValueError(
             f"expected an absolute path, got {shown(value)}; the working directory of an actor "
             "is not the driver's"
@@ -145,24 +141,33 @@ def _local_folder(_: Any, __: Any, value: str | None) -> None:
 class Fleet:
     """Where the members of a fleet write, and what comes of it; a single process reads nothing."""
 
-    node_dir: str | None = attrs.field(default=None, validator=_local_folder)
+    node_dir: str | None = attrs.field(default=None, validator=optional(_local_folder))
     """A folder on the local disk of each node; None: members write to the run folder's path."""
     collect: bool = True
     """False: what lies on other nodes is listed when the fleet closes, not brought home."""
+
+
+_ELSEWHERE = {
+    "save_path": "run_dir: FOLDER, for the whole run",
+    "discrete": "mode: discrete, or mode: continuous, for the whole run",
+    "profile_continuous_steps": "mode: continuous with join_steps: true, for the whole run",
+    "all_ranks": "roles.<role>.ranks: all",
+    "ranks": "roles.<role>.ranks",
+    "contents": "tools.<tool>.contents, or options.<tool>.contents in a role",
+    "tool_config": "tools, or options in a role",
+    "global_tool_config": "tools",
+    "enable": "enabled: true for the whole run; a role left out is not recorded",
+    "relocate_results": "nothing; files always land in the run folder",
+    "engine": "roles: {rollout: {engine: NAME}}",
+}
+"""Words of verl's profiler, and one that belongs to a role, with what to write here."""
 
 
 @attrs.frozen
 class Role:
     """What is recorded of one role."""
 
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {
-        "enable": "leave the role out, or enabled: false for the whole run",
-        "all_ranks": "ranks: all",
-        "save_path": "run_dir: FOLDER, for the whole run",
-        "tool_config": "options, or tools for the whole run",
-        "contents": "options.<tool>.contents",
-    }
-    """Words of verl's profiler, and what to write here."""
+    ELSEWHERE: ClassVar = _ELSEWHERE
 
     ranks: tuple[int, ...] | None = attrs.field(default=(0,), metadata={"parse": parse_ranks})
     """Global ranks; None: all of them."""
@@ -184,23 +189,11 @@ class Role:
 class Config:
     """All that is asked."""
 
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {
-        "save_path": "run_dir: FOLDER",
-        "discrete": "mode: discrete, or mode: continuous",
-        "profile_continuous_steps": "mode: continuous with join_steps: true",
-        "all_ranks": "roles.<role>.ranks: all",
-        "ranks": "roles.<role>.ranks",
-        "contents": "tools.<tool>.contents",
-        "tool_config": "tools",
-        "global_tool_config": "tools",
-        "enable": "enabled: true",
-        "relocate_results": "nothing to do, files always land in the run folder",
-    }
-    """Words of verl's profiler, and what to write here."""
+    ELSEWHERE: ClassVar = _ELSEWHERE
 
     run_dir: str = attrs.field(default="outputs/profile", validator=_folder)
     """Where run folders are made; all hosts of a run should see it."""
-    scratch_dir: str | None = attrs.field(default=None, validator=_folder)
+    scratch_dir: str | None = attrs.field(default=None, validator=optional(_folder))
     """Local disk for raw data; None: the system's folder for temporary files."""
     enabled: bool = True
     """False: as if there were no config."""

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-import threading
+from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof.config import check_config, fault_at
+from rlprof.config import check_config
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 _GRACE_S = 5
 """Extra seconds, so that a rank that waits can report what it waited for."""
 
-_opening = threading.Lock()
-"""Held while a session is being opened: several threads may try at once."""
-
 _RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
 """Where launchers say the global rank and the world size: torchrun, Slurm, Open MPI."""
@@ -72,19 +69,17 @@ def begin(
 
     With *led*, the session joins that run, and another process opens its windows.
     """
-    wanted = None if role is None else [role]
-    checked, tools = check_config(config, roles=wanted)
+    checked, tools = check_config(config, roles=None if role is None else [role])
     if not checked.enabled:
         return Off()
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
     if led is not None:
         target = attrs.evolve(target, replica=led.replica, worker=led.worker)
-    chosen = checked.roles[role].ranks if role in checked.roles else None
-    beyond = [number for number in chosen or () if number >= target.world_size]
-    if beyond:
-        what = f"rank {beyond[0]} does not exist in a world of {target.world_size}"
-        raise fault_at(config, f"roles.{role}.ranks", what)
+    if _current.session is not None and target.worker is None:
+        raise RlprofError(
+            "rlprof.open: a session is open in this process; close it first (a process has one)"
+        )
     boundary = Boundary(strict=checked.strict, name=str(target))
 
     def failed(_: str) -> None:
@@ -92,16 +87,7 @@ def begin(
             boundary.say("rlprof stays off in this process", logging.ERROR)
 
     uses = tools.get(role, ())
-    is_mine = _opening.acquire(blocking=False)
-    try:
-        if not is_mine or (_current.session is not None and target.worker is None):
-            raise RlprofError(
-                "rlprof.open: a session is open in this process; close it first (a process has one)"
-            )
-        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
-    finally:
-        if is_mine:
-            _opening.release()
+    opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
     return opened or Off()
 
 
@@ -121,29 +107,31 @@ def _target(
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
 ) -> Target:
-    for name, value in (("rank", rank), ("world_size", world_size)):
-        if value is not None and type(value) is not int:
-            raise ConfigError([f"{name}: expected a whole number, got {value!r}"])
-    if type(role) is not str:
-        raise ConfigError([f"role: expected a name, got {role!r}"])
+    """Say which rank of how many this process is, as given or as its launcher has it."""
     if config.roles and role not in config.roles and role != DRIVER:
-        names = ", ".join(config.roles)
         message = "role %r is not in the config (there: %s): it writes spans only"
-        write_log(logging.WARNING, message, role, names)
+        write_log(logging.WARNING, message, role, ", ".join(config.roles))
     by_rank, by_size = next((pair for pair in _RANK if pair[0] in os.environ), _RANK[0])
-    rank = _number(by_rank, 0) if rank is None else rank
-    world_size = _number(by_size, rank + 1) if world_size is None else world_size
-    if not 0 <= rank < world_size:
-        size = max(world_size, 0)
-        raise ConfigError([f"rank {rank} does not exist in a world of {size}"])
+    rank = _number("rank", rank, by_rank, 0)
+    world_size = _number("world_size", world_size, by_size, rank + 1)
+    if rank >= world_size:
+        raise ConfigError([f"rank {rank} does not exist in a world of {world_size}"])
+    own = config.roles.get(role)
+    beyond = [one for one in (own.ranks if own else None) or () if one >= world_size]
+    if beyond:
+        what = f"rank {beyond[0]} does not exist in a world of {world_size}"
+        raise ConfigError([f"config: roles.{role}.ranks: {what}"])
     return Target(role, rank, world_size, coordinates=dict(coordinates or {}))
 
 
-def _number(variable: str, default: int) -> int:
-    text = os.environ.get(variable)
-    if text is not None and not text.strip().isdecimal():
-        raise ConfigError([f"environment variable {variable}: expected a number, got {text!r}"])
-    return default if text is None else int(text)
+def _number(name: str, given: object, variable: str, default: int) -> int:
+    """Return the number *given*, else that in the environment."""
+    if given is None:
+        name, given = f"environment variable {variable}", os.environ.get(variable, default)
+    text = str(given).strip()
+    if not text.isdecimal():
+        raise ConfigError([f"{name}: expected a whole number, got {given!r}"])
+    return int(text)
 
 
 def _open(
@@ -254,8 +242,6 @@ def _forget() -> None:
     for one in (*_current.beside, *([] if session is None else [session])):
         one.forget()
     _current.beside.clear()
-    if _opening.locked():  # by a thread that a fork does not take along
-        _opening.release()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -264,8 +250,6 @@ os.register_at_fork(after_in_child=_forget)
 def _versions() -> dict[str, str]:
     found = {}
     for name in _DRIVEN:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.config import choose_tools
+from rlprof.config import check_config
 from rlprof.errors import ConfigError, closest, shown
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session._boundary import write_log
@@ -63,7 +63,8 @@ def engine_track(
         return None
     if own.engine is None:
         raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])
-    uses = [use for use in choose_tools(config, [role])[role] if use.kind == "engine"]
+    _, chosen_tools = check_config(config, roles=[role])
+    uses = [use for use in chosen_tools[role] if use.kind == "engine"]
     held = held_ranks("attach", [replica] if ranks is None else ranks)
     given = () if ranks is None else held
     if world_size is not None and max(held) >= world_size:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.config import load_config
-from rlprof.config._structure import Faults, join
-from rlprof.config._tools import use_tools
+from rlprof.config import Faults, join, load_config, use_tools
 from rlprof.errors import closest
 from rlprof_live import control
 

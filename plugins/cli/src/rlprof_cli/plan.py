@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from heapq import merge
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rlprof.config import choose_tools, load_config
+from rlprof.config import check_config, load_config
 from rlprof.errors import ConfigError
 from rlprof.plugins import drives
 from rlprof.rundir import as_json
@@ -19,7 +21,10 @@ from rlprof_cli._table import table
 from rlprof_run import read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlprof.config import Config, ToolUse
+    from rlprof.schedule import Steps
 
 _MOST = 200
 """Lines shown."""
@@ -126,10 +131,20 @@ def _range(text: str) -> range:
         raise argparse.ArgumentTypeError(message) from None
 
 
+def between(steps: Steps, first: int, last: int) -> Iterator[int]:
+    """List the chosen steps from *first* to *last*, both included."""
+    parts = []
+    for chosen in steps.ranges:
+        skipped = max(0, -(-(first - chosen.start) // chosen.step))
+        start = chosen.start + skipped * chosen.step
+        parts.append(range(start, min(chosen.stop, last + 1), chosen.step))
+    return (step for step, _ in groupby(merge(*parts)))
+
+
 def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     tools: dict[str, str] = {}
-    for step in config.steps.between(first, last):
+    for step in between(config.steps, first, last):
         if len(rows) >= _MOST:
             rows.append(("...", "", "", "", "and more; narrow --steps"))
             break
@@ -157,7 +172,7 @@ def _tools(config: Config, role: str) -> str:
 def _uses(config: Config, role: str) -> tuple[ToolUse, ...]:
     """Load what *role* uses; nothing where that is wrong, which check and estimates tell."""
     try:
-        return choose_tools(config, [role])[role]
+        return check_config(config, roles=[role])[1][role]
     except ConfigError:
         return ()
 

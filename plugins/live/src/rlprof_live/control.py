@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import socket
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +175,8 @@ def as_config(request: Request, config: Config) -> Mapping[str, Any]:
 
 def check(request: Request, config: Config) -> None:
     """Check what can be known without plugins; raise ConfigError with every fault."""
-    if request.role in config.roles and config.steps.leaves_none and not config.join_steps:
+    every_step = any(one.step == 1 and one.stop >= sys.maxsize for one in config.steps.ranges)
+    if request.role in config.roles and every_step and not config.join_steps:
         raise ConfigError(
             [f"steps {config.steps}: the config records every step, none is left to ask for"]
         )

@@ -15,8 +15,7 @@ import attrs
 import pytest
 
 from rlprof import plugins
-from rlprof.config._structure import Faults, structure
-from rlprof.config._tools import NoOptions
+from rlprof.config import Faults, options_of
 from rlprof.session._worker import Overrun, Worker
 from rlprof.session.export_process import RAW
 from rlprof.session.interpreter import command
@@ -169,7 +168,7 @@ def elsewhere(function: Callable[[], Any]) -> Any:
 def structured(plugin: type[Any], asked: Any) -> Any:
     """Make a value of the plugin's `Options`, or fail saying why that cannot be."""
     faults = Faults()
-    value = structure(getattr(plugin, "Options", NoOptions), asked, path="options", faults=faults)
+    value = options_of(plugin, asked, faults, path="options")
     if faults:
         told = "; ".join(f"{path}: {message}" for path, all_ in faults.found.items()
                          for message in all_)  # fmt: skip

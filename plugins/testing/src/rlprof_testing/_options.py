@@ -29,8 +29,7 @@ _LAUNCH = """
 import json, os, sys, threading
 import attrs
 from rlprof import plugins
-from rlprof.config._structure import Faults, structure
-from rlprof.config._tools import NoOptions
+from rlprof.config import Faults, options_of
 from rlprof.session.export_process import load_class
 from rlprof.types import Launch, Target, Workers
 kind, where, heavy, asked, inside = json.loads(sys.argv[1])
@@ -43,7 +42,7 @@ imported = set(sys.modules)
 environ, folder = dict(os.environ), os.getcwd()
 said, odd = [], ""
 for _ in range(2):
-    options = structure(getattr(plugin, "Options", NoOptions), asked, path="", faults=Faults())
+    options = options_of(plugin, asked, Faults())
     hook = plugins.hooks(kind, plugin()).configure
     launch = hook(place="launch", target=target, options=options, **more)
     if launch is not None and not isinstance(launch, Launch):
