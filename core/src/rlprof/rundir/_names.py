@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""What a file system says that has no links."""
 
 
 def agreed_name(run_dir: Path, launch_id: str, *, leads: bool) -> str:
@@ -34,7 +35,7 @@ def agreed_name(run_dir: Path, launch_id: str, *, leads: bool) -> str:
             with suppress(FileExistsError):
                 link.symlink_to(f"{time.strftime('%Y%m%d-%H%M%S')}-{launch_id[:4]}")
         except OSError as exc:
-            if exc.errno not in _NO_LINKS:
+            if exc.errno not in NO_LINKS:
                 raise
     try:
         return link.readlink().name
