@@ -9,8 +9,7 @@ import pytest
 
 import rlprof
 from rlprof.config import check_config
-from rlprof.session import calibration
-from rlprof_cli import main
+from rlprof_cli import _calibration, main
 from tests.fakes import tools
 
 
@@ -39,29 +38,29 @@ def levels(prof):
 @pytest.mark.slow
 def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
     """Its sample runs bare and recorded; the second time the figures are there."""
-    found = calibration.measured(use)
-    monkeypatch.setattr(calibration, "begin", lambda _: 1 / 0)
+    found = _calibration.measured(use)
+    monkeypatch.setattr(_calibration, "begin", lambda _: 1 / 0)
 
-    assert isinstance(found, calibration.Calibration)
+    assert isinstance(found, _calibration.Calibration)
     assert found.slowdown >= 1
     assert found.bytes_per_s > 0
-    assert calibration.measured(use) == found
+    assert _calibration.measured(use) == found
 
 
 def test_whose_version_it_is_is_found_without_a_look_at_all_of_them(use, monkeypatch):
     """Looking through all that is installed would fill a trace with stacks, and take its time."""
-    calibration._version.cache_clear()
+    _calibration._version.cache_clear()
     monkeypatch.delattr("importlib.metadata.packages_distributions")
 
-    assert calibration.file_of(use).name.startswith("costly-")
-    assert calibration._version("rlprof_torch._torch") == calibration._version("rlprof_torch")
+    assert _calibration.file_of(use).name.startswith("costly-")
+    assert _calibration._version("rlprof_torch._torch") == _calibration._version("rlprof_torch")
 
 
 def test_a_tool_without_a_sample_has_no_estimate(config):
     """The reason is said."""
     _, uses = check_config(config())
 
-    assert "brings no sample" in calibration.measured(uses["actor"][0])
+    assert "brings no sample" in _calibration.measured(uses["actor"][0])
 
 
 @pytest.mark.slow
@@ -69,8 +68,8 @@ def test_a_tool_that_cannot_be_measured_says_why(use):
     """What went wrong in the other process is told, and tried again the next time."""
     broken = attrs.evolve(use, asked={"raises_in": "start"})
 
-    assert calibration.measured(broken) == "RuntimeError: start went wrong"
-    assert not calibration.file_of(broken).exists()
+    assert _calibration.measured(broken) == "RuntimeError: start went wrong"
+    assert not _calibration.file_of(broken).exists()
 
 
 @pytest.mark.slow
@@ -78,7 +77,7 @@ def test_a_tool_that_refuses_is_told_apart_from_one_that_breaks(use):
     """It may well record in training, where it sees a device; so where it was tried is said."""
     refusing = attrs.evolve(use, asked={"raises_in": "export"})
 
-    assert calibration.measured(refusing) == (
+    assert _calibration.measured(refusing) == (
         "it is measured where it sees no device, and refuses to there: export says no"
     )
 

@@ -46,9 +46,9 @@ with rlprof.open(config) as prof:
         with prof.phase("update"):
             pass
 from rlprof.config import check_config
-from rlprof.session import calibration
+from rlprof_cli import _calibration
 _, uses = check_config(config)
-print(calibration.measured(uses["actor"][0]))
+print(_calibration.measured(uses["actor"][0]))
 """
 
 

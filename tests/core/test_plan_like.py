@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof.session import calibration
-from rlprof.session.calibration import Calibration
-from rlprof_cli import main
+from rlprof_cli import _calibration, main
+from rlprof_cli._calibration import Calibration
 from tests.fakes import engines
 
 PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
@@ -17,7 +16,7 @@ PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
 def _plan(calls, monkeypatch, tmp_path, capsys):
     """Return a function that plans a config and returns what it says of costs, and stderr."""
     cost = Calibration(slowdown=2.0, bytes_per_s=3e6, stop_per_s=5.0)
-    monkeypatch.setattr(calibration, "known", lambda _: cost)
+    monkeypatch.setattr(_calibration, "known", lambda _: cost)
     file = tmp_path / "p.yaml"
 
     def run(*argv, text=PLAN):
@@ -144,8 +143,8 @@ def test_lengths_come_from_one_place(tmp_path, capsys):
 
 def test_measuring_is_said(plan, monkeypatch):
     """A tool that nobody has measured here takes seconds: a line on stderr says what for."""
-    monkeypatch.setattr(calibration, "known", lambda _: None)
-    monkeypatch.setattr(calibration, "measured", lambda _: "it could not be measured")
+    monkeypatch.setattr(_calibration, "known", lambda _: None)
+    monkeypatch.setattr(_calibration, "measured", lambda _: "it could not be measured")
 
     _, err = plan()
     _, quiet = plan(text="{tool: bare, steps: [1], roles: {actor: {}}}")

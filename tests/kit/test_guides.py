@@ -18,9 +18,9 @@ import pytest
 
 from rlprof import hookspecs, plugins
 from rlprof.config import Limits
-from rlprof.session import calibrate_process
 from rlprof.testing import EngineTests, ToolTests
 from rlprof.types import Recording
+from rlprof_cli import calibrate_process
 from rlprof_run import CaptureResult, Process, Run, Span
 
 ROOT = Path(__file__).parents[2]

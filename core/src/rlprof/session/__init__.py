@@ -14,7 +14,6 @@ The files from what training calls down to what a plugin's hooks see:
   `interpreter`: starts processes.
 - `_sampler`, `_devices`: counters; `_figures`, `_metrics`: figures for loggers; `_pauses`: pauses
   of the garbage collector; `_unrecorded`: which steps were asked for and never came.
-- `calibration`, `calibrate_process`: what a tool costs, for `rlprof plan`.
 
 `_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """

@@ -9,15 +9,15 @@ import sys
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from rlprof.config import choose_tools
+from rlprof.config import check_config
 from rlprof.errors import ConfigError
-from rlprof.session import calibration
+from rlprof_cli import _calibration
 from rlprof_cli._like import STEP, like
 from rlprof_cli._table import seconds, size, table
 
 if TYPE_CHECKING:
     from rlprof.config import Config, ToolUse
-    from rlprof.session.calibration import Calibration
+    from rlprof_cli._calibration import Calibration
     from rlprof_cli._like import Figures, Like
     from rlprof_run import Run
 
@@ -39,7 +39,7 @@ def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
     cache: dict[str, Calibration | str] = {}
     for role in config.roles:
         try:
-            chosen = choose_tools(config, [role])[role]
+            chosen = check_config(config, roles=[role])[1][role]
         except ConfigError as exc:
             reasons += [f"no estimate: {fault}" for fault in exc.faults]
             continue
@@ -135,6 +135,6 @@ def _once(use: ToolUse, cache: dict[str, Calibration | str]) -> Calibration | st
 
 
 def _measured(use: ToolUse) -> Calibration | str:
-    if calibration.can_be_measured(use) and calibration.known(use) is None:
+    if _calibration.can_be_measured(use) and _calibration.known(use) is None:
         print(f"measuring {use.name} ...", file=sys.stderr, flush=True)
-    return calibration.measured(use)
+    return _calibration.measured(use)

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     heed_interrupts()
     signal.alarm(_LONGEST_S)
     os.nice(19)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # it is of use to none else
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # nobody else needs it
     try:
         result: dict[str, Any] = measure(load_class(plugin), json.loads(asked))
     except CaptureError as exc:  # most often: there is no device

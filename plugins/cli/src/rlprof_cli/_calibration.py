@@ -1,7 +1,8 @@
-"""Estimates before a capture: what a tool costs on this host, measured once and kept.
+"""What a tool costs on this host, measured once and kept: the estimates of `rlprof plan`.
 
-An upper bound, for a tool's sample is work that leaves it no pause; real phases wait for a device
-or for each other. Kept in the user's own folder for temporary files, by tool, options and version.
+An estimate is an upper bound: a tool's sample leaves it no pause, where real phases wait for a
+device or for each other. It is kept in the user's own folder for temporary files, by tool, options
+and version.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Calibration:
-    """What one second of the work a tool likes least costs with it."""
+    """What recording one second of the tool's worst case costs."""
 
     slowdown: float
     """How many times as long the work takes while it is recorded."""
@@ -92,7 +93,7 @@ def begin(use: ToolUse) -> subprocess.Popen[bytes]:
     env = environment() | dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"), "")
     plugin = f"{use.plugin.__module__}:{use.plugin.__qualname__}"
     asked = json.dumps(dict(use.asked), default=str)
-    argv = command("rlprof.session.calibrate_process", plugin, asked, str(file))
+    argv = command("rlprof_cli.calibrate_process", plugin, asked, str(file))
     quiet: Any = subprocess.DEVNULL
     return subprocess.Popen(argv, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
 
