@@ -266,10 +266,7 @@ def test_a_missing_file_has_the_path_where_it_was_looked_for(tmp_path, monkeypat
     """The working directory of a rank is often another one than that of the shell."""
     monkeypatch.chdir(tmp_path)
 
-    assert faults_in("p.yaml") == (
-        f"p.yaml: 1 fault\n  p.yaml: no such file (looked for {tmp_path}/p.yaml); give the path of "
-        "a YAML file"
-    )
+    assert f"{tmp_path}/p.yaml: no such file; give" in faults_in("p.yaml")
 
 
 def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
@@ -277,7 +274,7 @@ def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLPROF_CONFIG", "p.yaml")
 
-    with pytest.raises(ConfigError, match="which RLPROF_CONFIG names"):
+    with pytest.raises(ConfigError, match="RLPROF_CONFIG names it"):
         rlprof.open(role="actor")
 
 

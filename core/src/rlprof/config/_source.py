@@ -76,10 +76,10 @@ def _from_yaml(file: Path) -> tuple[Any, Faults]:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        who = ", which RLPROF_CONFIG names" if os.environ.get("RLPROF_CONFIG") == name else ""
-        where = f"looked for {file.absolute()}{who}"
-        message = f"{name}: no such file ({where}); give the path of a YAML file"
-        raise ConfigError([message], name) from None
+        who = " (RLPROF_CONFIG names it)" if os.environ.get("RLPROF_CONFIG") == name else ""
+        where = str(file.absolute())
+        message = f"{where}: no such file{who}; give the path of a YAML file"
+        raise ConfigError([message], where) from None
     except (OSError, ValueError) as exc:
         what = one_line(getattr(exc, "strerror", None) or exc)
         raise ConfigError([f"{name}: cannot be read: {what}"], name) from exc
