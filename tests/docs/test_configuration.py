@@ -35,6 +35,7 @@ SAID = {  # defaults that are said in words
     ("Spans", "bytes"): "`1GB`",
     ("Config", "counters"): "below",
     ("Counters", "bytes"): "`100MB`",
+    ("Config", "listeners"): "`live`, where it is installed",
     ("Config", "fleet"): "below",
     ("Role", "ranks"): "`[0]`",
     ("Role", "phases"): "all",

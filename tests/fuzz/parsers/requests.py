@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from rlprof import ConfigError, control
+from rlprof import ConfigError
 from rlprof.config import load_config
 from rlprof.rundir import as_line
-from rlprof.session._mailbox import Mailbox
 from rlprof.types import Target
+from rlprof_live import control
+from rlprof_live._mailbox import Mailbox
 from tests.fakes import tools
 from tests.fuzz._loop import Parser
 
@@ -44,11 +45,10 @@ def seeds(folder: Path) -> list[bytes]:
 
 
 class _Track:
-    """Notes what it is asked."""
+    """One target of the process."""
 
     def __init__(self, rank: int) -> None:
         self.target, self.ranks, self.kinds = Target("actor", rank, 2), (rank,), ("tool",)
-        self.asked: list[tuple[Demand, Any]] = []
 
     def too_late(self, at: int) -> str:
         """Refuse one step, as if it was over."""
@@ -58,10 +58,6 @@ class _Track:
         """Say whom lines are about."""
         return [{}]
 
-    def ask(self, demand: Demand, uses: Any, _: Any) -> None:
-        """Take a demand."""
-        self.asked.append((demand, uses))
-
 
 def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     """Let the mailbox of a process with two tracks find it."""
@@ -70,29 +66,27 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     file = run / control.FOLDER / "1.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
-    mailbox = Mailbox(run, load_config(CONFIG), lambda: tracks)  # type: ignore[arg-type, return-value]
-    file.write_bytes(data)
     told: list[dict[str, Any]] = []
     said: list[str] = []
-    means: Any = SimpleNamespace(
-        scribe=SimpleNamespace(
-            tell=lambda event, **fields: told.append({"event": event, **fields})
-        ),
-        boundary=SimpleNamespace(
-            tell=lambda what, why: said.append(f"{what}: {why}"),
-            say=lambda text, *_: said.append(text),
-        ),
-        scratch=folder,
+    asked: list[tuple[_Track, Demand]] = []
+    session: Any = SimpleNamespace(
+        run_dir=run,
+        config=load_config(CONFIG),
+        tracks=tracks,
+        write=lambda event, **fields: told.append({"event": event, **fields}),
+        log=lambda text, *_: said.append(text),
+        ask=lambda served: asked.extend((track, demand) for track, demand, _ in served),
     )
+    mailbox = Mailbox(session)
+    file.write_bytes(data)
 
-    mailbox.look(means)
-    mailbox.look(means)
+    mailbox.look()
+    mailbox.look()
 
     for line in told:
         as_line(line)
-    asked = [demand for track in tracks for demand, _ in track.asked]
-    assert all(demand.count >= 1 and demand.first >= 0 for demand in asked), asked
-    for demand in asked:
+    assert all(demand.count >= 1 and demand.first >= 0 for _, demand in asked), asked
+    for _, demand in asked:
         (line,) = {str(line["error"]) for line in told if line["request"]["id"] == demand.id}
         assert line == "", "asked and refused"
     try:
@@ -107,5 +101,5 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     return f"{len(asked)} {[line['error'][-40:] for line in told][:1]}"
 
 
-TRACED = ("/rlprof/control.py", "/rlprof/session/_mailbox.py", "/rlprof/config/_structure.py")
+TRACED = ("/rlprof_live/control.py", "/rlprof_live/_mailbox.py", "/rlprof/config/_structure.py")
 PARSER = Parser("requests", "json", TRACED, TOKENS, seeds, check)
