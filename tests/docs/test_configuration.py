@@ -35,7 +35,6 @@ SAID = {  # defaults that are said in words
     ("Spans", "bytes"): "`1GB`",
     ("Config", "counters"): "below",
     ("Counters", "bytes"): "`100MB`",
-    ("Config", "listeners"): "`live`, where it is installed",
     ("Config", "fleet"): "below",
     ("Role", "ranks"): "`[0]`",
     ("Role", "phases"): "all",

@@ -15,6 +15,7 @@ import yaml
 
 import rlprof
 import rlprof_cli
+import rlprof_live
 import rlprof_run
 from rlprof import plugins
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
@@ -52,7 +53,7 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
 
 def test_a_core_that_is_only_on_the_path_is_told(tmp_path):
     """A checkout on PYTHONPATH has no version plugins could ask for: BAD, and no traceback."""
-    for module in (attr, attrs, pluggy, rlprof, rlprof_cli, rlprof_run, yaml):
+    for module in (attr, attrs, pluggy, rlprof, rlprof_cli, rlprof_live, rlprof_run, yaml):
         folder = Path(module.__file__).parent
         (tmp_path / folder.name).symlink_to(folder)
     argv = [sys.executable, "-S", "-m", "rlprof", "doctor", "none.yaml"]
