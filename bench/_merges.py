@@ -59,7 +59,7 @@ def start(ranks: Path, out: Path) -> None:  # noqa: ARG001 -- called like the ot
     """Do what comes before any export: import rlprof and the plugin, read the run."""
     import rlprof
 
-    _exporter("export")
+    _exporter("render")
     rlprof.read(ranks / "run" / "a-run")
 
 
@@ -75,14 +75,14 @@ def ours(ranks: Path, out: Path) -> None:
 
 def ours_raw(ranks: Path, out: Path) -> None:
     """Merge loose files that rlprof did not make: raw in, gz out."""
-    export = _exporter("export_files")
+    export = _exporter("render_files")
     begin()
     export(files=files(ranks, "raw"), out=out)
 
 
 def ours_gz(ranks: Path, out: Path) -> None:
     """Merge loose files that rlprof did not make: gz in, gz out."""
-    export = _exporter("export_files")
+    export = _exporter("render_files")
     begin()
     export(files=files(ranks, "gz"), out=out)
 

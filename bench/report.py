@@ -37,7 +37,7 @@ from rlprof_report import Report
 began = time.process_time()
 out = Path(sys.argv[1], "exports")
 out.mkdir()
-Report().export(rlprof.read(sys.argv[1]), out, {})
+Report().render(rlprof.read(sys.argv[1]), out, {})
 peak = re.search(r"VmHWM:\\s*([0-9]+)", open("/proc/self/status").read())  # ours since exec
 print(time.process_time() - began, int(peak[1]) / 1024)
 """

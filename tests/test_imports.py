@@ -46,6 +46,8 @@ ORDER = [
     "rundir",
     "schedule",
     "hookspecs",
+    "listenerspecs",
+    "contract",
     "plugins",
     "config",
     "session",
@@ -218,15 +220,15 @@ def test_core_catches_everything_only_at_its_boundaries():
     }
 
     assert places == {
-        "rlprof_cli/_cautions.py",  # what a plugin says that a user should know
         "rlprof_cli/_declared.py",  # the arguments an exporter declares
-        "rlprof_cli/_engines.py",  # what an engine's plugin says of who records
         "rlprof_cli/_offered.py",  # importing a command
         "rlprof_cli/export.py",  # an exporter, after the run
+        "rlprof/config/_advice.py",  # what a plugin says that a user should know
         "rlprof/config/_tools.py",  # configure at launch: before the run, told as a fault
         "rlprof_cli/calibrate_process.py",  # a tool's sample, in the helper process
         "rlprof_cli/doctor/child.py",  # a tool's sample, in the child
-        "rlprof/plugins.py",  # importing and making a plugin
+        "rlprof/contract.py",  # making a plugin
+        "rlprof/plugins.py",  # importing one
         "rlprof/rundir/_journal.py",  # the text of a user's own objects
         "rlprof/session/_boundary.py",  # everything in a run
         "rlprof/session/_devices.py",  # NVIDIA's own library, perhaps without a driver

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rlprof as package
-from rlprof import hookimpl, plugins
+from rlprof import Advice, hookimpl, plugins
 from rlprof.types import Launch
 from rlprof_cli import COMMANDS, main
 from rlprof_cli._table import seconds, size, table
@@ -329,28 +329,35 @@ class Careful:
     @hookimpl
     def start(self): ...
 
-    @staticmethod
-    def cautions(options):
-        return ["its files hold keys", "it is\nslow"]
+    @hookimpl
+    def advise(self):
+        return [Advice("its files hold keys"), Advice("it is\nslow", "hz")]
 
 
 class CarefulOnce(Careful):
     """Give one text."""
 
-    cautions = staticmethod(lambda options: "mind the gap")
+    @hookimpl
+    def advise(self):
+        return "mind the gap"
 
 
 class CarefulInVain(Careful):
     """Raise."""
 
-    cautions = staticmethod(lambda options: options.no_such)
+    @hookimpl
+    def advise(self, options):
+        return options.no_such
 
 
 CAUTIONS = [
     "caution, careful: its files hold keys",
-    "caution, careful: it is slow",
-    "caution, once: cautions must return texts, got 'mind the gap'",
-    "caution, vain: cautions raised AttributeError: 'NoOptions' object has no attribute 'no_such'",
+    "caution, careful: hz: it is slow",
+    (
+        "caution, once: advise raised TypeError: it must return a list of rlprof.Advice, "
+        "got 'm' in it"
+    ),
+    "caution, vain: advise raised AttributeError: 'NoOptions' object has no attribute 'no_such'",
 ]
 
 
@@ -793,7 +800,7 @@ def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
 
     class Failing:
         @package.hookimpl
-        def export(self, run):
+        def render(self, run):
             raise KeyError("mine")
 
     package.register("exporter", "failing", Failing)

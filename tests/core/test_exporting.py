@@ -30,7 +30,7 @@ LIST = """
             group.add_argument("--mark", action="append")
 
         @rlprof.hookimpl
-        def export(self, run, out, options):
+        def render(self, run, out, options):
             (out / "list.txt").write_text(f"{sorted(options.items())}")
             return [out / "list.txt"]
 """
@@ -91,11 +91,11 @@ def _seen():
         """Keep what it is given."""
 
         @hookimpl
-        def export(self, run):
+        def render(self, run):
             given.append(run)
 
         @hookimpl
-        def export_files(self, files, out):
+        def render_files(self, files, out):
             given.append(files)
             (out / "seen.txt").write_text("seen")
             return [out / "seen.txt"]
@@ -328,7 +328,7 @@ def test_arguments_that_do_not_do_are_told_when_the_exporter_is_used(
                 group.add_argument({declares})
 
             @rlprof.hookimpl
-            def export(self, run): ...
+            def render(self, run): ...
     """
     offer(module=module)
 
@@ -433,7 +433,7 @@ def test_an_exporter_of_files_alone_says_so_of_a_run(rlprof_, folder):
 
     class Files:
         @hookimpl
-        def export_files(self, files): ...
+        def render_files(self, files): ...
 
     rlprof.register("exporter", "files", Files)
 
@@ -447,7 +447,7 @@ def test_an_exporter_that_fails_on_files_stops_no_other(rlprof_, loose, seen):
 
     class Failing:
         @hookimpl
-        def export_files(self):
+        def render_files(self):
             raise KeyError("mine")
 
     rlprof.register("exporter", "failing", Failing)

@@ -10,8 +10,9 @@ import pytest
 import rlprof
 from rlprof import PluginError, hookimpl, plugins
 from rlprof.config import check_config
+from rlprof.contract import new_manager
 from rlprof.errors import ConfigError
-from rlprof.hookspecs import Tool
+from rlprof.hookspecs import Recorder
 from tests.core.distributions import CORE, GOOD, install, tool
 
 FITS = f"; this is rlprof {CORE}; install versions that fit each other"
@@ -79,7 +80,7 @@ def test_offers_come_by_kind_and_name(monkeypatch, tmp_path):
     """Tools, engines, exporters; each by name; those made by hand among them."""
     text = "[rlprof.exporters]\na={module}:A\n[rlprof.engines]\nb={module}:B\n[rlprof.tools]\n"
     install(monkeypatch, tmp_path, "prof-many", "", text + "z={module}:Z\nc={module}:C\n")
-    plugins.register("tool", "d", Tool)
+    plugins.register("tool", "d", Recorder)
 
     offers = [(offer.kind, offer.name) for offer in plugins.offers()]
 
@@ -145,7 +146,7 @@ BROKEN = [
      "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
     ("no hook", "class X:\n    def begin(self): ...", "X",
      ("implements no hook; mark its methods with @rlprof.hookimpl "
-     "(a tool has configure, start, stop, export)")),
+     "(a tool has configure, start, stop, export, lighter, advise)")),
 ]  # fmt: skip
 
 
@@ -299,7 +300,7 @@ def test_a_class_registered_by_hand_works(monkeypatch, tmp_path):
 def test_an_unknown_kind_is_refused():
     """There are three kinds of plugins, and they are named."""
     with pytest.raises(PluginError) as error:
-        rlprof.register("tol", "x", Tool)
+        rlprof.register("tol", "x", Recorder)
 
     assert (
         str(error.value)
@@ -342,6 +343,19 @@ class Unmarked:
     def stop(self): ...
 
 
+class WantsAHandle:
+    @hookimpl
+    def start(self, handle): ...
+
+
+class Cautious:
+    @hookimpl
+    def start(self): ...
+
+    @staticmethod
+    def cautions(options): ...
+
+
 class NoOptions:
     Options = dict
 
@@ -360,12 +374,17 @@ class NoClaims:
     ("cls", "what"),
     [
         (Misspelt, ("marks 'strat', which is no hook; did you mean 'start'? "
-                   "(a tool has configure, start, stop, export)")),
-        (FarOff, "marks 'begin', which is no hook (a tool has configure, start, stop, export)"),
+                   "(a tool has configure, start, stop, export, lighter, advise)")),
+        (FarOff, ("marks 'begin', which is no hook "
+                 "(a tool has configure, start, stop, export, lighter, advise)")),
         (WrongArgument, ("takes 'windw' in start, which is not given; did you mean 'window'? "
                         "(there are: window, target, folder)")),
         (AnotherKinds, ("takes 'run' in export, which is not given "
                        "(there are: capture, folder, out)")),
+        (WantsAHandle, ("takes 'handle' in start, which only engines are given "
+                       "(there are: window, target, folder)")),
+        (Cautious, ("is written for an earlier rlprof: cautions is now the hook advise; "
+                   "read Migration in its CHANGELOG.md")),
         (Defaulted, ("has a default for 'folder' in start, which then is never given; "
                     "take the default away")),
         (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
@@ -382,7 +401,15 @@ def test_hooks_that_would_not_be_called_are_refused(cls, what):
 def test_an_exporter_is_held_to_its_own_contract():
     """Each kind has its hooks: an exporter does not start."""
     assert by_hand(Unmarked, "exporter") == (
-        "marks 'start', which is no hook (an exporter has export, export_files)"
+        "marks 'start', which is no hook (an exporter has render, render_files)"
+    )
+
+
+def test_an_exporter_of_the_earlier_contract_is_told_what_changed():
+    """Its verb has a name of its own now, and the changelog says what to do."""
+    assert by_hand(AnotherKinds, "exporter") == (
+        "is written for an earlier rlprof: export is now the hook render; "
+        "read Migration in its CHANGELOG.md"
     )
 
 
@@ -411,7 +438,7 @@ def test_hooks_may_be_inherited_and_renamed():
         def start(folder):
             return folder
 
-    class Mine(Base, Tool):
+    class Mine(Base, Recorder):
         @hookimpl(specname="stop")
         def halt(self, window, unit="s"):
             return f"{window} {unit}"
@@ -424,18 +451,19 @@ def test_hooks_may_be_inherited_and_renamed():
 
 
 def test_instances_are_called_alone():
-    """The hooks of one instance never reach another, of the same class or not."""
+    """The hooks of one never reach another of the same session, also where two compare as equal."""
 
-    @attrs.define(eq=False)
+    @attrs.define
     class Mine:
         told: list[int] = attrs.field(factory=list)
 
-        @hookimpl
-        def stop(self, window):
+        @hookimpl(specname="stop")
+        def finish(self, window):
             self.told.append(window)
 
-    one, other = Mine(), Mine()
-    plugins.hooks("tool", one).stop(window=1, folder=None)
+    one, other, manager = Mine(), Mine(), new_manager()
+    hooks = [plugins.hooks("tool", each, manager) for each in (one, other)]
+    hooks[0].stop(window=1, folder=None)
 
     assert (one.told, other.told) == ([1], [])
 

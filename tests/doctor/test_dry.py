@@ -227,16 +227,17 @@ def test_roles_that_ask_for_the_same_are_tried_once():
 
 
 ENGINES = """
-from rlprof import hookimpl
+from rlprof import Advice, hookimpl
 class Alone:
     @hookimpl
     def start(self): ...
 class Hive(Alone):
     drives = True
-    @staticmethod
-    def misfits(options, tools):
+    @hookimpl
+    def advise(self, options, tools, on_host):
         comb = f"is too small for {', '.join(tools)}; take another"
-        return {"comb": comb, "wax": ("warn", "old")}
+        found = [Advice(comb, level="fault"), Advice("old", "wax", "warning")]
+        return found if on_host and options is not None else []
 """
 
 
@@ -256,7 +257,7 @@ def test_tools_that_record_inside_an_engine_are_tried(
     told = doctor(profile(roles={"rollout": {"engine": engine}}, tools=tools))
 
     why = "tool mad of rollout: failed: start: tool: start has no such device; use another"
-    comb = "roles.rollout: engine hive, comb: is too small for mad; take another"
+    comb = "roles.rollout: engine hive: is too small for mad; take another"
     assert ([comb, why] if tried else []) == told["BAD"], told.text
     assert ("roles.rollout: engine hive, wax: old" in told["warn"]) is tried
     assert int(tried) == told.code

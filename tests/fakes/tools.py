@@ -101,6 +101,7 @@ class Costly(Fake):
     name = "costly"
 
     @staticmethod
+    @hookimpl
     def lighter(options):
         return attrs.evolve(options, level=options.level - 1) if options.level else None
 

@@ -18,7 +18,7 @@ class GoodExporter:
     """List the captures."""
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         (out / "captures.txt").write_text(table(run))
         return [out / "captures.txt"]
 
@@ -27,36 +27,36 @@ class WritesIntoTheRun:
     """Write beside the traces."""
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         (run.path / "captures.txt").write_text(table(run))
-        return GoodExporter().export(run, out)
+        return GoodExporter().render(run, out)
 
 
 class TrustsTheTraces:
     """Read every trace as if it were whole."""
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         for capture in run.captures:
             for artifact in capture.artifacts:
                 with gzip.open(run.path / artifact.path) as file:
                     json.load(file)
-        return GoodExporter().export(run, out)
+        return GoodExporter().render(run, out)
 
 
 class ReturnsText:
     """Return names where Paths are due."""
 
     @hookimpl
-    def export(self, run, out):
-        return [str(path) for path in GoodExporter().export(run, out)]
+    def render(self, run, out):
+        return [str(path) for path in GoodExporter().render(run, out)]
 
 
 class MakesUpNames:
     """Name its file differently every time."""
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         file = out / f"{uuid.uuid4()}.txt"
         file.write_text(table(run))
         return [file]
@@ -66,9 +66,9 @@ class LeavesDrafts:
     """Leave a file it does not speak of."""
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         (out / "draft").write_text("x")
-        return GoodExporter().export(run, out)
+        return GoodExporter().render(run, out)
 
 
 class RemembersTheLastRun:
@@ -78,7 +78,7 @@ class RemembersTheLastRun:
         self.seen = []
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         self.seen.append(run.run_id)
         (out / "runs.txt").write_text("\n".join(self.seen))
         return [out / "runs.txt"]
@@ -92,12 +92,12 @@ class TakesArguments:
         group.add_argument("--depth", type=int, default=3)
 
     @hookimpl
-    def export(self, run, out, options):
+    def render(self, run, out, options):
         (out / "captures.txt").write_text(f"{options['depth']}\n{table(run)}")
         return [out / "captures.txt"]
 
     @hookimpl
-    def export_files(self, files, out, options):
+    def render_files(self, files, out, options):
         (out / "files.txt").write_text("\n".join(file.name for file in files[: options["depth"]]))
         return [out / "files.txt"]
 
@@ -114,7 +114,7 @@ class TrustsFiles(GoodExporter):
     """Read whatever it is given as JSON."""
 
     @hookimpl
-    def export_files(self, files):
+    def render_files(self, files):
         for file in files:
             json.loads(file.read_bytes())
 
@@ -123,7 +123,7 @@ class TidiesUp(GoodExporter):
     """Remove what it has read."""
 
     @hookimpl
-    def export_files(self, files):
+    def render_files(self, files):
         for file in files:
             file.unlink()
 
@@ -132,7 +132,7 @@ class NeedsSpans(GoodExporter):
     """Fail where a run has no spans."""
 
     @hookimpl
-    def export(self, run, out):
+    def render(self, run, out):
         if run.captures:
             min(span.start_ns for span in run.spans())
-        return GoodExporter().export(run, out)
+        return GoodExporter().render(run, out)

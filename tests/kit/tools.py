@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from rlprof import Artifact, CaptureError, Launch, hookimpl
+from rlprof import Advice, Artifact, CaptureError, Launch, hookimpl
 
 
 def _known(value):
@@ -168,6 +168,7 @@ class GoesInCircles(Good):
     """Offer options that come again."""
 
     @staticmethod
+    @hookimpl
     def lighter(options):
         return attrs.evolve(options, count=4 if options.count == 3 else 3)
 
@@ -176,6 +177,7 @@ class NeverLightEnough(Good):
     """Offer lighter options for ever."""
 
     @staticmethod
+    @hookimpl
     def lighter(options):
         return attrs.evolve(options, count=options.count + 1)
 
@@ -196,31 +198,31 @@ class LeavesAMark(Good):
         environ["LEFT_ALONE"] = "1"
 
 
-class CautionsInOneText(Good):
-    """Give a text where several are due."""
+class AdvisesInOneText(Good):
+    """Give a text where advice is due."""
 
-    @staticmethod
-    def cautions(options):
+    @hookimpl
+    def advise(self):
         return "mind the gap"
 
 
-class CautionsWithoutWords(Good):
+class AdvisesWithoutWords(Good):
     """Say nothing, in as many words."""
 
-    @staticmethod
-    def cautions(options):
-        return [" "]
+    @hookimpl
+    def advise(self):
+        return [Advice(" ")]
 
 
-class CautionsThatChange(Good):
+class AdvisesOtherwise(Good):
     """Say another thing every time."""
 
     _count = 0
 
-    @classmethod
-    def cautions(cls, options):
-        cls._count += 1
-        return [f"this is number {cls._count}"]
+    @hookimpl
+    def advise(self):
+        AdvisesOtherwise._count += 1
+        return [Advice(f"this is number {self._count}")]
 
 
 class RunsNowhere(Good):

@@ -55,4 +55,5 @@ def configured(**asked):
     hooks.configure(
         place="process", target=Target("actor"), options=options(**{"start_s": 60, **asked})
     )
+    hooks.tool = tool
     return hooks

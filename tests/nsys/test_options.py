@@ -9,7 +9,7 @@ import pytest
 
 import rlprof
 from rlprof import ConfigError, Target
-from rlprof.config import check_config
+from rlprof.config import Limits, check_config
 from rlprof_nsys import Nsys
 from rlprof_nsys._arguments import LAUNCHER, read_arguments
 from tests.nsys.conftest import options
@@ -28,15 +28,19 @@ def launched(**asked):
     return rlprof.launch(config(**asked), role="actor", rank=3)
 
 
+def advised(**asked):
+    return [one.text for one in Nsys.advise(options(**asked), Limits())]
+
+
 def test_what_a_report_gives_away_is_said_beforehand():
     """That it holds environments, the program's own but for `env`; and what sampling may cost."""
-    (said,) = Nsys.cautions(options())
-    (chosen,) = Nsys.cautions(options(env=[]))
+    (said,) = advised()
+    (chosen,) = advised(env=[])
 
     assert said.startswith("a report holds environment variables of all processes that nsys could")
     assert "(of the program itself only those of env)" not in said
     assert "(of the program itself only those of env)" in chosen
-    _, sampling = Nsys.cautions(options(options={"sample": "system-wide"}))
+    _, sampling = advised(options={"sample": "system-wide"})
     assert sampling == (
         "options.sample: nsys 2022.4 hung in half of our runs with it; the step then waits stop_s, "
         "and the window is lost"

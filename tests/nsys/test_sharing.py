@@ -143,12 +143,11 @@ def test_the_word_is_there_before_nsys_is_asked(inside, own, folder):
     while not inside.calls:
         time.sleep(0.01)
     word = read_word(own)
-    (tool,) = hooks.start.get_hookimpls()
     subprocess.run(["kill", "-9", *hanging(inside)], check=True)
     asked.join()
 
     assert (word.folder, word.state) == (str(folder), "beginning")
-    assert tool.plugin._session.is_in_doubt is False
+    assert hooks.tool._session.is_in_doubt is False
     assert read_word(own) is None
 
 
@@ -200,13 +199,12 @@ def test_who_is_in_doubt_ends_nobody_elses_window(inside, own, theirs, folder):
     """It looks for a word first: what nsys collects by now is what that says."""
     leave_word(own, theirs)
     hooks = configured(self_test=False)
-    (tool,) = hooks.start.get_hookimpls()
-    tool.plugin._session.is_in_doubt = True
+    hooks.tool._session.is_in_doubt = True
 
     hooks.start(window=WINDOW, target=SECOND, folder=folder)
 
     assert inside.calls == []
-    assert tool.plugin._session.is_in_doubt is False
+    assert hooks.tool._session.is_in_doubt is False
 
 
 def test_a_window_that_somebody_else_has_ended_is_partial(inside, own, folder, tmp_path):

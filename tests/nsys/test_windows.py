@@ -125,8 +125,7 @@ def test_a_call_in_doubt_is_settled_before_the_next_window(inside, folder):
 
 def configured_again(hooks):
     """Give it more time, so that a busy machine decides nothing."""
-    (tool,) = hooks.start.get_hookimpls()
-    tool.plugin.options = options(self_test=False)
+    hooks.tool.options = options(self_test=False)
     return hooks
 
 
@@ -320,7 +319,6 @@ def test_attached_uses_the_session_it_finds(nsys, folder, monkeypatch):
 def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
     """It is told to wait for the range; one it has not seen is told, and nothing stays open."""
     hooks = configured(mode="range", range="nvtx", self_test=False)
-    (tool,) = hooks.start.get_hookimpls()
 
     hooks.start(window=WINDOW, target=TARGET, folder=folder)
     (folder / "report.nsys-rep").write_bytes(b"written by nsys at the range's end")
@@ -329,7 +327,7 @@ def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
     assert inside.calls[0][4:6] == ["--capture-range=nvtx", "--capture-range-end=stop"]
     assert inside.verbs == ["start"]
     assert notes(folder)["whole"] is True
-    assert tool.plugin._open is None
+    assert hooks.tool._open is None
 
 
 def test_the_edges_of_cuda_need_a_device(inside, folder):

@@ -30,5 +30,5 @@ def test_it_keeps_every_law_of_tools(nsys, tmp_path):
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 30
     assert set(re.findall(r"SKIPPED \[\d+\] .*?: (.*)", done.stdout)) <= {
         "declares no sample(rounds): work to estimate its cost with",
-        "declares no lighter(options): the same recorded more cheaply",
+        "has no hook lighter: the same recorded more cheaply",
     }

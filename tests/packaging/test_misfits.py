@@ -46,7 +46,7 @@ STRANGE = """
 
     class LateReport:
         @hookimpl
-        def export(self, run, out, marvel):
+        def render(self, run, out, marvel):
             return None
 """
 SMOOTH = """
@@ -61,7 +61,7 @@ SMOOTH = """
 
     class LateReport:
         @hookimpl
-        def export(self, run, out):
+        def render(self, run, out):
             return []
 """
 ASKS = "(rlprof-late 0.9.3, which asks for rlprof-core>=0.9)"

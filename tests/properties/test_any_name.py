@@ -197,7 +197,7 @@ def test_real_torch_records_hostile_names(tmp_path):
     out.mkdir()
     from rlprof_timeline import Timeline
 
-    written = Written(Timeline().export(run, out, {})[0])
+    written = Written(Timeline().render(run, out, {})[0])
 
     assert (capture.state, artifact.status, capture.notes) == ("whole", "whole", ())
     assert {range_name(name) for name in HOSTILE} <= seen

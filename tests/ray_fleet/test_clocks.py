@@ -52,7 +52,7 @@ def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path, ahead_s)
     bare = [Trainer(), Trainer()]
     assert out == [[one.update(step, 0) for one in bare] for step in (1, 2)][-1]
     assert [one.state for one in run.captures] == ["whole", "whole"]
-    (made,) = Timeline().export(run, tmp_path, {})
+    (made,) = Timeline().render(run, tmp_path, {})
     with gzip.open(made, "rt") as file:
         events = json.load(file)["traceEvents"]
     drawn = [one for one in events if one["name"] == "update" and one["ph"] == "X"]

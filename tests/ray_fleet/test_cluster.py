@@ -72,7 +72,7 @@ def test_a_step_on_three_raylets_is_one_run(config, tmp_path):
     of_agent = [span for span in run.spans() if span.target.role == "agent" and span.step == 2]
     loops = {span.attributes["trajectory"] for span in of_agent if span.name == "trajectory"}
     assert loops == {f"2/{number}" for number in range(20)}
-    (made,) = Timeline().export(run, tmp_path, {})
+    (made,) = Timeline().render(run, tmp_path, {})
     with gzip.open(made, "rt") as file:
         timeline = json.load(file)
     assert timeline["rlprof"]["left_out"] == []

@@ -8,10 +8,16 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from rlprof import Advice
 from rlprof_cli import main
 from rlprof_sglang import Sglang, SglangOptions, _beforehand
 
 TORCH = {"torch": {}}
+
+
+def misfits(options):
+    """Return what is advised on the host alone."""
+    return Sglang.advise(options, TORCH, on_host=True)[1:]
 
 
 @pytest.fixture(name="host")
@@ -40,10 +46,10 @@ def test_activities_that_no_window_could_have_here_are_a_fault(host, activities,
     """Told as a window would tell it, and what to do."""
     host()
 
-    found = Sglang.misfits(SglangOptions(way="native", activities=activities), TORCH)
+    found = misfits(SglangOptions(way="native", activities=activities))
 
     advice = "choose others, or run this where the engine runs"
-    assert found == {"activities": f"{said}; {advice}"}
+    assert found == [Advice(f"{said}; {advice}", "activities", "fault")]
 
 
 def test_activities_that_would_be_left_out_are_a_warning(host):
@@ -51,33 +57,32 @@ def test_activities_that_would_be_left_out_are_a_warning(host):
     options = SglangOptions(activities=("CPU", "MEM"))
 
     host()
-    without = Sglang.misfits(options, TORCH)
+    without = misfits(options)
     host(cuda=True)
-    there = Sglang.misfits(options, TORCH)
+    there = misfits(options)
 
-    assert {what: how[0] for what, how in without.items()} == {"activities: MEM": "warn"}
-    assert there == {}
+    assert [(one.about, one.level) for one in without] == [("activities: MEM", "warning")]
+    assert there == []
 
 
 def test_where_sglang_is_not_nobody_knows_the_engines_device(monkeypatch):
     """A driver's host need not have what the engine's has."""
     monkeypatch.setattr(_beforehand, "sources_here", lambda: None)
 
-    assert Sglang.misfits(SglangOptions(activities=("MEM",)), TORCH) == {}
+    assert misfits(SglangOptions(activities=("MEM",))) == []
 
 
 @pytest.mark.parametrize(
-    ("more", "level"), [({"way": "native"}, "BAD"), ({"way": "worker"}, ""), ({}, "warn")]
+    ("more", "level"), [({"way": "native"}, ["fault"]), ({"way": "worker"}, []), ({}, ["warning"])]
 )
 def test_a_folder_that_nobody_can_make_is_told(monkeypatch, more, level):
     """A fault where SGLang's own profiler will write there, and a warning where it may."""
     monkeypatch.setattr(_beforehand, "sources_here", lambda: None)
 
-    found = Sglang.misfits(SglangOptions(profiler_dir="/proc/x", **more), TORCH)
+    found = misfits(SglangOptions(profiler_dir="/proc/x", **more))
 
-    how = found.get("profiler_dir", "")
-    assert level == ("" if not how else "BAD" if isinstance(how, str) else how[0])
-    assert not how or "name a folder that can be made" in str(how)
+    assert [one.level for one in found] == level
+    assert all("name a folder that can be made" in one.text for one in found)
 
 
 @pytest.mark.parametrize("command", [["check"], ["plan", "--no-estimate", "--steps", "1-1"]])

@@ -89,4 +89,6 @@ def test_sglangs_own_profiler_does_not_stand_for_it(release, lab):
 
 def test_who_records_is_said_beforehand():
     """`rlprof check` says that it records inside."""
-    assert Sglang.who_records(SglangOptions(), {"npu": {}}) == "inside it: npu"
+    (said,) = Sglang.advise(SglangOptions(), {"npu": {}}, on_host=False)
+
+    assert (said.about, said.text) == ("records", "inside it: npu")

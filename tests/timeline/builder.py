@@ -38,7 +38,7 @@ class RunBuilder:
         """Export as `rlprof export` does."""
         out.mkdir(exist_ok=True)
         hooks = plugins.hooks("exporter", Timeline())
-        (file,) = hooks.export(run=rlprof.read(self.path), out=out, options=options)
+        (file,) = hooks.render(run=rlprof.read(self.path), out=out, options=options)
         assert [file] == list(out.iterdir())
         return file
 

@@ -26,7 +26,7 @@ def laid(folder: Path, out: Path, options: Mapping[str, Any] | None = None) -> W
     out.mkdir()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     hooks = plugins.hooks("exporter", Timeline())
-    (file,) = hooks.export_files(files=files, out=out, options=options or {})
+    (file,) = hooks.render_files(files=files, out=out, options=options or {})
     return Written(file)
 
 

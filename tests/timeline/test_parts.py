@@ -34,7 +34,7 @@ def test_only_the_selected_time_is_shown(run, tmp_path, layout) -> None:
     part = rlprof.read(run.path).only(rlprof.Selection(from_ns=NOW + 1_000, until_ns=NOW + 2_000))
 
     hooks = plugins.hooks("exporter", Timeline())
-    (file,) = hooks.export(run=part, out=tmp_path, options={})
+    (file,) = hooks.render(run=part, out=tmp_path, options={})
 
     assert sorted(event["name"] for event in Written(file).events) == ["in", "into"]
 
@@ -45,7 +45,7 @@ def test_windows_are_shown_where_what_they_recorded_is_not(run, tmp_path) -> Non
     part = rlprof.read(run.path).only(rlprof.Selection(only="windows"))
 
     hooks = plugins.hooks("exporter", Timeline())
-    (file,) = hooks.export(run=part, out=tmp_path, options={})
+    (file,) = hooks.render(run=part, out=tmp_path, options={})
 
     names = [event["name"] for event in Written(file).events]
     assert sorted(names) == ["torch 2/rollout"] * 2 + ["torch 2/update_actor"] * 2

@@ -513,7 +513,7 @@ def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> Non
 
     monkeypatch.setattr(_write, "rows", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        Timeline().export(run=rlprof.read(run.path), out=tmp_path, options={})
+        Timeline().render(run=rlprof.read(run.path), out=tmp_path, options={})
 
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 

@@ -45,11 +45,22 @@ def _installed(tmp_path, monkeypatch):
     return installed
 
 
+def capabilities():
+    """Return what the doctor is told, by what it is about."""
+    return {one.about: one.text for one in Vllm.advise(None, {}, on_host=True)}
+
+
+def warnings():
+    """Return the warnings among it."""
+    found = Vllm.advise(None, {}, on_host=True)
+    return {one.about: one.text for one in found if one.level == "warning"}
+
+
 def test_the_newest_can_do_all_of_it_for_each_window(installed):
     """Files, iterations and contents are a window's own, preemptions are counted."""
     installed(NEWEST)
 
-    said = Vllm.capabilities()
+    said = capabilities()
 
     assert said["vllm"] == "0.33.1"
     assert {said[f"native {what}"] for what in ("iterations", "contents")} == {"of each window"}
@@ -60,7 +71,7 @@ def test_an_old_one_is_said_to_do_less(installed):
     """What was launched decides, and what cannot be counted is named."""
     installed(OLDEST)
 
-    said = Vllm.capabilities()
+    said = capabilities()
 
     assert said["vllm"] == "of unknown version"
     assert said["way native"] == "launched by environment"
@@ -74,7 +85,7 @@ def test_an_environment_that_keeps_our_plugin_out_is_named(installed, monkeypatc
     monkeypatch.setenv("VLLM_PLUGINS", "lora")
 
     why = "VLLM_PLUGINS is 'lora', without rlprof; the launch's environment adds it"
-    assert Vllm.capabilities()["way worker"] == ("warn", f"not admitted: {why}")
+    assert warnings() == {"way worker": f"not admitted: {why}"}
 
 
 def test_without_vllm_it_is_said_where_to_install(monkeypatch):
@@ -82,4 +93,4 @@ def test_without_vllm_it_is_said_where_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
     with pytest.raises(rlprof.CaptureError, match="where the engine runs"):
-        Vllm.capabilities()
+        Vllm.advise(None, {}, on_host=True)

@@ -79,8 +79,10 @@ def test_who_records_is_said_beforehand():
 
     _, tools = check_config({"steps": [1], "roles": roles})
 
+    (said,) = Vllm.advise(VllmOptions(), {"npu": {}}, on_host=False)
+
     assert [use.name for use in tools["rollout"]] == ["vllm"]
-    assert Vllm.who_records(VllmOptions(), {"npu": {}}) == "inside it: npu"
+    assert (said.about, said.text) == ("records", "inside it: npu")
 
 
 def test_vllms_own_profiler_does_not_stand_for_it():

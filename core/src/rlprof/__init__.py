@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rlprof.session._session import Session
     from rlprof.session._spans import span, trajectory
     from rlprof.types import (
+        Advice,
         Artifact,
         Capture,
         Clock,
@@ -68,8 +69,8 @@ _HOMES = {
     "session._session": ("Session",),
     "session._spans": ("span", "trajectory"),
     "types": (
-        "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "Workers",
-        "safe_name",
+        "Advice", "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window",
+        "Workers", "safe_name",
     ),
 }  # fmt: skip
 
@@ -85,6 +86,7 @@ _ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
 """Modules that are there without an import of their own: `rlprof.doctor.findings()`."""
 
 __all__ = [
+    "Advice",
     "Artifact",
     "Capture",
     "CaptureError",

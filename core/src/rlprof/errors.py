@@ -34,6 +34,11 @@ def raised(exc: BaseException) -> str:
     return one_line(f"{type(exc).__name__}: {exc}", longest=500)
 
 
+def with_article(noun: str) -> str:
+    """Return *noun* with `a` or `an` before it."""
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
 def closest(value: object, known: Iterable[str], cutoff: float = 0.65) -> str:
     """Ask whether one of *known* was meant, if one is near *value*."""
     from difflib import get_close_matches

@@ -1,20 +1,23 @@
-"""The contract of every plugin: four verbs, four kinds; the docstrings are the law.
+"""The contract of every plugin; the docstrings are the law.
 
 | hook        | Tool | Engine | Exporter | fires                                              |
 |-------------|------|--------|----------|----------------------------------------------------|
 | `configure` | yes  | yes    |          | at launch, and again inside the process            |
 | `start`     | yes  | yes    |          | a window opens                                     |
 | `stop`      | yes  | yes    |          | it closes, however it closes                       |
-| `export`    | yes  | yes    | yes      | after stop, in another process, perhaps days later |
+| `export`    | yes  | yes    |          | after stop, in another process, perhaps days later |
+| `lighter`   | may  | may    |          | the last window was too large, or its stop too slow |
+| `advise`    | may  | may    |          | before the run                                     |
+| `render`    |      |        | yes      | `rlprof export RUN --to NAME`                      |
 
-An exporter may have `export_files`, too, for files that rlprof did not make. A `Listener` has hooks
-of its own: it records nothing, and hears what happens.
+An exporter may have `render_files`, too, for files that rlprof did not make. A listener records
+nothing and hears what happens: `listenerspecs.py` has its hooks.
 
 A plugin is a class without constructor arguments whose hooks carry `@rlprof.hookimpl`. A hook
 takes only the arguments it uses, by name. Core makes one instance per target and tool and calls
 it alone: what one plugin does never starts, stops or delays another.
 
-What a tool's class may declare beside its hooks is in the docstring of `Tool`.
+A class may declare attributes beside its hooks: the docstring of `Recorder` names them.
 """
 
 from __future__ import annotations
@@ -27,39 +30,56 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rlprof.types import Artifact, Capture, Launch, Place, Recording, Target, Window, Workers
+    from rlprof.config._values import Limits
+    from rlprof.types import (
+        Advice,
+        Artifact,
+        Capture,
+        Launch,
+        Place,
+        Recording,
+        Target,
+        Window,
+        Workers,
+    )
     from rlprof_run import Run
 
 hookspec = pluggy.HookspecMarker("rlprof")
 hookimpl = pluggy.HookimplMarker("rlprof")
 
+OF_ENGINES = frozenset({"handle", "workers", "tools"})
+"""Arguments that only an engine's hooks are given."""
 
-class Tool:
-    """A plugin that records a process: torch, nsys, npu, yours.
+
+class Recorder:
+    """A plugin that records: a tool records a process, an engine records a rollout engine.
+
+    Both have the same hooks. An engine's hooks are also given *handle*, which is what `prof.attach`
+    was given, and *workers*, which describes the engine's own processes. Core calls `configure`,
+    `start` and `stop` of an engine on a thread of their own, one at a time. `start` and `stop` may
+    be `async def`, and in the process `configure` may return an awaitable: core awaits these on the
+    loop given to `attach`, or on one of their own. An engine that is gone is a `CaptureError`. Core
+    stops waiting at the limits, and then does not use the plugin again.
 
     Its class may declare, beside its hooks:
 
     `Options`
-        an attrs class; the config's options for this tool are structured into it, every fault is
-        reported under its path. Default: no options.
+        an attrs class. Core structures the config's options for this plugin into it, and reports
+        every fault under its path. Default: no options.
     `runs_on`
-        where `start` and `stop` may be called. `"thread"` (default): on the thread that is
-        recorded, which nobody can cut short. `"process"`: on any thread of the process, so that a
-        step stops waiting for one that hangs. `"node"`: likewise, and what is recorded is not this
-        process alone. A property may answer after `configure(place="process")`.
+        where core may call `start` and `stop` of a tool. `"thread"` (default): on the thread that
+        is recorded, which nobody can cut short. `"process"`: on any thread of the process, so that
+        a step stops waiting for one that hangs. `"node"`: likewise, and what is recorded is not
+        this process alone. An engine may say `"thread"`: its hooks are called on the thread whose
+        phase it is. A property may answer after `configure(place="process")`.
+    `loop`
+        the event loop the engine lives on, once `configure` is done, if the plugin can see it: core
+        never waits on that loop's own thread.
     `claims`
-        `{resource: "thread" | "process" | "device" | "node"}`: what it takes while recording, and
-        of what there is one, e.g. `{"kineto": "process"}`. Two tools of one role that claim the
+        `{resource: "thread" | "process" | "device" | "node"}`: what a tool takes while it records,
+        and of what there is one, e.g. `{"kineto": "process"}`. Two tools of one role that claim the
         same resource are refused before the run. Names of resources are yours to choose; the tool
         `torch` claims `kineto` and `cupti`.
-    `lighter`
-        a static method `lighter(options)`: the same options one notch cheaper, as a new value of
-        `Options`, or None where nothing is cheaper. Core asks for it before a window, when the
-        tool's last one was larger than what is left of `limits.bytes` or its stop took more than
-        half of `stop_timeout_s`, and says so; the windows after that stay as light.
-    `within`
-        `{option: limit}`: options in seconds that must be less than a limit of the run, e.g.
-        `{"stop_s": "stop_timeout_s"}`; what is asked and is not is a fault. Default: none.
     `sample`
         a static method `sample(rounds)`: do the work the tool records the most of, *rounds* times,
         and nothing else: open no window, never sleep. Core calls it in a process of its own that
@@ -69,17 +89,27 @@ class Tool:
     `leave_alone`
         a static method `leave_alone(environ)`: take out of *environ*, a dict, what would bring the
         tool into a process that is started with it: what it preloads, what it says to itself. Core
-        calls it before it starts a process of its own, for exports, in a process that
-        the tool records: those are nothing of the program's. Default: there is nothing.
-    `cautions`
-        a static method `cautions(options)`: what a user should know before the run, each a sentence
-        that ends without a period: `["reports hold the whole environment; name in env what they
-        may"]`. `rlprof check` and `rlprof plan` print them, a line each; they are no faults, and
-        hinder nothing. Default: none.
+        calls it in a process that the tool records, before it starts an export process: exports are
+        no part of the program. Default: it takes nothing out.
+    `drives`
+        True: the tools of the engine's role record inside the engine's own processes. Core checks
+        their options and merges their Launches into the engine's. The plugin carries orders to
+        those processes, which `workers` writes for it (`rlprof.Order` reads and obeys them there).
+    `counters`
+        a method `counters(self, handle)` of an engine: its current state, as a mapping of numbers
+        whose names end in their unit: `{"requests_running": 12, "requests_waiting": 3,
+        "kv_cache_use": 0.71, "batch_size": 12}`; `{}` while nothing is known. Core makes a separate
+        instance for it, neither configured nor started, and calls it on a thread of its own from
+        `prof.attach` to `close`: once a second, and ten times while a window is open. Return what
+        the engine keeps anyway, and never wait for the engine, its loop or the network. If you
+        must ask, do so on your own thread and return the last answer. An exception is reported
+        once, and ends the calls. Default: no counters.
     """
 
     @hookspec(firstresult=True)
-    def configure(self, place: Place, target: Target, options: Any) -> Launch | None:
+    def configure(
+        self, place: Place, target: Target, options: Any, handle: Any, workers: Workers
+    ) -> Launch | None:
         """Check that *options* can work for *target*, and say what the process must be born with.
 
         Called twice, on different instances. With `place="launch"` before the process exists,
@@ -89,30 +119,44 @@ class Tool:
         the Launch arrived, import and warm up, keep *options* for later; the result is ignored.
         Nothing passes from the first call to the second but the Launch.
 
-        *options* is a value of the class's `Options`.
+        *options* is a value of the class's `Options`. At launch *handle* is None, and *workers* has
+        only `tools`.
 
             @hookimpl
             def configure(self, place, options):
                 if place == "process":
                     self.options = options
+
+        An engine says at launch which arguments the engine must be born with:
+
+            @hookimpl
+            def configure(self, place):
+                return Launch(engine_args={"profiler": True}) if place == "launch" else None
         """
 
     @hookspec(firstresult=True)
-    def start(self, window: Window, target: Target, folder: Path) -> Recording | None:
+    def start(
+        self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
+    ) -> Recording | None:
         """Begin recording *window*; return when recording has begun.
 
         *folder* exists, is this capture's own, and lies on a disk of this host: raw data go
-        there. Raise `CaptureError` to refuse: it is recorded, training and the other tools go
-        on, and `stop` is still called. Return a `Recording` to be told of phases and
-        mini-batches, and to say what was applied and what cannot be had.
+        there. An engine on another host writes where it can, and `stop` fetches it. Raise
+        `CaptureError` to refuse: it is recorded, training and the other tools go on, and `stop` is
+        still called. Return a `Recording` to hear of phases and mini-batches, and to say what was
+        applied and what cannot be had.
 
             @hookimpl
             def start(self, folder):
                 self.file = (folder / "samples.txt").open("w")
+
+            @hookimpl
+            async def start(self, folder, handle):
+                await handle.start_profile(str(folder))
         """
 
     @hookspec(firstresult=True)
-    def stop(self, window: Window, folder: Path) -> None:
+    def stop(self, window: Window, folder: Path, handle: Any, workers: Workers) -> None:
         """End the recording and leave raw data in *folder*.
 
         Always safe: after a failed start, twice, without a start, and where the plugin runs on the
@@ -125,6 +169,14 @@ class Tool:
                 if self.file:
                     self.file.close()
                     self.file = None
+
+        For an engine, "not in progress" is success. What it records for somebody else is left
+        alone.
+
+            @hookimpl
+            async def stop(self, handle):
+                if await handle.is_profiling():
+                    await handle.stop_profile()
         """
 
     @hookspec(firstresult=True)
@@ -141,6 +193,9 @@ class Tool:
         raw data where they are, for the helper may die and `export` be called again; core deletes
         them once every artifact is whole.
 
+        Where each process of an engine left a trace, the `target` of an artifact may say whose it
+        is: by `worker`, and by `coordinates` beside those that `capture.target` has.
+
         A `trace` artifact is gzipped chrome-trace JSON (`format="chrome-trace"`, by habit
         `.pt.trace.json.gz` or `.trace.json.gz`). Its first top-level key is `rlprof`, an object of
         `run`: `capture.run_id`; `target`, `window`: `attrs.asdict` of those; `tool`; `epoch_ns`:
@@ -153,100 +208,44 @@ class Tool:
                 return [Artifact(f"{capture.stem}.txt", kind="files", format="text")]
         """
 
-
-class Engine:
-    """A plugin that reaches a rollout engine through the engine's own interface.
-
-    The hooks mean what they mean for a `Tool`; *handle* is what `prof.attach` was given, and None
-    at launch. `configure`, `start` and `stop` are called on a thread of their own, one at a time.
-    `start` and `stop` may be `async def`, and in the process `configure` may return an awaitable:
-    these are awaited on the loop given to `attach`, or on one of their own. An engine that is gone
-    is a `CaptureError`, raised in time: core stops waiting at the limits, and then does not use the
-    plugin again.
-
-    Its class may declare, beside its hooks, `Options`, `lighter` and `cautions` as a `Tool` may,
-    and
-
-    `runs_on`
-        `"thread"`: `start` and `stop` are called on the thread whose phase it is, for an engine
-        that works there itself; a property may answer after `configure(place="process")`. Default:
-        on a thread of their own.
-    `loop`
-        the event loop the engine lives on, once `configure` is done, if the plugin can see it: core
-        never waits on that loop's own thread.
-    `capabilities`
-        a static method `capabilities()`: what can be had of the engine that is installed here, as
-        `{what: how}`, or `{what: ("warn", how)}` where that is less than one would expect, for
-        `rlprof doctor`; called in a process of its own. Raise `CaptureError` if it is not.
-    `misfits`
-        a static method `misfits(options, tools)`: which of *options*, a value of `Options`, cannot
-        work on this host, as `{option: "what is wrong; what to do"}`, or `{option: ("warn", …)}`
-        where a window opens all the same, with less. *tools* are those that record inside it, with
-        what is asked of them. For `rlprof doctor`, in a process of its own: heavy imports are fine.
-    `who_records`
-        a static method `who_records(options, tools)`: in words, what records the engine, for
-        `rlprof check` and `rlprof plan`. Default: the tools inside it, if it `drives`.
-    `counters`
-        a method `counters(self, handle)`: the current state of the engine, as a mapping of numbers
-        whose names end in their unit: `{"requests_running": 12, "requests_waiting": 3,
-        "kv_cache_use": 0.71, "batch_size": 12}`; `{}` while nothing is known. Core makes a separate
-        instance for it, neither configured nor started, and calls it on a thread of its own from
-        `prof.attach` to `close`: once a second, and ten times while a window is open. Return what
-        the engine keeps anyway, and never wait for the engine, its loop or the network. If you
-        must ask, do so on your own thread and return the last answer. An exception is reported
-        once, and ends the calls. Default: no counters.
-    `drives`
-        True: the tools of its role record inside the engine's own processes. Core checks their
-        options and merges their Launches into the engine's; the plugin carries orders to those
-        processes, which `workers` writes for it (`rlprof.Order` reads and obeys them there).
-    """
-
     @hookspec(firstresult=True)
-    def configure(
-        self, place: Place, target: Target, options: Any, handle: Any, workers: Workers
-    ) -> Launch | None:
-        """Check *options*; at launch return the engine arguments the engine must be born with.
+    def lighter(self, options: Any) -> Any:
+        """Return the same *options* one notch cheaper, or None where nothing is cheaper.
 
-        In the process see that it was born so: raise `CaptureError` if it has no profiler. At
-        launch *handle* is None, and *workers* has only `tools`.
+        Core asks before a window, when the last one was larger than what is left of `limits.bytes`
+        or its stop took more than half of `stop_timeout_s`. The manifest says so, and the windows
+        after it stay as light. Optional.
 
             @hookimpl
-            def configure(self, place):
-                return Launch(engine_args={"profiler": True}) if place == "launch" else None
+            def lighter(self, options):
+                return attrs.evolve(options, hz=options.hz // 2) if options.hz >= 10 else None
         """
 
     @hookspec(firstresult=True)
-    def start(
-        self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
-    ) -> Recording | None:
-        """Ask the engine to begin recording; return when it has answered.
+    def advise(
+        self,
+        options: Any,
+        limits: Limits,
+        tools: Mapping[str, Mapping[str, Any]],
+        on_host: bool,  # noqa: FBT001 -- core names it
+    ) -> Sequence[Advice] | None:
+        """Say what a user should know before the run; optional.
 
-        *folder* lies on the host of the caller: an engine elsewhere writes where it can, and
-        `stop` fetches it.
+        Core asks whenever it checks a config: be as pure and cheap as `configure` at launch.
+        *limits* are the run's. *tools* are those that record inside an engine, with the options the
+        config gives them. `rlprof check` and `rlprof plan` print each `Advice`, and one with
+        `level="fault"` refuses the config.
+
+        With *on_host*, `rlprof doctor` asks, in a process of its own on the host of the run: say
+        then also what cannot work on this host; heavy imports are fine. *options* is None where it
+        asks without a config what the installed engine can do. Raise `CaptureError` if there is no
+        such engine.
 
             @hookimpl
-            async def start(self, folder, handle):
-                await handle.start_profile(str(folder))
-        """
-
-    @hookspec(firstresult=True)
-    def stop(self, window: Window, folder: Path, handle: Any, workers: Workers) -> None:
-        """Ask the engine to stop; "not in progress" is success.
-
-        What the engine records for somebody else is left alone.
-
-            @hookimpl
-            async def stop(self, handle):
-                if await handle.is_profiling():
-                    await handle.stop_profile()
-        """
-
-    @hookspec(firstresult=True)
-    def export(self, capture: Capture, folder: Path, out: Path) -> Sequence[Artifact] | None:
-        """Turn what the engine left in *folder* into artifacts in *out*; the engine is gone.
-
-        Where each of its processes left a trace, the `target` of one may say whose it is: by
-        `worker`, and by `coordinates` beside those that `capture.target` has.
+            def advise(self, options, limits):
+                if options.stop_s >= limits.stop_timeout_s:
+                    words = f"must be less than limits.stop_timeout_s, {limits.stop_timeout_s:g}"
+                    return [Advice(words, about="stop_s", level="fault")]
         """
 
 
@@ -263,7 +262,7 @@ class Exporter:
     """
 
     @hookspec(firstresult=True)
-    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> Sequence[Path] | None:
+    def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> Sequence[Path] | None:
         r"""Write what *run* shows into the folder *out*, which exists; return the files written.
 
         Called by `rlprof export RUN --to NAME`. Look at the run through *run* alone: it may be a
@@ -274,14 +273,14 @@ class Exporter:
         was typed, or its default.
 
             @hookimpl
-            def export(self, run, out):
+            def render(self, run, out):
                 page = out / "captures.txt"
                 page.write_text("\n".join(str(c.window.id) for c in run.captures))
                 return [page]
         """
 
     @hookspec(firstresult=True)
-    def export_files(
+    def render_files(
         self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
     ) -> Sequence[Path] | None:
         """Write what *files* show into *out*, which exists; return the files written.
@@ -291,58 +290,3 @@ class Exporter:
         rlprof made none of them, and they come sorted. What is no trace, or is damaged, is left
         out and said so. Optional: without it, an exporter reads runs alone.
         """
-
-
-class Listener:
-    """A plugin that hears what happens in a session: to post a link, to ask for a recording.
-
-    The config names it under `listeners`. One instance hears one session, on a thread of its own,
-    in order, at most about a second late. What it raises is logged, and what it does slowly delays
-    nobody: if it falls 10,000 events behind, it misses events, and the manifest says so. When the
-    session closes, core waits 5 s for it to finish.
-
-    *session* is the session itself. Beside what a training loop uses it has `config`, `target`,
-    `tracks` (what is recorded: the process and its attached engines), `ask(...)`, which has some of
-    them record their next steps, `log(message)`, and `write(event, **fields)`, which adds a line to
-    the manifest.
-
-    All hooks are optional. Processes that follow a fleet's driver have no listeners: the driver's
-    hear of their windows.
-    """
-
-    @hookspec
-    def session_opened(self, session: Any) -> None:
-        """Hear that *session* is open; the first hook, for which `rlprof.open` waits up to 1 s."""
-
-    @hookspec
-    def step_ended(
-        self, session: Any, step: int, seconds: float, windows: int, phases: Sequence[str]
-    ) -> None:
-        """Hear that *step* took *seconds* and entered *phases*.
-
-        *windows*: of how many targets something was recorded in it, which takes time.
-        """
-
-    @hookspec
-    def window_opened(
-        self, session: Any, window: Window, target: Target, tools: Sequence[str]
-    ) -> None:
-        """Hear that *tools* record *window* of *target*."""
-
-    @hookspec
-    def window_closed(
-        self, session: Any, window: Window, target: Target, tools: Sequence[str], reason: str
-    ) -> None:
-        """Hear that they do so no longer; `"end"` is the usual *reason*. Exports come later."""
-
-    @hookspec
-    def tick(self, session: Any) -> None:
-        """Look around; called about once a second, but not while an earlier hook still runs."""
-
-    @hookspec
-    def session_closing(self, session: Any) -> None:
-        """Hear that *session* begins to close; windows that are open close after this."""
-
-
-KINDS = {"tool": Tool, "engine": Engine, "exporter": Exporter, "listener": Listener}
-"""Kind of plugin → its spec."""

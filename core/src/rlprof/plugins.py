@@ -5,24 +5,20 @@ One broken stranger breaks nothing else, because nothing but what the config nam
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Mapping
 from importlib import metadata
-from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pluggy
 
-from rlprof.errors import PluginError, closest, raised, shown
-from rlprof.hookspecs import KINDS
-from rlprof.types import RunsOn
+from rlprof import contract
+from rlprof.errors import PluginError, closest, raised, shown, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Kind = Literal["tool", "engine", "exporter", "listener"]
+Kind = contract.Kind
+hooks = contract.hooks
 
 GROUPS: dict[Kind, str] = {
     "tool": "rlprof.tools",
@@ -191,83 +187,12 @@ def core_version() -> str:
 def check(kind: Kind, plugin: Any, offer: Offer) -> None:
     """Raise PluginError unless *plugin* is a class that implements hooks of *kind*, rightly."""
     if not isinstance(plugin, type):
-        what = shown(plugin) if offer.entry is None else _a(type(plugin).__name__)
+        what = shown(plugin) if offer.entry is None else with_article(type(plugin).__name__)
         raise PluginError(_misfit(offer, f"is {what} where a class is needed", is_entry=True))
-    options, claims = getattr(plugin, "Options", None), getattr(plugin, "claims", {})
-    if options is not None and not (isinstance(options, type) and attrs.has(options)):
-        raise PluginError(_misfit(offer, f"has Options {shown(options)} that are no attrs class"))
-    runs_on = inspect.getattr_static(plugin, "runs_on", "thread")
-    if isinstance(runs_on, str) and runs_on not in get_args(RunsOn):
-        choice = ", ".join(get_args(RunsOn))
-        raise PluginError(_misfit(offer, f"has runs_on {shown(runs_on)}; choose one of {choice}"))
-    if not isinstance(claims, Mapping):
-        raise PluginError(_misfit(offer, f"has claims {shown(claims)} that are no mapping"))
     try:
-        hooks(kind, plugin())
+        contract.check(kind, plugin)
     except PluginError as exc:
         raise PluginError(_misfit(offer, str(exc))) from exc
-    except Exception as exc:
-        raise PluginError(_misfit(offer, f"cannot be made: {raised(exc)}")) from exc
-
-
-class _Manager(pluggy.PluginManager):
-    """Looks at methods only: a property may have no answer before `configure`."""
-
-    def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
-        found = inspect.getattr_static(plugin, name, None)
-        if not isinstance(found, (FunctionType, MethodType, staticmethod, classmethod)):
-            return None
-        return super().parse_hookimpl_opts(plugin, name)
-
-
-def hooks(kind: Kind, instance: Any) -> Any:
-    """Return the callable hooks of *instance* alone, so that it fails and hangs alone."""
-    manager = _Manager("rlprof")
-    manager.register(instance, name=type(instance).__name__)
-    _compare(kind, instance, manager)
-    try:
-        manager.add_hookspecs(KINDS[kind])
-    except pluggy.PluginValidationError as exc:
-        raise PluginError(f"implements a hook wrongly: {' '.join(str(exc).split())}") from exc
-    return manager.hook
-
-
-def _compare(kind: Kind, instance: Any, manager: pluggy.PluginManager) -> None:
-    """Raise PluginError where the hooks differ from the spec, in words for who writes a plugin."""
-    spec = {
-        name: [arg for arg in inspect.signature(hook).parameters if arg != "self"]
-        for name, hook in vars(KINDS[kind]).items()
-        if not name.startswith("_")
-    }
-    has = f"({_a(kind)} has {', '.join(spec)})"
-    callers = manager.get_hookcallers(instance) or []
-    for caller in callers:
-        if caller.name not in spec:
-            hint = closest(caller.name, spec)
-            raise PluginError(f"marks {caller.name!r}, which is no hook{hint} {has}")
-        hook = caller.get_hookimpls()[0]
-        for arg in hook.argnames:
-            if arg not in spec[caller.name]:
-                hint, args = closest(arg, spec[caller.name]), ", ".join(spec[caller.name])
-                raise PluginError(
-                    f"takes {arg!r} in {caller.name}, which is not given{hint} (there are: {args})"
-                )
-        for arg in hook.kwargnames:
-            if arg in spec[caller.name]:
-                raise PluginError(
-                    f"has a default for {arg!r} in {caller.name}, which then is never given; "
-                    "take the default away"
-                )
-    if not callers:
-        raise PluginError(f"implements no hook; mark its methods with @rlprof.hookimpl {has}")
-    for name in spec:
-        if name in {caller.name for caller in callers}:
-            continue
-        method = inspect.getattr_static(instance, name, None)
-        if isinstance(method, FunctionType) and method is not vars(KINDS[kind])[name]:
-            raise PluginError(
-                f"has a method {name!r} that is never called; mark it with @rlprof.hookimpl"
-            )
 
 
 def _misfit(offer: Offer, what: str, *, is_entry: bool = False) -> str:
@@ -291,10 +216,6 @@ def _not_installed(kind: Kind, name: str) -> str:
     if other:
         is_meant = (kind, other[0]) == ("tool", "engine")
         advice = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
-        return f"{shown(name)} is {_a(other[0])}, not {_a(kind)}{there}{advice}"
+        return f"{shown(name)} is {with_article(other[0])}, not {with_article(kind)}{there}{advice}"
     hint = closest(name, names) or closest(name, [word for which, word in KNOWN if which == kind])
     return f"{kind} {shown(name)} is not installed{hint}{there}"
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -72,7 +72,7 @@ def use(path: Path, *, timeline: bool = True) -> str:
         return said
     out = path / "exports"
     out.mkdir(exist_ok=True)
-    (file,) = Timeline().export(run, out, {})
+    (file,) = Timeline().render(run, out, {})
     written = Written(file)
     early = [event for event in written.events if float(event["ts"]) < 0]
     assert not early, f"stands before time zero: {early}"

@@ -36,7 +36,7 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     file.write_bytes(data if data.startswith(_GZIP) else gzip.compress(data, 1))
     out = folder / "out"
     out.mkdir(exist_ok=True)
-    (made,) = Timeline().export(rlprof.read(path), out, {})
+    (made,) = Timeline().render(rlprof.read(path), out, {})
     assert [made] == list(out.iterdir()), list(out.iterdir())
     written = Written(made)
     early = [event for event in written.events if float(event["ts"]) < 0]

@@ -11,7 +11,8 @@ import urllib.request
 from pathlib import Path
 
 import rlprof
-from rlprof_vllm import Vllm, server_args
+from rlprof_vllm import server_args
+from rlprof_vllm._installed import sources_here, version
 from tests.ports import free_port
 from tests.vllm_real.drive import ARGUMENTS, config, told
 
@@ -80,7 +81,7 @@ def dies(url, server):
 
 
 def main():
-    told(version=Vllm.capabilities()["vllm"])
+    told(version=version(sources_here()))
     launch = rlprof.launch(config(), role="rollout")
     url = f"http://127.0.0.1:{free_port()}"
     argv = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *FLAGS]

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
+from rlprof.config._advice import advice_of
 from rlprof.config._faults import BAD, Faults, join
 from rlprof.config._source import read_source
 from rlprof.config._structure import structure
@@ -43,6 +44,7 @@ __all__ = [
     "SlowStep",
     "Spans",
     "ToolUse",
+    "advice_of",
     "check_config",
     "join",
     "load_config",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
+from rlprof.config._advice import advice_of
 from rlprof.config._faults import BAD, Faults, join
 from rlprof.config._structure import build, structure, values_of
 from rlprof.errors import PluginError, RlprofError, closest, one_line, raised, shown
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlprof.config._values import Config
+    from rlprof.types import Advice
 
 
 @attrs.frozen
@@ -40,6 +42,8 @@ class ToolUse:
     """The same as plain data, as the config gives them."""
     launch: Launch
     """What a process with this tool must be born with."""
+    advice: tuple[Advice, ...] = ()
+    """What a user should know before the run."""
     inside: tuple[ToolUse, ...] = ()
     """Of an engine: the tools that record its own processes."""
 
@@ -164,11 +168,12 @@ def _use(
         options = faults.add(at, f"the plugin cannot read its options: {raised(exc)}")
     if options is BAD:
         return None
-    for option, limit in getattr(plugin, "within", {}).items():
-        most, got = getattr(config.limits, limit), getattr(options, option)
-        if option in asked and got >= most:  # a default is never reported
-            place = join(here if option in special else everywhere, option)
-            faults.add(place, f"must be less than limits.{limit}, {most:g}; got {got:g}")
+    tools = given["workers"].tools if "workers" in given else {}
+    advice = advice_of(kind, plugin, options, config.limits, tools, asked=asked)
+    for one in advice:
+        if one.level == "fault":
+            place = join(here if one.about in special else everywhere, one.about)
+            faults.add(place if one.about else at, one_line(one.text, longest=500))
     try:
         hook = plugins.hooks(kind, plugin())
         launch = hook.configure(place="launch", target=target, options=options, **given)
@@ -178,7 +183,7 @@ def _use(
         faults.add(at, f"configure raised {raised(exc)}")
     else:
         if launch is None or isinstance(launch, Launch):
-            return ToolUse(name, kind, plugin, options, asked, launch or Launch())
+            return ToolUse(name, kind, plugin, options, asked, launch or Launch(), advice)
         faults.add(at, f"configure returned {shown(launch)}, not a Launch or nothing")
     return None
 

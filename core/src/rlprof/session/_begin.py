@@ -17,6 +17,7 @@ import attrs
 
 from rlprof import plugins
 from rlprof.config import check_config
+from rlprof.contract import new_manager
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, join, own_folder
@@ -165,8 +166,12 @@ def _open(
     any_thread = led is not None and led.any_thread
     file = run.path / "counters" / f"{name}.jsonl"
     sampler = Sampler(file, config.counters, lambda reason: scribe.tell("problem", reason=reason))
-    heard = Listeners(plugins.listeners(config.listeners) if led is None else {})
-    means = Means(target, here, run, scratch, limits, boundary, scribe, sampler, any_thread, heard)
+    manager = new_manager()
+    heard = Listeners(plugins.listeners(config.listeners) if led is None else {}, manager)
+    means = Means(
+        target, here, run, scratch, limits, boundary, scribe, sampler, any_thread, heard,
+        plugins=manager,
+    )  # fmt: skip
     session = Session(config, boundary, means, leads=led is None)
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))

@@ -11,15 +11,16 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlprof import plugins
-from rlprof.hookspecs import Listener
+from rlprof.contract import hooks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pluggy import PluginManager
+
+    from rlprof.contract import Hooks
     from rlprof.session._scribe import Scribe
 
-HOOKS = tuple(name for name in vars(Listener) if not name.startswith("_"))
 _MOST = 10_000
 """Events that wait for a listener; more are dropped."""
 _OPEN_S = 1.0
@@ -45,13 +46,19 @@ class Heard(Protocol):
 class Listeners:
     """The listeners of one session; none of them until it is open."""
 
-    def __init__(self, loaded: Mapping[str, type[Any]]) -> None:
+    def __init__(
+        self, loaded: Mapping[str, type[Any]], manager: PluginManager | None = None
+    ) -> None:
         self._loaded = loaded
+        self._manager = manager
         self._all: tuple[_Ear, ...] = ()
 
     def open(self, session: Heard) -> None:
         """Start them, and let each hear that *session* is open."""
-        self._all = tuple(_Ear(name, one, session) for name, one in self._loaded.items())
+        self._all = tuple(
+            _Ear(name, hooks("listener", one(), self._manager), session)
+            for name, one in self._loaded.items()
+        )
         for one in self._all:
             one.hear("session_opened", {})
         self.wake()
@@ -90,20 +97,19 @@ class Listeners:
 class _Ear:
     """One of them, and its thread."""
 
-    def __init__(self, name: str, plugin: type[Any], session: Heard) -> None:
+    def __init__(self, name: str, found: Hooks, session: Heard) -> None:
         self.wake, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
         self.is_ending = False
         self._name = name
         self._session = session
-        self._hooks = plugins.hooks("listener", plugin())
-        self._heard = {hook for hook in HOOKS if getattr(self._hooks, hook).get_hookimpls()}
+        self._hooks = found
         self._events: deque[tuple[str, Mapping[str, Any]]] = deque()
         self._dropped = 0
         threading.Thread(target=self._live, name=f"rlprof-{name}", daemon=True).start()
 
     def hear(self, hook: str, facts: Mapping[str, Any]) -> None:
         """Leave an event."""
-        if hook not in self._heard:
+        if hook not in self._hooks:
             return
         if len(self._events) < _MOST:
             self._events.append((hook, facts))

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.contract import new_manager
 from rlprof.session._listeners import Listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pluggy import PluginManager
 
     from rlprof.config import Limits
     from rlprof.rundir import Here, RunFolder
@@ -38,3 +41,5 @@ class Means:
     listeners: Listeners = attrs.field(factory=lambda: Listeners({}))
     closing: list[Callable[[Any], object]] = attrs.field(factory=list)
     """What the session calls, with itself, once it has written all."""
+    plugins: PluginManager = attrs.field(factory=new_manager)
+    """Where what records is registered."""

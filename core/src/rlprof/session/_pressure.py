@@ -26,9 +26,8 @@ def lighter(
         recorder.notches += 1
         recorder.reason = reason
     chosen, options = use, use.options
-    give = getattr(use.plugin, "lighter", None)
     for _ in range(recorder.notches):
-        less = give(options) if give is not None else None
+        less = recorder.lighter(options)
         if less is None:
             break
         options = less

@@ -44,8 +44,8 @@ class Stacks:
     options: StacksOptions = attrs.field(factory=StacksOptions)
     _sampler: Sampler | None = None
 
-    @staticmethod
-    def lighter(options: StacksOptions) -> StacksOptions | None:
+    @hookimpl
+    def lighter(self, options: StacksOptions) -> StacksOptions | None:
         """Half as many samples, down to five a second."""
         return attrs.evolve(options, hz=options.hz // 2) if options.hz >= 10 else None
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rlprof.config import check_config, merge_launches
 from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
+from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json
-from rlprof_cli._cautions import cautions
-from rlprof_cli._engines import engine_words
 
 if TYPE_CHECKING:
     import argparse

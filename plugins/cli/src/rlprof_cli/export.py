@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANNOT = {
-    "export": "cannot read a run, only files that rlprof did not make",
-    "export_files": "cannot read files that rlprof did not make",
+    "render": "cannot read a run, only files that rlprof did not make",
+    "render_files": "cannot read files that rlprof did not make",
 }
 """Hook → what is said of an exporter that does not have it."""
 
@@ -65,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
     files = loose_files(path, out)
     given: dict[str, Any]
     if files:
-        verb, given, home = "export_files", {"files": files}, path
+        verb, given, home = "render_files", {"files": files}, path
         if typed(args):
             raise RlprofError(
                 f"{path}: is no run, so it cannot be selected from; leave out "
                 f"{', '.join(typed(args))}"
             )
     else:
-        verb, recorded = "export", read(path)
+        verb, recorded = "render", read(path)
         home = recorded.path
         part = part_of(args, recorded.opened_ns)
         given = {"run": recorded.only(part)}
@@ -105,12 +105,12 @@ def run(args: argparse.Namespace) -> int:
 def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
     """Return the hook of an instance of *plugin*; None, and said why, where there is none."""
     try:
-        hook = getattr(plugins.hooks("exporter", plugin()), verb)
+        hooks = plugins.hooks("exporter", plugin())
     except Exception as exc:  # a stranger's code; it could be made a moment ago
         print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
         return None
-    if hook.get_hookimpls():
-        return hook
+    if verb in hooks:
+        return getattr(hooks, verb)
     print(f"rlprof: {name}: {_CANNOT[verb]}", file=sys.stderr)
     return None
 

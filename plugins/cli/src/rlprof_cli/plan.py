@@ -13,9 +13,8 @@ from rlprof.errors import ConfigError
 from rlprof.plugins import drives
 from rlprof.rundir import as_json
 from rlprof.schedule import parse_steps
+from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json, duration
-from rlprof_cli._cautions import cautions
-from rlprof_cli._engines import engine_words
 from rlprof_cli._estimate import estimates
 from rlprof_cli._table import table
 from rlprof_run import read

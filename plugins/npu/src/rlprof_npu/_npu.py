@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof import CaptureError, hookimpl
+from rlprof import Advice, CaptureError, hookimpl
 from rlprof_npu._export import export
 from rlprof_npu._library import import_library, is_recording, refuse_beside_others
 from rlprof_npu._options import NpuOptions, conflicts, lighter
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Target, Window
+    from rlprof.config import Limits
     from rlprof.types import Place
 
 
@@ -29,9 +30,8 @@ class Npu:
     Options = NpuOptions
     runs_on = "thread"  # stopped on another, torch_npu leaves its recorder running
     claims = {"kineto": "process", "npu": "device"}  # noqa: RUF012 -- read, never written
-    within = {"analysis_timeout_s": "export_timeout_s"}  # noqa: RUF012 -- likewise
 
-    lighter = staticmethod(lighter)
+    lighter = staticmethod(hookimpl(lighter))
 
     options: NpuOptions = attrs.field(factory=NpuOptions)
     _library: Any = None
@@ -45,6 +45,13 @@ class Npu:
         values = torch.ones(8, 8)
         for _ in range(rounds):
             values = (values @ values).clamp(max=1.0)
+
+    @hookimpl
+    def advise(self, options: NpuOptions, limits: Limits) -> list[Advice]:
+        """Core must wait longer for an export than the analysis may take."""
+        most, got = limits.export_timeout_s, options.analysis_timeout_s
+        words = f"must be less than limits.export_timeout_s, {most:g}; got {got:g}"
+        return [Advice(words, "analysis_timeout_s", "fault")] if got >= most else []
 
     @hookimpl
     def configure(self, place: Place, options: NpuOptions) -> None:

@@ -12,7 +12,7 @@ from rlprof import CaptureError, Launch, hookimpl
 from rlprof_nsys._arguments import launch_of
 from rlprof_nsys._mark import DOMAIN, Mark, read_mark
 from rlprof_nsys._notes import NOTES, clocks, write_notes
-from rlprof_nsys._options import NsysOptions, cautions
+from rlprof_nsys._options import NsysOptions, advise
 from rlprof_nsys._processes import is_forked
 from rlprof_nsys._program import Program, find_nsys, options_in
 from rlprof_nsys._ranges import Ranges, load_nvtx
@@ -51,9 +51,8 @@ class Nsys:
     runs_on = "node"
     # Not per node: each process has a session of its own. CUPTI is what nsys traces CUDA with.
     claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
-    within = {"start_s": "start_timeout_s", "stop_s": "stop_timeout_s"}  # noqa: RUF012 -- likewise
 
-    cautions = staticmethod(cautions)
+    advise = staticmethod(hookimpl(advise))
     leave_alone = staticmethod(leave_children_alone)
 
     options: NsysOptions = attrs.field(factory=NsysOptions)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
+
+from rlprof import Advice
+
+if TYPE_CHECKING:
+    from rlprof.config import Limits
 
 TRACES = (
     "cublas", "cublas-verbose", "cuda", "cuda-hw", "cuda-sw", "cudnn", "cusolver",
@@ -113,8 +118,17 @@ class NsysOptions:
         return {"sample": "none", "cpuctxsw": "none", **self.options}
 
 
-def cautions(options: NsysOptions) -> list[str]:
+def advise(options: NsysOptions, limits: Limits) -> list[Advice]:
     """Say what a user should know before the run."""
+    too_long = [
+        Advice(f"must be less than limits.{name}, {most:g}; got {got:g}", option, "fault")
+        for option, name in (("start_s", "start_timeout_s"), ("stop_s", "stop_timeout_s"))
+        if (got := getattr(options, option)) >= (most := getattr(limits, name))
+    ]
+    return too_long + [Advice(words) for words in _cautions(options)]
+
+
+def _cautions(options: NsysOptions) -> list[str]:
     own = "" if options.env is None else " (of the program itself only those of env)"
     words = f"a report holds environment variables of all processes that nsys could look at{own}, "
     told = [f"{words}in plain text, tokens and keys with them; look before you pass one on"]

@@ -38,7 +38,7 @@ class Report:
         )
 
     @hookimpl
-    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
+    def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
         """Write `report.html`, `.json` and `.txt` into *out*; each is whole or not there."""
         from rlprof_report import _page
         from rlprof_report._analyse import analyse

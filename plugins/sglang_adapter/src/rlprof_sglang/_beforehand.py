@@ -1,16 +1,15 @@
-"""What of the options cannot work on this host, and what records: before there is an engine."""
+"""What a user should know of the options before there is an engine."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from rlprof import CaptureError
-from rlprof_engine.beforehand import cannot_be_written
-from rlprof_engine.beforehand import who_records as said_of
+from rlprof import Advice, CaptureError
+from rlprof_engine.beforehand import cannot_be_written, who_records
 from rlprof_sglang._facts import Facts
-from rlprof_sglang._installed import sources_here
+from rlprof_sglang._installed import capabilities, sources_here
 from rlprof_sglang._refusals import harm_of
 from rlprof_sglang._request import Request
 
@@ -19,10 +18,23 @@ if TYPE_CHECKING:
 
     from rlprof_sglang._options import SglangOptions
 
+_STANDS_IN = "where SGLang's own profiler stands for the tools, no window opens"
 
-def who_records(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say it."""
-    return said_of(
+
+def advise(
+    options: SglangOptions | None,
+    tools: Mapping[str, Mapping[str, Any]],
+    on_host: bool,  # noqa: FBT001 -- core names it
+) -> list[Advice]:
+    """Say what records; on the host also what cannot work there, or what the engine can do."""
+    if options is None:
+        return capabilities()
+    records = Advice(_records(options, tools), about="records")
+    return [records, *(_misfits(options, tools) if on_host else ())]
+
+
+def _records(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> str:
+    return who_records(
         tools,
         way=options.way,
         is_native=bool(options.needs_native),
@@ -31,27 +43,24 @@ def who_records(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) 
     )
 
 
-def misfits(
-    options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]
-) -> dict[str, str | tuple[str, str]]:
+def _misfits(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> list[Advice]:
     """Judge what SGLang's own profiler is asked, as a window would; it may be for another host."""
     if options.way == "worker":
-        return {}
-    found: dict[str, str | tuple[str, str]] = {}
+        return []
+    found: list[Advice] = []
     is_certain = options.way == "native" or bool(options.needs_native) or not tools
     if options.profiler_dir is not None:
         why = cannot_be_written(Path(options.profiler_dir).expanduser().absolute())
         if why:
-            where = "where SGLang's own profiler stands for the tools, no window opens"
-            found["profiler_dir"] = why if is_certain else ("warn", f"{why}: {where}")
+            where = "" if is_certain else f": {_STANDS_IN}"
+            level: Literal["fault", "warning"] = "fault" if is_certain else "warning"
+            found.append(Advice(why + where, "profiler_dir", level))
     if sources_here() is not None and find_spec("torch") is not None:
-        found |= _of_device(options, tools.get("torch", {}))
+        found += _of_device(options, tools.get("torch", {}))
     return found
 
 
-def _of_device(
-    options: SglangOptions, torch: Mapping[str, Any]
-) -> dict[str, str | tuple[str, str]]:
+def _of_device(options: SglangOptions, torch: Mapping[str, Any]) -> list[Advice]:
     """Say what cannot be recorded on the device that an engine would have here."""
     request = Request(options, Facts("", device=_device(), is_inside=True), torch)
     advice = "choose others, or run this where the engine runs"
@@ -60,11 +69,12 @@ def _of_device(
     except CaptureError as exc:
         why = str(exc).removeprefix("sglang: activities: ")
     if why:
-        return {"activities": f"{why.removeprefix('activities: ')}; {advice}"}
-    return {
-        what: ("warn", f"{how}: it is left out; {advice}")
+        words = f"{why.removeprefix('activities: ')}; {advice}"
+        return [Advice(words, "activities", "fault")]
+    return [
+        Advice(f"{how}: it is left out; {advice}", what, "warning")
         for what, how in request.unsupported.items()
-    }
+    ]
 
 
 def _device() -> str:

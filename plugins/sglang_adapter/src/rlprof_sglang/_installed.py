@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-from rlprof import CaptureError
+from rlprof import Advice, CaptureError
 from rlprof_sglang._facts import EXACT, SPANS, release
 from rlprof_sglang._words import PLUGIN
 
@@ -37,7 +37,7 @@ def is_version_2() -> bool:
     return os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y")
 
 
-def capabilities() -> dict[str, str | tuple[str, str]]:
+def capabilities() -> list[Advice]:
     """Say what the installed SGLang can do for a recording, and by which way."""
     sources = sources_here()
     if sources is None:
@@ -47,19 +47,21 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
     here = release(version())
     allowed = os.environ.get("SGLANG_PLUGINS")
     is_admitted = not allowed or PLUGIN in map(str.strip, allowed.split(","))
-    inside: str | tuple[str, str] = (
-        "any tool, any rank, exact iterations; launched by rlprof.launch"
-    )
+    lacks = []
+    inside = "any tool, any rank, exact iterations; launched by rlprof.launch"
     if not (sources / "srt/plugins").is_dir():
-        inside = ("warn", "none before SGLang 0.5.11: it loads no plugins in its schedulers")
+        inside = "none before SGLang 0.5.11: it loads no plugins in its schedulers"
+        lacks.append("way worker")
     elif not is_admitted:
         without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
-        inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
-    native: str | tuple[str, str] = "torch; by stage; its own merge"
+        inside = f"not admitted: {without}; the launch's environment adds it"
+        lacks.append("way worker")
+    native = "torch; by stage; its own merge"
     if is_version_2():
-        native = ("warn", "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers; unset it")
+        native = "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers; unset it"
+        lacks.append("way native")
     exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
-    return {
+    found = {
         "sglang": version(),
         "way worker": inside,
         "way native": native,
@@ -68,3 +70,6 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "
         "when they waited with enable_metrics",
     }
+    return [
+        Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()
+    ]

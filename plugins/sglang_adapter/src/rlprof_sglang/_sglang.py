@@ -14,11 +14,10 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
-from rlprof_sglang._beforehand import misfits, who_records
+from rlprof_sglang._beforehand import advise
 from rlprof_sglang._counters import Counters
 from rlprof_sglang._engine import CameToRestError, Engine, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
-from rlprof_sglang._installed import capabilities
 from rlprof_sglang._launch import check, engine_launch, profiler_dir
 from rlprof_sglang._native import Native, written
 from rlprof_sglang._options import SglangOptions
@@ -47,9 +46,7 @@ class Sglang:
     Options = SglangOptions
     drives = True
 
-    capabilities = staticmethod(capabilities)
-    misfits = staticmethod(misfits)
-    who_records = staticmethod(who_records)
+    advise = staticmethod(hookimpl(advise))
 
     options: SglangOptions = attrs.field(factory=SglangOptions)
     _engine: Engine | None = None

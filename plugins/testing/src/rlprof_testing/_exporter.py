@@ -67,7 +67,7 @@ class ExporterTests(PluginTests):
         out.mkdir(parents=True, exist_ok=True)
         hooks = plugins.hooks("exporter", self.plugin())
         read = rlprof.read(run).only(part or rlprof.Selection())
-        return list(hooks.export(run=read, out=out, options=self._options()) or [])
+        return list(hooks.render(run=read, out=out, options=self._options()) or [])
 
     def _options(self) -> dict[str, Any]:
         """Return what `rlprof export` gives an exporter whose arguments nobody typed."""
@@ -87,7 +87,7 @@ class ExporterTests(PluginTests):
         """
         written = self._export(runs[what], tmp_path / "out")
 
-        assert written or what != "whole", "export wrote nothing for a whole run"
+        assert written or what != "whole", "render wrote nothing for a whole run"
         _look_at(written, tmp_path / "out")
 
     @pytest.mark.parametrize("part", PARTS, ids=str)
@@ -114,22 +114,22 @@ class ExporterTests(PluginTests):
         assert left == ["word"], "add options alone, each with a default: --depth, not depth"
 
     def test_it_reads_any_files_or_none(self, tmp_path: Path) -> None:
-        """Whole, cut, empty and foreign files raise nothing in `export_files`, and stay unchanged.
+        """Whole, cut, empty and foreign files raise nothing in `render_files`, and stay unchanged.
 
         An exporter without that hook reads runs alone.
         """
         self.skip_where_it_cannot_run()
-        hook = plugins.hooks("exporter", self.plugin()).export_files
-        if not hook.get_hookimpls():
-            pytest.skip("has no export_files: it reads runs alone")
+        hooks = plugins.hooks("exporter", self.plugin())
+        if "render_files" not in hooks:
+            pytest.skip("has no hook render_files: it reads runs alone")
         files, out = make_files(tmp_path / "files"), tmp_path / "out"
         out.mkdir()
         before = _digests(tmp_path / "files")
 
-        written = list(hook(files=files, out=out, options=self._options()) or [])
+        written = list(hooks.render_files(files=files, out=out, options=self._options()) or [])
 
         _look_at(written, out)
-        assert _digests(tmp_path / "files") == before, "export_files changes what it reads"
+        assert _digests(tmp_path / "files") == before, "render_files changes what it reads"
 
     @pytest.mark.parametrize("what", ["whole", "crashed", "damaged"])
     def test_it_leaves_the_run_as_it_is(
@@ -142,7 +142,7 @@ class ExporterTests(PluginTests):
 
         after = _digests(runs[what])
         changed = [str(file) for file in before | after if before.get(file) != after.get(file)]
-        assert changed == [], "export changes the run; write into `out` and nowhere else"
+        assert changed == [], "render changes the run; write into `out` and nowhere else"
 
     def test_all_it_writes_is_returned(self, runs: Mapping[str, Path], tmp_path: Path) -> None:
         """Each file it writes into the folder is among those it returns; drafts are removed."""
@@ -169,15 +169,15 @@ class ExporterTests(PluginTests):
         (tmp_path / "b").mkdir()
         hooks = plugins.hooks("exporter", self.plugin())
         options = self._options()
-        hooks.export(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=options)
+        hooks.render(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=options)
         whole = rlprof.read(runs["whole"])
-        written = hooks.export(run=whole, out=tmp_path / "b", options=options) or []
+        written = hooks.render(run=whole, out=tmp_path / "b", options=options) or []
 
         fresh = self._export(runs["whole"], tmp_path / "c")
         other = rlprof.read(runs["hostile"]).run_id.encode()
         assert [file.name for file in written] == [file.name for file in fresh]
         assert not any(other in _content(file) for file in written), (
-            "the run exported before is in the export of this one; keep nothing between exports"
+            "the run exported before is in what it made of this one; keep nothing between runs"
         )
 
     def test_the_command_line_runs_it(
@@ -199,8 +199,8 @@ class ExporterTests(PluginTests):
 def _look_at(written: list[Path], out: Path) -> None:
     """Check that what an export returned is there, where it belongs."""
     for file in written:
-        assert isinstance(file, Path), f"export returned {file!r}; return the Paths written"
-        assert file.is_file(), f"{file}: export returned it and has not written it"
+        assert isinstance(file, Path), f"render returned {file!r}; return the Paths written"
+        assert file.is_file(), f"{file}: render returned it and has not written it"
         assert file.resolve().is_relative_to(out.resolve()), (
             f"{file} lies outside of `out`; write there and nowhere else"
         )

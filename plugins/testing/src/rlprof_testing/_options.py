@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 import pytest
 
-from rlprof.config import check_config
+from rlprof import plugins
+from rlprof.config import Limits, check_config
 from rlprof.config._tools import NoOptions
 from rlprof.errors import ConfigError
+from rlprof.types import Advice
 from rlprof_testing._drive import python, structured
 from rlprof_testing._plugin import PluginTests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from rlprof.contract import Hooks
 
 _ODD: tuple[Any, ...] = (
     None, True, -1, 0, 10**30, 1.5, float("nan"), "", "x", "\ud800", [], ["x"], [None, {}], {},
@@ -35,7 +39,6 @@ from rlprof.types import Launch, Target, Workers
 kind, where, heavy, asked, inside = json.loads(sys.argv[1])
 plugin = load_class(where)
 workers = Workers(inside)
-more = {"handle": None, "workers": workers} if kind == "engine" else {}
 replica = 0 if kind == "engine" else None
 target = Target("rollout" if kind == "engine" else "actor", replica=replica)
 imported = set(sys.modules)
@@ -44,7 +47,7 @@ said, odd = [], ""
 for _ in range(2):
     options = options_of(plugin, asked, Faults())
     hook = plugins.hooks(kind, plugin()).configure
-    launch = hook(place="launch", target=target, options=options, **more)
+    launch = hook(place="launch", target=target, options=options, handle=None, workers=workers)
     if launch is not None and not isinstance(launch, Launch):
         odd = repr(launch)
     said.append(launch and json.dumps(attrs.asdict(launch), sort_keys=True, default=repr))
@@ -80,6 +83,9 @@ class OptionTests(PluginTests):
 
     def _section(self, called: str) -> str:
         return f"{self.kind}s.{called}"
+
+    def _hooks(self) -> Hooks:
+        return plugins.hooks(self.kind, self.plugin())
 
     def inside(self) -> dict[str, dict[str, Any]]:
         """Return the tools that record inside it, with their options: only an engine has any."""
@@ -159,31 +165,31 @@ class OptionTests(PluginTests):
         )
         assert [*place.iterdir(), *temp.iterdir()] == [], "configure at launch writes files"
 
-    def test_cautions_are_sentences(self) -> None:
-        """`cautions`, if there is one, gives sentences of one line each, every time the same."""
-        cautions = getattr(self.plugin, "cautions", None)
-        if cautions is None:
-            pytest.skip("declares no cautions(options): what a user should know beforehand")
+    def test_advice_is_one_line_each(self) -> None:
+        """`advise`, if there is one, returns `Advice` of one line each, every time the same."""
+        if "advise" not in self._hooks():
+            pytest.skip("has no hook advise: what a user should know before the run")
         options = structured(self.plugin, dict(self.options))
-        told = cautions(options)
+        given = {"options": options, "limits": Limits(), "tools": self.inside(), "on_host": False}
+        told = self._hooks().advise(**given) or []
 
-        assert isinstance(told, (list, tuple)), f"cautions returned {told!r}, no list of texts"
-        odd = [
-            words
-            for words in told
-            if not isinstance(words, str) or not words.strip() or len(words.splitlines()) > 1
-        ]
-        assert odd == [], f"each is a sentence on one line: {odd}"
-        assert cautions(options) == told, "the same options have the same cautions"
+        assert isinstance(told, (list, tuple)), f"advise returned {told!r}, no list of Advice"
+        odd = [one for one in told if not isinstance(one, Advice)]
+        assert odd == [], f"advise returned {odd}; return rlprof.Advice"
+        odd = [one for one in told if not one.text.strip() or len(one.text.splitlines()) > 1]
+        assert odd == [], f"each text is one line: {odd}"
+        faults = [one for one in told if one.level == "fault"]
+        assert faults == [], f"the documented options are a fault: {faults}"
+        assert list(self._hooks().advise(**given) or []) == list(told), "the same options, twice"
 
     def test_lighter_options_come_to_an_end(self) -> None:
         """`lighter`, if there is one, gives valid options that differ, and None in the end."""
-        lighter = getattr(self.plugin, "lighter", None)
-        if lighter is None:
-            pytest.skip("declares no lighter(options): the same recorded more cheaply")
+        hooks = self._hooks()
+        if "lighter" not in hooks:
+            pytest.skip("has no hook lighter: the same recorded more cheaply")
         options = structured(self.plugin, dict(self.options))
         seen = [options]
-        while (options := lighter(options)) is not None:
+        while (options := hooks.lighter(options=options)) is not None:
             assert type(options) is type(seen[0]), f"lighter returned {options!r}, not Options"
             assert options not in seen, f"lighter goes in a circle: {options!r} comes again"
             seen.append(options)

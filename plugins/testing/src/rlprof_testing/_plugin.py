@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from rlprof import plugins
-from rlprof.hookspecs import KINDS
+from rlprof.contract import arguments
 from rlprof_testing._drive import python
 from rlprof_testing._guard import silent_overrides
 
@@ -120,7 +120,7 @@ class PluginTests:
     def test_its_hooks_are_called_as_they_are(self) -> None:
         """No hook is a coroutine or a generator; only an engine's start and stop may be async."""
         wrong = []
-        for hook in [name for name in vars(KINDS[self.kind]) if not name.startswith("_")]:
+        for hook in arguments(self.kind):
             method = inspect.getattr_static(self.plugin, hook, None)
             function = getattr(method, "__func__", method)
             is_async = inspect.iscoroutinefunction(function) and (

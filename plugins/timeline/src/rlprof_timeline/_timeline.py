@@ -32,12 +32,12 @@ class Timeline:
         )
 
     @hookimpl
-    def export(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
+    def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
         """Write `timeline.json.gz` into *out*; it is whole or not there."""
         return [write(of_run(run), out, options.get("align") or "auto")]
 
     @hookimpl
-    def export_files(
+    def render_files(
         self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
     ) -> list[Path]:
         """Do the same with traces that rlprof did not make."""

@@ -35,7 +35,7 @@ class TorchMemory:
     Options = MemoryOptions
     claims = {"cuda_memory_history": "process"}  # noqa: RUF012 -- read, never written
     runs_on = "process"
-    lighter = staticmethod(lighter_memory)
+    lighter = staticmethod(hookimpl(lighter_memory))
 
     options: MemoryOptions = attrs.field(factory=MemoryOptions)
     _folder: Path | None = None

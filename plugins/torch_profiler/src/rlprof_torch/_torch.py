@@ -34,7 +34,7 @@ class Torch:
     Options = TorchOptions
     claims = {"kineto": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
 
-    lighter = staticmethod(lighter_torch)
+    lighter = staticmethod(hookimpl(lighter_torch))
 
     options: TorchOptions = attrs.field(factory=TorchOptions)
     _recording: TorchRecording | None = None

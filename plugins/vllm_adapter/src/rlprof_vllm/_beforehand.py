@@ -1,12 +1,13 @@
-"""What of the options cannot work on this host, and what records: before there is an engine."""
+"""What a user should know of the options before there is an engine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.beforehand import cannot_be_written
-from rlprof_engine.beforehand import who_records as said_of
+from rlprof import Advice
+from rlprof_engine.beforehand import cannot_be_written, who_records
+from rlprof_vllm._installed import capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,22 +15,32 @@ if TYPE_CHECKING:
     from rlprof_vllm._options import VllmOptions
 
 
-def who_records(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say it."""
-    return said_of(
+def advise(
+    options: VllmOptions | None,
+    tools: Mapping[str, Mapping[str, Any]],
+    on_host: bool,  # noqa: FBT001 -- core names it
+) -> list[Advice]:
+    """Say what records; on the host also what cannot work there, or what the engine can do."""
+    if options is None:
+        return capabilities()
+    records = Advice(_records(options, tools), about="records")
+    return [records, *(_misfits(options, tools) if on_host else ())]
+
+
+def _records(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> str:
+    return who_records(
         tools, way=options.way, is_native=False, profiler="vLLM's own profiler", word="workers"
     )
 
 
-def misfits(
-    options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]
-) -> dict[str, str | tuple[str, str]]:
+def _misfits(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> list[Advice]:
     """Judge the folder of vLLM's own profiler, which vLLM is launched with."""
     if options.way == "worker" or options.profiler_dir is None:
-        return {}
+        return []
     why = cannot_be_written(Path(options.profiler_dir).absolute())
     if not why:
-        return {}
-    is_certain = options.way == "native" or not tools
+        return []
+    if options.way == "native" or not tools:
+        return [Advice(why, "profiler_dir", "fault")]
     where = "where vLLM's own profiler stands for the tools, nothing is recorded"
-    return {"profiler_dir": why if is_certain else ("warn", f"{why}: {where}")}
+    return [Advice(f"{why}: {where}", "profiler_dir", "warning")]

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlprof import CaptureError
+from rlprof import Advice, CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,7 +72,7 @@ def version(sources: Path) -> str:
     return found[1] if found else "of unknown version"
 
 
-def capabilities() -> dict[str, str | tuple[str, str]]:
+def capabilities() -> list[Advice]:
     """Say what the installed vLLM can do for a recording, and by which way."""
     sources = sources_here()
     if sources is None:
@@ -85,12 +85,12 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
     per_window, as_launched = "of each window", "as the engine was launched"
     has_counts = "num_preemptions" in fields(sources, _STATS, "RequestStateStats")
     requests = ", preemptions" if has_counts else "; preemptions are not counted"
-    inside: str | tuple[str, str] = "any tool, any rank, each window by itself"
+    inside = "any tool, any rank, each window by itself"
     if not is_admitted:
         without = f"VLLM_PLUGINS is {allowed!r}, without {PLUGIN}"
-        inside = ("warn", f"not admitted: {without}; the launch's environment adds it")
+        inside = f"not admitted: {without}; the launch's environment adds it"
     iterations = as_launched if "max_iterations" in known else "all of a window"
-    return {
+    found = {
         "vllm": version(sources),
         "way worker": inside,
         "way native": "launched with profiler_config" if known else "launched by environment",
@@ -99,3 +99,7 @@ def capabilities() -> dict[str, str | tuple[str, str]]:
         "native contents": per_window if "profiler_kwargs" in taken else as_launched,
         "requests": f"queued, prefill, decode, tokens{requests}",
     }
+    lacks = () if is_admitted else ("way worker",)
+    return [
+        Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()
+    ]

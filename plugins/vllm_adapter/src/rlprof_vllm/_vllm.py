@@ -15,11 +15,10 @@ import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
-from rlprof_vllm._beforehand import misfits, who_records
+from rlprof_vllm._beforehand import advise
 from rlprof_vllm._counters import Counters
 from rlprof_vllm._engine import Engine, reach
 from rlprof_vllm._export import NOTES, exported
-from rlprof_vllm._installed import capabilities
 from rlprof_vllm._launch import engine_launch, profiler_dir
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import VllmOptions
@@ -45,9 +44,7 @@ class Vllm:
     Options = VllmOptions
     drives = True
 
-    capabilities = staticmethod(capabilities)
-    misfits = staticmethod(misfits)
-    who_records = staticmethod(who_records)
+    advise = staticmethod(hookimpl(advise))
 
     options: VllmOptions = attrs.field(factory=VllmOptions)
     _engine: Engine | None = None

@@ -12,7 +12,7 @@ from rlprof_cli.doctor._backends import look_at_backends
 from rlprof_cli.doctor._child import ask
 from rlprof_cli.doctor._clocks import kernel_status, look_at_clocks
 from rlprof_cli.doctor._dry import try_tool, uses_of
-from rlprof_cli.doctor._finding import Finding, judged
+from rlprof_cli.doctor._finding import Finding, advised
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_limits, look_at_python
 from rlprof_cli.doctor._plugins import look_at_plugins
 from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
@@ -114,22 +114,7 @@ def _config(
         return config, [*found, Finding("BAD", where, what, "see its tools below")]
     faults: list[Any] = answer.value["faults"]
     found += [_fault(fault) for fault in faults] or [Finding("ok", where, "fine")]
-    return config, found + ([] if faults else _misfits(where, config, roles))
-
-
-def _misfits(where: str, config: Config, roles: Sequence[str] | None) -> list[Finding]:
-    """Ask the plugins of engines what of a config that is right cannot work on this host."""
-    if not any(role.engine for role in config.roles.values()):
-        return []
-    answer = ask("misfits", timeout_s=_QUICK_S, config=where, roles=roles)
-    if answer.fault:
-        return [Finding("warn", where, f"asking its engines what cannot work here {answer.fault}")]
-    said = [
-        (f"roles.{role}: {what}", how)
-        for role, found in answer.value.items()
-        for what, how in found.items()
-    ]
-    return [judged(what, how, usual="BAD") for what, how in said]
+    return config, found + [advised(who, advice) for who, advice in answer.value["advice"]]
 
 
 def _fault(fault: str) -> Finding:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Level = Literal["ok", "warn", "BAD"]
 """`ok`: nothing to do. `warn`: a run works, with less, or at a cost. `BAD`: something that is
@@ -28,11 +28,13 @@ class Finding:
         return f"{self.where}: {self.what}{advice}"
 
 
-def judged(where: str, how: object, *, usual: Level) -> Finding:
-    """Make a finding of what a plugin says: text, or `("warn", text)`, a list once it was JSON."""
-    is_warning = isinstance(how, list) and len(how) == 2 and how[0] == "warn"
-    text = str(how[1] if isinstance(how, list) and is_warning else how)
-    return Finding("warn" if is_warning else usual, where, text)
+_LEVELS: dict[str, Level] = {"note": "ok", "warning": "warn", "fault": "BAD"}
+
+
+def advised(where: str, advice: Mapping[str, str]) -> Finding:
+    """Make a finding of what a plugin advises: an `Advice` as plain data."""
+    about = f", {advice['about']}" if advice["about"] else ""
+    return Finding(_LEVELS.get(advice["level"], "warn"), where + about, advice["text"])
 
 
 def unless_wrong(where: str, what: str, wrong: Sequence[Finding]) -> list[Finding]:

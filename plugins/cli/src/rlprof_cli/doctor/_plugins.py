@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlprof import plugins
 from rlprof_cli.doctor._child import ask
-from rlprof_cli.doctor._finding import Finding, judged
+from rlprof_cli.doctor._finding import Finding, advised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,14 +49,11 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
 def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
     """Say what can be had of the engine that is installed here, as its plugin knows."""
     where = f"engine {name}"
-    answer = ask("capabilities", timeout_s=timeout_s, name=name)
+    answer = ask("advise", timeout_s=timeout_s, name=name)
     if answer.fault:
         yield Finding("warn", where, f"asking it what can be had here {answer.fault}")
-    elif answer.value["missing"]:
-        yield Finding("warn", where, answer.value["missing"])
-    else:
-        for what, how in answer.value["found"].items():
-            yield judged(f"{where}, {what}", how, usual="ok")
+    for advice in answer.value or ():
+        yield advised(where, advice)
 
 
 def fits(version: str, requirement: str) -> bool:

@@ -16,29 +16,49 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof.config import check_config, merge_launches
-from rlprof.errors import CaptureError, ConfigError, PluginError
+from rlprof.config import Limits, advice_of, check_config, merge_launches
+from rlprof.errors import ConfigError, PluginError
 from rlprof.session.interpreter import heed_interrupts
 from rlprof_cli.doctor import _folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlprof.config import ToolUse
+    from rlprof.types import Advice
+
 _BATCHES, _ROUNDS, _BATCH_S = 20, 50, 0.01
 """The work of a dry window: mini-batches, and what each does of the tool's sample, or how long."""
 
 
 def check(config: Any, roles: list[str] | None) -> dict[str, Any]:
-    """Load and configure, as at launch, what *roles* use; say what is wrong, or what that needs."""
+    """Load and configure, as at launch, what *roles* use.
+
+    Say what is wrong; or what that needs, and what its plugins say of this host.
+    """
     try:
-        _, tools = check_config(config, roles=roles)
+        checked, tools = check_config(config, roles=roles)
     except ConfigError as exc:
-        return {"faults": list(exc.faults), "launches": {}}
+        return {"faults": list(exc.faults), "launches": {}, "advice": []}
     launches = {
         role: attrs.asdict(merge_launches({use.name: use.launch for use in uses}))
         for role, uses in tools.items()
     }
-    return {"faults": [], "launches": launches}
+    advice = [
+        (f"roles.{role}: {each.kind} {each.name}", attrs.asdict(one))
+        for role, uses in tools.items()
+        for use in uses
+        for each in (use, *use.inside)
+        for one in _on_host(each, checked.limits)
+        if one.level != "note"
+    ]
+    return {"faults": [], "launches": launches, "advice": advice}
+
+
+def _on_host(use: ToolUse, limits: Limits) -> tuple[Advice, ...]:
+    return advice_of(
+        use.kind, use.plugin, use.options, limits, use.asked_inside, asked=use.asked, on_host=True
+    )
 
 
 def load(kind: plugins.Kind, name: str) -> str:
@@ -55,26 +75,11 @@ def drives(name: str) -> bool:
     return plugins.drives(name)
 
 
-def capabilities(name: str) -> dict[str, Any]:
+def advise(name: str) -> list[dict[str, str]]:
     """Ask the plugin of an engine what the one that is installed here can do."""
-    ask = getattr(plugins.load("engine", name), "capabilities", None)
-    try:
-        return {"found": dict(ask()) if ask is not None else {}, "missing": ""}
-    except CaptureError as exc:
-        return {"found": {}, "missing": str(exc)}
-
-
-def misfits(config: Any, roles: list[str] | None) -> dict[str, dict[str, Any]]:
-    """Ask the plugins of engines, by role, which of their options cannot work on this host."""
-    _, tools = check_config(config, roles=roles)
-    found: dict[str, dict[str, Any]] = {}
-    for role, uses in tools.items():
-        for use in uses:
-            asked = getattr(use.plugin, "misfits", None) if use.kind == "engine" else None
-            if asked is not None:
-                said = asked(use.options, use.asked_inside)
-                found[role] = {f"engine {use.name}, {option}": how for option, how in said.items()}
-    return found
+    plugin = plugins.load("engine", name)
+    found = advice_of("engine", plugin, None, Limits(), {}, on_host=True)
+    return [attrs.asdict(one) for one in found]
 
 
 def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
@@ -139,8 +144,7 @@ _ALL = (
     check,
     load,
     drives,
-    capabilities,
-    misfits,
+    advise,
     window,
     run_dir,
     scratch,

@@ -20,7 +20,7 @@ class Parquet:
     """Write spans, steps, captures, requests and events of a run as Parquet (needs pyarrow)."""
 
     @hookimpl
-    def export(self, run: Run, out: Path) -> list[Path]:
+    def render(self, run: Run, out: Path) -> list[Path]:
         """Write `parquet/<table>.parquet` into *out*; each file is whole or not there."""
         problems: list[str] = []
         files = [_write(run, name, out / "parquet", problems) for name in NAMES]
