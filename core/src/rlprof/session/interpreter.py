@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, MutableMapping
+    from collections.abc import Callable, MutableMapping
 
 _BOOT = """\
 import sys
@@ -47,25 +46,6 @@ def environment() -> dict[str, str]:
             take_out(less)
             env = less
     return env
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C waiting while a process is started.
-
-    A Ctrl-C between the fork and the assignment would orphan the child. The child calls
-    `heed_interrupts` to get its own Ctrl-C back.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def heed_interrupts() -> None:
-    """Let Ctrl-C come, in a process that was started while it was kept waiting."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _path() -> list[str]:

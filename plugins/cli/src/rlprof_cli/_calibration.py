@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import own_folder
-from rlprof.session.interpreter import command, environment, uninterrupted
+from rlprof.session.interpreter import command, environment
+from rlprof_cli._interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse

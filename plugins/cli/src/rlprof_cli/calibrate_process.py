@@ -20,8 +20,8 @@ from rlprof import plugins
 from rlprof.config import Faults, options_of
 from rlprof.errors import CaptureError
 from rlprof.session.export_process import load_class
-from rlprof.session.interpreter import heed_interrupts
 from rlprof.types import Capture, Target, Window
+from rlprof_cli._interrupts import heed_interrupts
 
 _SECONDS = 0.1
 """Of bare work; enough that the start of a recording does not count."""

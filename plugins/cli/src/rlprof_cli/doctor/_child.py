@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session.interpreter import command, uninterrupted
+from rlprof.session.interpreter import command
+from rlprof_cli._interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

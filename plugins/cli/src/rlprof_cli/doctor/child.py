@@ -18,7 +18,7 @@ import attrs
 from rlprof import plugins
 from rlprof.config import Limits, advice_of, check_config, merge_launches
 from rlprof.errors import ConfigError, PluginError
-from rlprof.session.interpreter import heed_interrupts
+from rlprof_cli._interrupts import heed_interrupts
 from rlprof_cli.doctor import _folders
 
 if TYPE_CHECKING:
