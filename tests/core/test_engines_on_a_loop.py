@@ -41,7 +41,7 @@ async def until(*call):
 
 async def ready():
     """Wait until no thread beside the loop is busy with the engine."""
-    while any(one.name in ("rlprof-attach", "rlprof-aside") for one in threading.enumerate()):
+    while any(one.name in ("rlprof-attach", "rlprof-away") for one in threading.enumerate()):
         await asyncio.sleep(0.01)
 
 
@@ -262,7 +262,7 @@ def test_a_host_without_a_thread_left_loses_a_window_and_no_phase(given, monkeyp
     start = threading.Thread.start
 
     def no_thread(self):
-        if self.name == "rlprof-aside":
+        if self.name == "rlprof-away":
             raise RuntimeError("can't start new thread")
         start(self)
 

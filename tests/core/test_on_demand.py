@@ -133,10 +133,10 @@ def test_a_step_that_began_while_the_request_came_in_is_refused(config):
         train(prof, range(2))
         track = prof._tracks[0]
         taken = ask(prof, at=2)
-        late = track._came.popleft()
+        late = track._demands._came.popleft()
         prof.step(2)
         prof.step(3)
-        track._came.append(late)  # as if it had come in between the two
+        track._demands._came.append(late)  # as if it had come in between the two
         train(prof, range(4, 6))
 
     (answer,) = rlprof.read(prof.run_dir).answers

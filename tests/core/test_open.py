@@ -31,10 +31,11 @@ def test_off_offers_all_that_a_session_does():
     internal = {
         "add",
         "forget",
-        "enter_phase",
-        "enter_phase_aside",
+        "close_away",
+        "count",
+        "enter",
         "leave",
-        "leave_aside",
+        "open_away",
         "scribe",
     }
     of_listeners = {"ask", "log", "target", "tracks", "write"}

@@ -48,7 +48,7 @@ def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[No
 
 def start_background(function: Callable[..., Any], *args: Any) -> bool:
     """Call *function* on a thread; return False if the host has no thread left."""
-    thread = threading.Thread(target=function, args=args, name="rlprof-aside", daemon=True)
+    thread = threading.Thread(target=function, args=args, name="rlprof-away", daemon=True)
     try:
         thread.start()
     except RuntimeError:

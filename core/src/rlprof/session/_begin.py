@@ -24,6 +24,7 @@ from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
+from rlprof.session._calls import HookThread, Overrun
 from rlprof.session._devices import devices
 from rlprof.session._instruments import Instruments
 from rlprof.session._listeners import Listeners
@@ -36,7 +37,6 @@ from rlprof.session._sampler import Sampler
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
-from rlprof.session._worker import Overrun, Worker
 from rlprof.types import DRIVER, Target, safe_name
 
 if TYPE_CHECKING:
@@ -218,17 +218,16 @@ def _joined(
     wait_s = config.limits.configure_timeout_s
     folder = Path(config.run_dir if led is None else led.run).absolute()
     env = None if led is None else {"RLPROF_RUN": str(folder)}
-    worker = Worker("rlprof-open")
+    thread = HookThread("rlprof-open")
     try:
-        found: RunFolder = worker.call(
+        found: RunFolder = thread.call(
             lambda: join(folder, target, header, env=env, wait_s=wait_s),
             timeout_s=wait_s + _GRACE_S,
-            afterwards=lambda: None,
         )
     except Overrun:
         raise RunError(f"{folder}: does not answer") from None
     finally:
-        worker.stop()
+        thread.end()
     return found
 
 

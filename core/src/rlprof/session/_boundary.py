@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
 log = logging.getLogger("rlprof")
 
@@ -32,16 +33,9 @@ class Boundary:
         self, what: str, function: Callable[[], T], failed: Callable[[str], object]
     ) -> T | None:
         """Return what *function* returns; if it raises, tell *failed* why and return None."""
-        try:
+        with Guard(self, what, failed):
             return function()
-        except BaseException as exc:  # a plugin may call sys.exit, too
-            reason = f"{type(exc).__name__}: {exc}"
-            is_the_users = _is_the_users(exc)
-            failed(f"interrupted by {reason}" if is_the_users else reason)
-            if is_the_users or self.strict:
-                raise
-            self.tell(what, reason, exc)
-            return None
+        return None
 
     def say(self, message: str, level: int = logging.INFO) -> None:
         """Log what a user may want to know."""
@@ -56,6 +50,33 @@ class Boundary:
                   exc_info=None if known else exc)  # fmt: skip
         if known and exc is not None:  # its words are enough, but for who debugs
             write_log(logging.DEBUG, "%s: %s was raised here:", self._name, what, exc_info=exc)
+
+
+class Guard:
+    """A `with` whose code may fail: *failed* hears why, and training goes on."""
+
+    __slots__ = ("_boundary", "_failed", "_what")
+
+    def __init__(self, boundary: Boundary, what: str, failed: Callable[[str], object]) -> None:
+        self._boundary = boundary
+        self._what = what
+        self._failed = failed
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: object, exc: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if exc is None:
+            return False
+        reason = f"{type(exc).__name__}: {exc}"  # a plugin may call sys.exit, too
+        is_the_users = _is_the_users(exc)
+        self._failed(f"interrupted by {reason}" if is_the_users else reason)
+        if is_the_users or self._boundary.strict:
+            return False
+        self._boundary.tell(self._what, reason, exc)
+        return True
 
 
 def write_log(level: int, message: str, *args: Any, **more: Any) -> None:

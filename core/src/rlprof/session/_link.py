@@ -13,6 +13,8 @@ from rlprof.errors import CaptureError
 from rlprof.types import Workers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlprof.config import ToolUse
 
 
@@ -36,8 +38,9 @@ class Link:
             return asyncio.get_running_loop() in (self.loop, loop)
         return False
 
-    def settle(self, result: Any) -> Any:
-        """Wait for what a hook returned, if it must be waited for; called on a worker's thread."""
+    def settled(self, hook: Callable[[], Any]) -> Any:
+        """Call *hook*, which may be asynchronous, and return what it comes to."""
+        result = hook()
         if not inspect.isawaitable(result):
             return result
         if is_on_a_loop():

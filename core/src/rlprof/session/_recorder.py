@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.contract import hooks
 from rlprof.errors import PluginError, shown
-from rlprof.session._caller import Caller
+from rlprof.session._answers import ON_ITS_LOOP, check_runs_on, odd_recording
+from rlprof.session._boundary import Guard
+from rlprof.session._calls import Caller
 from rlprof.session._exports import Job
 from rlprof.session.export_process import RAW
 from rlprof.session.interpreter import unrecorded_by
-from rlprof.types import Capture, RunsOn
+from rlprof.types import Capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,19 +29,6 @@ if TYPE_CHECKING:
     from rlprof.session._link import Link
     from rlprof.session._means import Means
     from rlprof.types import Target, Window
-
-MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
-"""What core looks for in a Recording; each may be left out."""
-
-NEEDS_A_THREAD = (
-    "it records the thread it is started on, and this process is async or threaded: windows are "
-    "opened beside its work; use a tool that records the process, or have its calls come one by one"
-)
-
-ON_ITS_LOOP = (
-    "the phase was entered on the engine's own event loop, which cannot answer while it waits; "
-    "enter it by `async with`, or with asyncio.to_thread"
-)
 
 
 @attrs.define
@@ -71,7 +60,7 @@ class Recorder:
         self._means = means
         self._link = link
         self._request = ""
-        self._caller = Caller(name, means.limits, means.boundary, link)
+        self._caller = Caller(name, means.limits, means.boundary)
         self._instances: list[_Instance] = []
         self._job: Job | None = None
         self._latest: Job | None = None
@@ -123,17 +112,14 @@ class Recorder:
 
         # Only what a class says is known before `configure`; a property may not have an answer.
         anywhere = getattr_static(instance.use.plugin, "runs_on", "") == "process"
-        here = self._link is None and not anywhere
-
-        def call() -> None:
-            self._caller.timed("configure", hook, _nothing, here=here)
-            usual = "thread" if self._link is None else "process"
-            _check_runs_on(instance.plugin, usual, any_thread=self._means.any_thread)
-
+        call = self._caller.away if anywhere or self._link is not None else self._caller.here
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)
         scribe.flush()  # should it never return, the manifest says which it was
-        self._means.boundary.call(f"{self.name}.configure", call, refuse)
+        with Guard(self._means.boundary, f"{self.name}.configure", refuse):
+            call("configure", self._settling(hook))
+            usual = "thread" if self._link is None else "process"
+            check_runs_on(instance.plugin, usual, any_thread=self._means.any_thread)
         if not instance.refused:
             scribe.tell("configured", **key, error="")
 
@@ -184,29 +170,33 @@ class Recorder:
         self._job = self._latest = job
         self._misses = {}
         self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
-        if not self._attempt("prepare", partial(_make_folder, folder, self.capture(window))):
-            self._means.scribe.discard(folder)
-            self._job = None  # rather no recording than one that nobody can export
+        with self._guard("prepare"):
+            _make_folder(folder, self.capture(window))
+            return
+        self._drop()  # rather no recording than one that nobody can export
 
     def start(self, window: Window) -> None:
         """Start the plugin; what it refuses or breaks is recorded."""
-        if self._job is None:
+        job = self._job
+        if job is None:
             return
-        why = self._caller.broken or self._now.refused
-        if not why and self.needs_this_loop and not self.needs_its_thread:
+        self._started = False
+        here, why = self.needs_its_thread, self._caller.broken or self._now.refused
+        if not why and self.needs_this_loop and not here:
             why = ON_ITS_LOOP
             self._means.boundary.tell(f"{self.name}.start", why)
         if why:
             self._failed("start", f"not started: {why}")
-            self._means.scribe.discard(self._job.folder)
-            self._job = None
+            self._drop()
             return
-        self._started = False
-        folder = self._job.folder / RAW
-        given = {"window": window, "folder": folder, **self._given(self.use)}
-        hook = partial(self._now.hooks.start, target=self._target, **given)
-        tidy = partial(self._caller.settled, partial(self._now.hooks.stop, **given))
-        self._attempt("start", lambda: self._on_start(*self._timed("start", hook, tidy)))
+        hook = self._hook("start", window, job, target=self._target)
+        with self._guard("start"):
+            if here:
+                recording, seconds = self._caller.here("start", hook)
+            else:
+                stop = self._hook("stop", window, job)
+                recording, seconds = self._caller.away("start", hook, stop)
+            self._on_start(recording, seconds)
 
     def stop(self, window: Window, reason: str, late: str = "") -> None:
         """Stop the plugin, started or not, and hand what it recorded on to be exported."""
@@ -215,14 +205,13 @@ class Recorder:
             return
         scribe = self._means.scribe
         scribe.clock()
-        given = {"window": window, "folder": job.folder / RAW, **self._given(self.use)}
-        hook = partial(self._now.hooks.stop, **given)
+        hook = self._hook("stop", window, job)
         export = partial(scribe.exports.submit, job)
         seconds = None
         try:
-            if self._caller.unanswered != "start":  # that one is followed by a stop of its own
-                done = self._attempt("stop", lambda: self._timed("stop", hook, export), job)
-                seconds = done and done[1]
+            if self._caller.unanswered != "start":  # a stop follows that one
+                with self._guard("stop", job):
+                    seconds = self._stop(hook, export)
                 self.last_stop_s = seconds or 0.0
         finally:  # strict passes on what stop raised, and loses nothing
             for method, count in self._misses.items():
@@ -233,8 +222,14 @@ class Recorder:
             scribe.tell("closed", **job.key, reason=reason, seconds=seconds, **said)
             if not self._started:
                 scribe.discard(job.folder)
-            elif self._caller.unanswered != "stop":  # that one is followed by the export
+            elif self._caller.unanswered != "stop":  # the export follows that one
                 export()
+
+    def _stop(self, hook: Callable[[], Any], export: Callable[[], Any]) -> float:
+        if self.needs_its_thread:
+            return self._caller.here("stop", hook)[1]
+        blocks = self.needs_this_loop
+        return self._caller.away("stop", hook, export, needs_this_loop=blocks)[1]
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
         """Open a range in the recording."""
@@ -279,12 +274,13 @@ class Recorder:
     def _ask(self, method: str, *args: Any) -> None:
         call = getattr(self._recording, method, None)
         if call is not None:
-            self._attempt(method, lambda: self._caller.here(method, lambda: call(*args)))
+            with self._guard(method):
+                self._caller.here(method, partial(call, *args))
 
     def _on_start(self, recording: Any, seconds: float) -> None:
         self._recording = recording
         self._started = True
-        said, odd = {}, _odd_recording(recording)
+        said, odd = {}, odd_recording(recording)
         for name in ("applied", "unsupported"):
             told = getattr(recording, name, None) or {}
             said[name] = dict(told) if isinstance(told, Mapping) else {}
@@ -296,15 +292,23 @@ class Recorder:
         if odd:
             raise PluginError(odd)
 
-    def _timed(
-        self, hook: str, function: Callable[[], Any], afterwards: Callable[[], Any]
-    ) -> tuple[Any, float]:
-        here, is_held_up = self.needs_its_thread, self.needs_this_loop
-        return self._caller.timed(hook, function, afterwards, here=here, is_held_up=is_held_up)
+    def _hook(self, verb: str, window: Window, job: Job, **given: Any) -> Callable[[], Any]:
+        """Return what calls a hook of the plugin, and waits where it is asynchronous."""
+        given |= {"window": window, "folder": job.folder / RAW, **self._given(self.use)}
+        return self._settling(partial(getattr(self._now.hooks, verb), **given))
 
-    def _attempt(self, hook: str, function: Callable[[], Any], job: Job | None = None) -> Any:
+    def _settling(self, hook: Callable[[], Any]) -> Callable[[], Any]:
+        return hook if self._link is None else partial(self._link.settled, hook)
+
+    def _guard(self, hook: str, job: Job | None = None) -> Guard:
         failed = partial(self._failed, hook, job=job or self._job)
-        return self._means.boundary.call(f"{self.name}.{hook}", function, failed)
+        return Guard(self._means.boundary, f"{self.name}.{hook}", failed)
+
+    def _drop(self) -> None:
+        """Record nothing in this window."""
+        if self._job is not None:
+            self._means.scribe.discard(self._job.folder)
+            self._job = None
 
     def _failed(self, hook: str, error: str, job: Job | None = None) -> None:
         job = job or self._job
@@ -324,28 +328,7 @@ class Recorder:
             self._means.scribe.tell(event, **self._job.key, **fields)
 
 
-def _odd_recording(recording: Any) -> str:
-    """Say what is wrong with what `start` returned; empty if it is one, or nothing."""
-    if recording is None or any(hasattr(recording, name) for name in MEMBERS):
-        return ""
-    return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
-
-
-def _check_runs_on(plugin: Any, usual: str, *, any_thread: bool) -> None:
-    """Raise unless *plugin*, which is configured, can be started where it will be."""
-    runs_on, words = getattr(plugin, "runs_on", usual), get_args(RunsOn)
-    if runs_on not in words:
-        raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
-    if any_thread and runs_on == "thread":
-        raise PluginError(NEEDS_A_THREAD)
-
-
-def _nothing() -> None:
-    """Follow a configure that was answered too late: nothing was started."""
-
-
-def _make_folder(folder: Path, capture: Capture) -> bool:
+def _make_folder(folder: Path, capture: Capture) -> None:
     (folder / RAW).mkdir(parents=True, exist_ok=True)
     text = json.dumps(attrs.asdict(capture), default=str)
     (folder / "capture.json").write_text(text, encoding="utf-8")
-    return True

@@ -31,25 +31,29 @@ class Host(Protocol):
     step_id: int | None
     """The span of the step, if it has begun here."""
 
-    def enter_phase(self, scope: Scope) -> None:
-        """Open the window of a phase if one is due, and its range."""
+    def count(self, phase: str) -> int:
+        """Return how often the step has entered *phase* before."""
 
-    async def enter_phase_aside(self, scope: Scope) -> None:
-        """Do the same in a coroutine."""
+    def enter(self, scope: Scope) -> None:
+        """Open the windows that are due with a phase, and its range."""
 
     def leave(self, scope: Scope) -> None:
-        """Write the span down, and close the range and the window."""
+        """Write the span down, and close the range and the windows."""
 
-    async def leave_aside(self, scope: Scope) -> None:
-        """Do the same in a coroutine."""
+    async def open_away(self, scope: Scope) -> None:
+        """Open the windows of engines that may need the event loop of this thread."""
+
+    async def close_away(self, scope: Scope) -> None:
+        """Close them."""
 
 
 class Scope:
     """One phase or one span, from entry to exit."""
 
     __slots__ = (
-        "above", "attributes", "common", "detached", "end_ns", "id", "is_aside", "is_open",
-        "is_phase", "name", "occurrence", "parent", "session", "start_ns", "step", "thread",
+        "above", "attributes", "common", "detached", "end_ns", "id", "is_async", "is_cancelled",
+        "is_open", "is_phase", "name", "occurrence", "parent", "session", "start_ns", "step",
+        "thread",
     )  # fmt: skip
 
     def __init__(
@@ -67,18 +71,24 @@ class Scope:
         self.common: dict[str, Any] | None = None
         """Attributes of all that runs inside, never changed: the id of a trajectory."""
         self.is_open = False
-        self.is_aside = False
-        """Whether the windows that engines have for it are closed on threads beside its loop."""
+        self.is_async = False
+        """Entered by `async with`: other threads open and close the windows of engines."""
+        self.is_cancelled = False
+        """Whether its task was cancelled while the windows opened."""
+        self.end_ns = 0
+        """0: it has not ended, or was never entered."""
 
     def __enter__(self) -> Self:
         self._prepare()
         if self.is_phase:
-            self.session.enter_phase(self)
+            self.session.enter(self)
         return self._begin()
 
     def _prepare(self) -> None:
         session = self.session
         self.thread = threading.get_ident()
+        if self.is_phase:
+            self.occurrence = session.count(self.name)
         above = around.get()
         while above is not None and not (above.is_open and above.session is session):
             above = above.above
@@ -117,12 +127,18 @@ class Scope:
     async def __aenter__(self) -> Self:
         self._prepare()
         if self.is_phase:
-            await self.session.enter_phase_aside(self)
+            self.is_async = True
+            await self.session.open_away(self)
+            self.session.enter(self)
         return self._begin()
 
     async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
         if self._end(kind):
-            await self.session.leave_aside(self)
+            try:
+                if self.is_phase:
+                    await self.session.close_away(self)
+            finally:  # also where the task is cancelled
+                self.session.leave(self)
 
     def written(self) -> Mapping[str, Any] | None:
         """Return what its line has for attributes; its own ones come first."""

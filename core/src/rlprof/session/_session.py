@@ -22,12 +22,12 @@ import attrs
 from rlprof.errors import shown
 from rlprof.schedule import LAST_STEP, Agenda, Demand
 from rlprof.session._background import in_background, start_background
-from rlprof.session._boundary import survives
+from rlprof.session._boundary import Guard, survives
+from rlprof.session._demands import Batch
 from rlprof.session._elsewhere import Elsewhere
 from rlprof.session._engines import engine_track
-from rlprof.session._link import is_on_a_loop
 from rlprof.session._scope import Scope, noted
-from rlprof.session._track import Batch, Track
+from rlprof.session._track import Track
 from rlprof.session._trajectory import Trajectory
 from rlprof.session._unrecorded import shortfall, unheld
 
@@ -248,13 +248,8 @@ class Session:
             self.boundary.call("attach", one.retire, lambda _: None)
         self._tracks = (*(one for one in self._tracks if one not in before), track)
 
-        def adopt() -> None:
-            self.boundary.call("attach", lambda: track.adopt(uses), lambda _: None)
-
-        if is_on_a_loop():  # which the engine may live on, and which must not wait for it
-            track.adopt_aside(uses, adopt)
-        else:
-            adopt()
+        with Guard(self.boundary, "attach", lambda _: None):
+            track.adopt(uses)
 
     # What listeners and fleets call
 
@@ -407,81 +402,44 @@ class Session:
 
     # What scopes call
 
-    @survives
-    def enter_phase(self, scope: Scope) -> None:
-        """Count the phase, open its window if one is due, and open its range."""
-        self._count(scope)
-        if not self._is_closed:
-            for track in self._tracks:
-                track.enter_phase(scope)
+    def count(self, phase: str) -> int:
+        """Return how often the step has entered *phase* before."""
+        before = self._occurrences.get(phase, 0)
+        self._occurrences[phase] = before + 1
+        return before
 
-    async def enter_phase_aside(self, scope: Scope) -> None:
-        """Do the same in a coroutine: an engine's start may need the very loop that waits here."""
-        due = self._due_aside()
-        if not due or self._is_closed:
-            self.enter_phase(scope)
-            return
-        self._count(scope)
+    def enter(self, scope: Scope) -> None:
+        """Open the windows that are due with a phase, and its range."""
+        for track in () if self._is_closed else self._tracks:
+            if not track.is_idle:
+                with Guard(self.boundary, "phase", lambda _: None):
+                    track.enter(scope)
+
+    async def open_away(self, scope: Scope) -> None:
+        """Open the windows of engines on other threads: they may need this thread's event loop."""
+        away = self._away(Track.opens_away, scope) or []
         try:
-            await asyncio.gather(*(in_background(self._open_for, track, scope) for track in due))
-        except BaseException:  # who enters is cancelled; what is opened by now nobody would close
-            scope.is_aside = True
-            for track in due:
-                start_background(self._close_unentered, track, scope)
+            await asyncio.gather(*(in_background(self._act, one.open_for, scope) for one in away))
+        except BaseException:  # cancelled: nobody else would close what is open by now
+            scope.is_cancelled = True
+            for track in away:
+                start_background(self._act, track.close_for, scope)
             raise
-        self._enter_opened(scope, due)
+
+    async def close_away(self, scope: Scope) -> None:
+        """Close them."""
+        away = self._away(Track.closes_away, scope) or []
+        for track in away:
+            self._act(track.pop, scope)
+        await asyncio.gather(*(in_background(self._act, one.close_for, scope) for one in away))
 
     @survives
-    def _due_aside(self) -> list[Track]:
-        return [track for track in self._tracks if track.may_open_aside]
+    def _away(self, goes: Callable[[Track, Scope], bool], scope: Scope) -> list[Track]:
+        return [] if self._is_closed else [one for one in self._tracks if goes(one, scope)]
 
     @survives
-    def _owned_aside(self, scope: Scope) -> list[Track]:
-        return [track for track in self._tracks if track.may_close_aside(scope)]
-
-    def _count(self, scope: Scope) -> None:
-        scope.occurrence = self._occurrences.get(scope.name, 0)
-        self._occurrences[scope.name] = scope.occurrence + 1
-
-    @survives
-    def _open_for(self, track: Track, scope: Scope) -> None:
-        if not scope.is_aside:
-            track.open_for(scope)
-        if scope.is_aside:  # given up meanwhile
-            self._close_unentered(track, scope)
-
-    @survives
-    def _close_unentered(self, track: Track, scope: Scope) -> None:
-        if track.is_owned_by(scope):
-            track.close_window("its phase was never entered")
-
-    @survives
-    def _enter_opened(self, scope: Scope, opened: Sequence[Track]) -> None:
-        for track in self._tracks:
-            if track in opened:
-                track.push(scope)
-            else:
-                track.enter_phase(scope)
-
-    async def leave_aside(self, scope: Scope) -> None:
-        """Leave in a coroutine: an engine's stop may need the very loop that waits here."""
-        mine = self._owned_aside(scope) if scope.is_phase else None
-        if mine and not self._is_closed:
-            for track in mine:
-                track.pop(scope)
-            scope.is_aside = True
-            try:
-                closing = [in_background(self._close_of, track, scope) for track in mine]
-                await asyncio.gather(*closing)
-            finally:  # also if who leaves is cancelled
-                self.leave(scope)
-        else:
-            self.leave(scope)
-
-    @survives
-    def _close_of(self, track: Track, scope: Scope) -> None:
-        if track.is_owned_by(scope):
-            track.close_window("end")
+    def _act(self, act: Callable[[Scope], None], scope: Scope) -> None:
+        act(scope)
 
     @survives
     def leave(self, scope: Scope) -> None:
@@ -494,7 +452,7 @@ class Session:
         ))  # fmt: skip
         if scope.is_phase:
             for track in self._tracks:
-                track.leave_phase(scope)
+                track.leave(scope)
 
     # Steps
 

@@ -7,19 +7,21 @@ phases, and neither waits for the other's windows.
 from __future__ import annotations
 
 import threading
-from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.session._boundary import Guard
+from rlprof.session._demands import Demands, too_late
 from rlprof.session._link import is_on_a_loop
+from rlprof.session._skipped import unrecorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
+    from rlprof.session._demands import Batch
     from rlprof.session._instruments import Instruments
     from rlprof.session._link import Link
     from rlprof.session._means import Means
@@ -29,21 +31,6 @@ if TYPE_CHECKING:
 
 _LOOP_S = 0.5
 """How long a loop may stand still for an engine that is nearly ready and may need the loop."""
-
-
-@attrs.define(eq=False)
-class Batch:
-    """Demands that one thread hands to many tracks, while another goes through them.
-
-    All tracks of a process take them when the same step begins.
-    """
-
-    is_out: bool = False
-    """Whether a step has begun since all tracks knew: set before the first of them hears of it."""
-
-
-_OUT = Batch(is_out=True)
-"""Of a demand that no other track has."""
 
 
 class Track:
@@ -73,73 +60,60 @@ class Track:
         self._open: OpenWindow | None = None
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
-        self._demand: Demand | None = None
+        self._demands = Demands(agenda, means, self.keys)
         self._adopting: threading.Thread | None = None
         """The thread on which an engine is made ready."""
         self._due_step: int | None = None
         """The step that is going on, if it is one to record."""
-        self._asked: dict[str, Sequence[ToolUse]] = {}
-        self._served: dict[str, list[int]] = {}
         self.recorded: set[str] = set()
         """The windows that were opened, by id."""
         self._captured_step: int | None = None
-        self._came: deque[tuple[Demand, Batch]] = deque()
-        """Demands from another thread, until the next step begins."""
         self.first_step: int | None = None
         self.last_step: int | None = None
         """The step that began last."""
         self.reached = False
         """Whether a step of its own schedule has begun."""
-        self._has_told = False
-        """Whether it was said which demands will not be served."""
         self.needs_tools = True
         """False: windows open without a tool, for members that shall know the step."""
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
         self._uses = uses
-        self._instruments.take(uses)
+        self._warm_up(uses)
 
-    def adopt_aside(self, uses: Sequence[ToolUse], adopt: Callable[[], None]) -> None:
-        """Do so on another thread; windows wait for it."""
-        self._uses = uses
-        self._adopting = threading.Thread(target=adopt, name="rlprof-attach", daemon=True)
-        self._adopting.start()
-
-    def _make_ready(self, uses: Sequence[ToolUse]) -> None:
-        """Let what a request asks for warm up; beside a loop, which its engine may need."""
-        take = partial(self._instruments.take, uses)
+    def _warm_up(self, uses: Sequence[ToolUse]) -> None:
+        """Make *uses* ready; on another thread if an engine may need the loop of this one."""
         if self.link is None or self._instruments.has(uses) or not is_on_a_loop():
-            take()
+            self._instruments.take(uses)
             return
         before = self._adopting
 
-        def adopt() -> None:
+        def warm_up() -> None:
             if before is not None:
                 before.join()
-            self._means.boundary.call("request", take, lambda _: None)
+            with Guard(self._means.boundary, "attach", lambda _: None):
+                self._instruments.take(uses)
 
-        self._adopting = threading.Thread(target=adopt, name="rlprof-attach", daemon=True)
+        self._adopting = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)
         self._adopting.start()
 
-    def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch = _OUT) -> None:
+    def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch) -> None:
         """Take a demand, from whatever thread; its first step begins after this, and its batch."""
-        self._asked[demand.id] = uses
-        self._came.append((demand, batch))
+        self._demands.ask(demand, uses, batch)
 
     def too_late(self, first: int) -> str:
         """Say why nothing can begin with step *first* (0: any) any more; empty if it can."""
-        now = self.last_step
-        if not first or now is None or now < first:
-            return ""
-        if now == first:
-            return f"step {first} has begun already"
-        return f"step {first} is over; the run is at step {now}"
+        return too_late(first, self.last_step)
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that have steps to get."""
-        return (*self.agenda.waiting, *(demand for demand, _ in tuple(self._came)))
+        return self._demands.waiting
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no window is open, and none can open in this step."""
+        return self._open is None and self._due_step is None
 
     @property
     def is_recording(self) -> bool:
@@ -161,101 +135,90 @@ class Track:
         """Say why nothing was recorded of *step*, if something was due, and what was served."""
         if len(self._instruments) and step in self._rule.steps and self._captured_step != step:
             self._skip(step, self._why_nothing(phases))
-        if self._demand is not None:
-            self._served[self._demand.id].append(step)
-            if self._demand not in self.agenda.waiting:
-                self._tell_served(self._demand)
-            self._demand = None
+        self._demands.end_step(step)
 
     def begin_step(self, step: int) -> None:
         """Close the window that ended before *step*, and open the one that begins with it."""
         self.check_time()
         opened = self._open
-        if opened is not None and opened.owner is not None and self._is_left(opened.owner):
-            self.close_window("its phase was never entered")  # a signal handler has raised in it
+        if opened is not None and opened.owner is not None and self._is_over(opened.owner):
+            self.close_for(opened.owner)  # a signal handler has raised in it
         elif opened is not None and opened.owner is None:
             if opened.window.start_step <= step < opened.window.end_step:
                 self._captured_step = step
             else:
                 self.close_window("end")
         is_busy = self._open is not None
-        self._take_demands()
-        self._rule, self._demand = self.agenda.at(step, is_busy=is_busy)
-        if self._demand is not None:
-            self._served.setdefault(self._demand.id, [])
-            self._make_ready(self._asked[self._demand.id])
+        self._rule = self._demands.rule(step, self.last_step, is_busy=is_busy)
+        if self._demands.now is not None:
+            self._warm_up(self._demands.uses)
         self._due_step = step if step in self._rule.steps else None
-        self.reached = self.reached or (self._due_step is not None and self._demand is None)
+        self.reached = self.reached or (self._due_step is not None and self._demands.now is None)
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         if not is_busy:
-            self._open_window(self._rule.at_step(step), None, step)
-
-    def _take_demands(self) -> None:
-        """Move new demands to the agenda; another rank may already be past their first step."""
-        while self._came and self._came[0][1].is_out:
-            demand, _ = self._came.popleft()
-            late = self.too_late(demand.first)
-            if late:
-                self._tell_served(demand, error=late)
-            else:
-                self.agenda.ask(demand)
+            chosen = self._chosen(self._rule.at_step(step), step)
+            if chosen is not None:
+                self._begin(*chosen, self._demands.now, None)
 
     def end_steps(self) -> None:
         """Close the window of the steps that have ended."""
         if self._open is not None and self._open.owner is None:
             self.close_window("end")
 
-    @property
-    def may_open_aside(self) -> bool:
-        """Whether the next phase may open a window of an engine, on any thread."""
-        is_due = self.link is not None and self._open is None and self._due_step is not None
-        return is_due and not self._instruments.need_their_thread
-
-    def open_for(self, scope: Scope) -> None:
-        """Open the phase's window, if one is due."""
-        window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-        self._open_window(window, scope, scope.step)
-
-    def enter_phase(self, scope: Scope) -> None:
+    def enter(self, scope: Scope) -> None:
         """Open the phase's window if one is due, and its range if one is open."""
-        if self._open is None:
-            if self._due_step is None:
-                return  # nearly always
-            self.open_for(scope)
-        self.push(scope)
-
-    def push(self, scope: Scope) -> None:
-        """Open the phase's range if a window is open."""
+        # What opens away from this thread and is not open by now could not be opened.
+        if self._open is None and not (scope.is_async and self.opens_away(scope)):
+            window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
+            chosen = self._chosen(window, scope.step)
+            if chosen is not None:
+                self._begin(*chosen, self._demands.now, scope)
         self.check_time()
         if self._open is not None and self._open.is_recording:
             self._open.push(scope)
 
-    def leave_phase(self, scope: Scope) -> None:
+    def leave(self, scope: Scope) -> None:
         """Close the phase's range, and its window if it has one."""
         if self._open is None:
             return
         self.pop(scope)
-        if self.is_owned_by(scope) and self._is_left(scope):
-            self.close_window("end")
+        if self._open is not None and self._open.owner is scope and self._is_over(scope):
+            self.close_for(scope)
 
     def pop(self, scope: Scope) -> None:
         """Close the phase's range."""
         if self._open is not None and self._open.is_recording:
             self._open.pop(scope)
 
-    def is_owned_by(self, scope: Scope) -> bool:
-        """Whether the open window is that of the phase."""
-        return self._open is not None and self._open.owner is scope
+    def opens_away(self, scope: Scope) -> bool:  # noqa: ARG002 -- as closes_away
+        """Whether the phase may open a window of an engine, on any thread."""
+        is_due = self.link is not None and self._open is None and self._due_step is not None
+        return is_due and not self._instruments.need_their_thread
 
-    def may_close_aside(self, scope: Scope) -> bool:
+    def closes_away(self, scope: Scope) -> bool:
         """Whether the phase closes a window of an engine, on any thread."""
-        mine = self.link is not None and self.is_owned_by(scope)
-        return mine and not self._instruments.need_their_thread
+        is_mine = self.link is not None and self._open is not None and self._open.owner is scope
+        return is_mine and not self._instruments.need_their_thread
 
-    def _is_left(self, scope: Scope) -> bool:
-        """Whether the phase is over, and no thread beside it is about to close its window."""
-        return not scope.is_open and not (scope.is_aside and self.may_close_aside(scope))
+    def open_for(self, scope: Scope) -> None:
+        """Open the phase's window, if one is due."""
+        if not scope.is_cancelled:
+            window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
+            chosen = self._chosen(window, scope.step)
+            if chosen is not None:
+                self._begin(*chosen, self._demands.now, scope)
+        if scope.is_cancelled:  # meanwhile
+            self.close_for(scope)
+
+    def close_for(self, scope: Scope) -> None:
+        """Close the window, if it is that of the phase."""
+        if self._open is not None and self._open.owner is scope:
+            self.close_window("end" if scope.end_ns else "its phase was never entered")
+
+    def _is_over(self, scope: Scope) -> bool:
+        """Whether the phase is over, and no other thread is about to close its window."""
+        return not scope.is_open and not (scope.is_async and self.closes_away(scope))
 
     def minibatch(self) -> None:
         """Tell the recordings of the next mini-batch."""
@@ -284,22 +247,25 @@ class Track:
         self._begin(window, chosen, demand, None)
         return ""
 
-    def _open_window(self, window: Window | None, owner: Scope | None, step: int | None) -> None:
-        uses = self._uses if self._demand is None else self._asked[self._demand.id]
+    def _chosen(
+        self, window: Window | None, step: int | None
+    ) -> tuple[Window, Sequence[ToolUse]] | None:
+        """Return the window to open and what records it; say why, if nothing can."""
+        uses = self._uses if self._demands.now is None else self._demands.uses
         if window is None or (self.needs_tools and not uses):
-            return
+            return None
         if self.why_full:
             self._captured_step = window.start_step
             self._skip(window.start_step, self.why_full)
-            return
+            return None
         if self._adopting is not None and not self._is_ready(self._adopting):
             self._captured_step = window.start_step
             self._skip(window.start_step, "its engine was not ready; enter phases by `async with`")
-            return
+            return None
         while window.id in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self._captured_step = step
-        self._begin(window, uses, self._demand, owner)
+        return window, uses
 
     def _is_ready(self, adopting: threading.Thread) -> bool:
         limits = self._means.limits
@@ -374,9 +340,7 @@ class Track:
                 ends_here = self._open.owner is None or self._open.ends
                 self.close_window("end" if ends_here else "the session was closed", now=True)
         finally:  # strict passes on what stop raises, and still loses nothing
-            waiting, self._has_told = () if self._has_told else self.waiting, True
-            for demand in waiting:
-                self._tell_served(demand, error="the session was closed")
+            self._demands.close()
             self._instruments.end()
 
     def forget(self) -> None:
@@ -393,27 +357,14 @@ class Track:
             return "it was attached after the step had begun"
         if self._rule.mode == "continuous":
             return "its window could not be opened"
-        entered, wanted = set(phases), self._rule.phases
-        if entered and (wanted is None or entered & set(wanted)):
-            return "its phases began while another window was open or ended"
-        if wanted is None:
-            return (
-                "the step entered no phase, and discrete mode records phases; mark them with "
-                "prof.phase(...), or set mode: continuous"
-            )
-        seen = ", ".join(sorted(entered)) or "none"
-        return f"the step entered none of {', '.join(wanted)}; it entered: {seen}"
+        return unrecorded(self._rule, set(phases))
 
     def _skip(self, step: int, reason: str) -> None:
-        said: Mapping[str, Any] = {} if self._demand is None else {"request": self._demand.id}
-        for key in self.keys(self._demand):
+        demand = self._demands.now
+        said: Mapping[str, Any] = {} if demand is None else {"request": demand.id}
+        for key in self.keys(demand):
             self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
         self._means.boundary.tell("skipped", f"step {step}: {reason}")
-
-    def _tell_served(self, demand: Demand, error: str = "") -> None:
-        steps = self._served.pop(demand.id, [])
-        for key in self.keys(demand):
-            self._means.scribe.tell("served", **key, request=demand.id, steps=steps, error=error)
 
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
         """Return the fields that name this target, or those of a demand, in a manifest line."""

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from rlprof import plugins
 from rlprof.config import Faults, options_of
-from rlprof.session._worker import Overrun, Worker
+from rlprof.session._calls import HookThread, Overrun
 from rlprof.session.export_process import RAW
 from rlprof.session.interpreter import command
 from rlprof.types import Artifact, Capture, Target, Window
@@ -151,18 +152,18 @@ class Driven:
         """Call *function* where core would: here, or on a thread that can be given up."""
         if self.link is None and getattr(self.instance, "runs_on", "thread") == "thread":
             return function()
-        return elsewhere(lambda: function() if self.link is None else self.link.settle(function()))
+        return elsewhere(function if self.link is None else partial(self.link.settled, function))
 
 
 def elsewhere(function: Callable[[], Any]) -> Any:
     """Call *function* on a thread of its own, within its time."""
-    worker = Worker("rlprof-kit")
+    thread = HookThread("rlprof-kit")
     try:
-        return worker.call(function, timeout_s=ANSWER_S, afterwards=lambda: None)
+        return thread.call(function, timeout_s=ANSWER_S)
     except Overrun:
         pytest.fail(f"a hook did not answer within {ANSWER_S} s; it must return or raise")
     finally:
-        worker.stop()
+        thread.end()
 
 
 def structured(plugin: type[Any], asked: Any) -> Any:

@@ -1,0 +1,191 @@
+"""How the hooks of one plugin are called: by the thread that asks, or by one of their own.
+
+A tool that runs on the `thread` it records is called by that thread: its time can be measured, not
+cut. All other plugins have a thread of their own, and a step waits for it only until the hook's
+limit. A call that is given up goes on, and what it leaves is cleaned up after it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from rlprof.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlprof.config import Limits
+    from rlprof.session._boundary import Boundary
+
+_PATIENCE_S = 5.0
+"""A range of a phase that takes longer to open or close has gone wrong."""
+
+
+class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of the call
+    """The call was not answered in time."""
+
+
+class _Call:
+    """A call that one thread makes and another waits for."""
+
+    def __init__(self, function: Callable[[], Any], afterwards: Callable[[], Any]) -> None:
+        self._function = function
+        self._afterwards = afterwards
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._is_given_up = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Make the call; if it was given up meanwhile, clean up after it."""
+        try:
+            self._result = self._function()
+        except Exception as exc:  # raised again in the thread that waits
+            self._error = exc
+        except BaseException as exc:  # a SystemExit here is a plugin's, not the user's
+            self._error = CaptureError(f"raised {type(exc).__name__}: {exc}")
+        with self._lock:
+            self._done.set()
+        if self._is_given_up:
+            with suppress(Exception):  # nobody waits, and the thread has further calls to make
+                self._afterwards()
+
+    def wait(self, timeout_s: float) -> Any:
+        """Return what the call returns; give it up and raise Overrun after *timeout_s*."""
+        try:
+            self._done.wait(timeout_s)
+        finally:  # also where the user's signal handler raises
+            with self._lock:
+                self._is_given_up = not self._done.is_set()
+        if self._is_given_up:
+            raise Overrun
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class HookThread:
+    """Makes calls one at a time; a daemon, for a hook may hang longer than the process lives."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def call(
+        self,
+        function: Callable[[], Any],
+        *,
+        timeout_s: float,
+        afterwards: Callable[[], Any] = lambda: None,
+    ) -> Any:
+        """Return what *function* returns; raise Overrun after *timeout_s*.
+
+        A call that is answered too late is followed by *afterwards* on the same thread.
+        """
+        call = _Call(function, afterwards)
+        self._calls.put(call)
+        return call.wait(timeout_s)
+
+    def end(self) -> None:
+        """Let the thread end once it has made its calls."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call.run()
+
+
+class Caller:
+    """Calls the hooks of one plugin for one target."""
+
+    def __init__(self, name: str, limits: Limits, boundary: Boundary) -> None:
+        self.broken = ""
+        """Why the plugin is not used any more."""
+        self.unanswered = ""
+        """The hook that was given up and is in doubt: `start` or `stop`."""
+        self._name = name
+        self._limits = limits
+        self._boundary = boundary
+        self._thread: HookThread | None = None
+        self._calling: tuple[str, float] | None = None
+        """The hook that runs on the working thread, and since when."""
+
+    def here(self, hook: str, function: Callable[[], Any]) -> tuple[Any, float]:
+        """Call *function* on this thread, where `hangs` can see it; return the seconds, too."""
+        self.unanswered = ""
+        began = time.monotonic()
+        self._calling = hook, began
+        try:
+            result = function()
+        finally:
+            self._calling = None
+        return result, self._judged(hook, began)
+
+    def away(
+        self,
+        hook: str,
+        function: Callable[[], Any],
+        afterwards: Callable[[], Any] = lambda: None,
+        *,
+        needs_this_loop: bool = False,
+    ) -> tuple[Any, float]:
+        """Call *function* on the plugin's thread; *afterwards* follows a call answered too late.
+
+        Where the plugin *needs this loop*, the one of the calling thread, only a stop is called,
+        and nobody waits for it.
+        """
+        self.unanswered = ""
+        if needs_this_loop and hook != "stop":
+            raise CaptureError("the engine's own event loop cannot answer while it waits")
+        limit, began = f"{hook}_timeout_s", time.monotonic()
+        timeout_s = getattr(self._limits, limit)
+        if self._thread is None:
+            self._thread = HookThread(f"rlprof-{self._name}")
+        try:
+            result = self._thread.call(
+                function,
+                timeout_s=0 if needs_this_loop else timeout_s,
+                afterwards=afterwards,
+            )
+        except Overrun:
+            self.unanswered = hook
+            if needs_this_loop:
+                why = "it ended on the engine's own event loop, which stops it when it goes on"
+                raise CaptureError(why) from None
+            self.broken = f"{hook} was not answered within {limit} {timeout_s:g}"
+            raise CaptureError(f"{self.broken}; {self._name} is not used again") from None
+        return result, self._judged(hook, began)
+
+    def hangs(self) -> tuple[str, float] | None:
+        """Name, once, the hook that does not return to the working thread, and since when."""
+        calling = self._calling
+        if calling is None:
+            return None
+        hook, began = calling
+        seconds = time.monotonic() - began
+        if seconds <= getattr(self._limits, f"{hook}_timeout_s", _PATIENCE_S):
+            return None
+        self._calling = None
+        return hook, seconds
+
+    def end(self) -> None:
+        """Let the plugin's thread end."""
+        if self._thread is not None:
+            self._thread.end()
+            self._thread = None
+
+    def _judged(self, hook: str, began: float) -> float:
+        """Return the seconds since *began*; if they are too many, do not use the plugin again."""
+        seconds = time.monotonic() - began
+        limit = f"{hook}_timeout_s"
+        timeout_s = getattr(self._limits, limit, None)
+        if timeout_s is not None and seconds > timeout_s:
+            self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
+            why = f"{self.broken}; {self._name} is not used again"
+            self._boundary.tell(f"{self._name}.{hook}", why)
+        return round(seconds, 6)
