@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from functools import partial
 from importlib import metadata
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 _GRACE_S = 5
 """Extra seconds, so that a rank that waits can report what it waited for."""
 
+_opening = threading.RLock()
+"""Held while a session opens: several threads may try at once."""
+
 _RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
 """Where launchers say the global rank and the world size: torchrun, Slurm, Open MPI."""
@@ -77,10 +81,6 @@ def begin(
     target = _target(checked, role, rank, world_size, coordinates)
     if led is not None:
         target = attrs.evolve(target, replica=led.replica, worker=led.worker)
-    if _current.session is not None and target.worker is None:
-        raise RlprofError(
-            "rlprof.open: a session is open in this process; close it first (a process has one)"
-        )
     boundary = Boundary(strict=checked.strict, name=str(target))
 
     def failed(_: str) -> None:
@@ -88,7 +88,12 @@ def begin(
             boundary.say("rlprof stays off in this process", logging.ERROR)
 
     uses = tools.get(role, ())
-    opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
+    with _opening:
+        if _current.session is not None and target.worker is None:
+            raise RlprofError(
+                "rlprof.open: a session is open in this process; close it first (a process has one)"
+            )
+        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
     return opened or Off()
 
 
