@@ -18,7 +18,7 @@ __all__ = ["Live"]
 
 
 class Live:
-    """The listener `live`."""
+    """Record on demand: what `rlprof capture` asks for, and the step after a slow one."""
 
     _mailbox: Mailbox | None = None
     _slow: SlowSteps | None = None
