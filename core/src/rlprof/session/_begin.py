@@ -98,12 +98,12 @@ def begin(
 
 
 def _only_role(config: Config) -> str:
-    if not config.roles:
-        return DRIVER
-    if len(config.roles) == 1:
-        return next(iter(config.roles))
-    names = ", ".join(config.roles)
-    raise ConfigError([f"the config has the roles {names}; say which this process is: role=..."])
+    if len(config.roles) > 1:
+        there = ", ".join(config.roles)
+        raise ConfigError(
+            [f"the config has the roles {there}; say which this process is: role=..."]
+        )
+    return next(iter(config.roles), DRIVER)
 
 
 def _target(
@@ -148,19 +148,14 @@ def _open(
     led: Led | None,
 ) -> Session:
     """Join the run, start the helper thread, and let the tools warm up where a window is due."""
-    header = {
-        "rlprof": core_version(),
-        "config": config.as_data(),
-        "expected": config.expected(),
-    }
+    header = {"rlprof": core_version(), "config": config.as_data(), "expected": config.expected()}
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
     run = _joined(config, target, header, led)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     if target.worker is not None:  # whose process may have a session of its own
         name += f"-replica{target.replica}-worker{target.worker}"
-    life = f"{run.run_id}-{run.attempt}"
-    scratch = home / life / name
+    scratch = home / f"{run.run_id}-{run.attempt}" / name
     limits = config.limits
     quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
     metrics = Metrics(run.path / "metrics" / f"{name}.prom", run.run_id, target)
@@ -185,10 +180,9 @@ def _open(
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
     instruments = Instruments(target, means, config.share(target.world_size))
-    own = schedule if led is None else Schedule()
-    track = Track(target, Agenda(own), means, instruments)
+    track = Track(target, Agenda(schedule if led is None else Schedule()), means, instruments)
     session.add(track)
-    if schedule.steps or target.worker is not None:  # which exists because somebody has asked
+    if schedule.steps or target.worker is not None:  # a worker's session exists to record
         try:
             scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
             track.adopt([use for use in uses if use.kind == "tool"])
@@ -247,6 +241,8 @@ def _at_exit(session: Session) -> None:
 
 def _forget() -> None:
     """Make a forked child deaf: the session's threads and files are its parent's."""
+    global _opening  # noqa: PLW0603 -- a thread that a fork does not take along may hold it
+    _opening = threading.RLock()
     session, _current.session = _current.session, None
     for one in (*_current.beside, *([] if session is None else [session])):
         one.forget()
