@@ -43,6 +43,7 @@ ORDER = [
     "_distributions",
     "errors",
     "types",
+    "answers",
     "rundir",
     "schedule",
     "hookspecs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rlprof import Artifact, hookimpl
+from rlprof import Artifact, Ready, hookimpl
 from tests.fakes.tools import Fake
 
 
@@ -91,4 +91,6 @@ class RunsAnywhere(Fake):
 class RunsAnywhereLater(Fake):
     """Say so once it is configured."""
 
-    runs_on = property(lambda self: "anywhere")
+    @hookimpl
+    def configure(self, place):
+        return Ready("anywhere") if place == "process" else None

@@ -226,8 +226,11 @@ def test_an_engine_that_raises_when_it_is_looked_at_spoils_no_phase(given):
     """What a plugin says of itself may raise; the step goes on, and its window is not there."""
 
     class Cross(engines.Guest):
-        @property
-        def runs_on(self):
+        async def _arrive(self, handle):
+            await super()._arrive(handle)
+            return rlprof.Ready(self._runs_on, self._loop)
+
+        def _runs_on(self):
             if threading.current_thread() is threading.main_thread():
                 raise RuntimeError("not now")
             return "process"

@@ -383,7 +383,7 @@ class NoClaims:
                        "(there are: capture, folder, out)")),
         (WantsAHandle, ("takes 'handle' in start, which only engines are given "
                        "(there are: window, target, folder)")),
-        (Cautious, ("is written for an earlier rlprof: cautions is now the hook advise; "
+        (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
                    "read Migration in its CHANGELOG.md")),
         (Defaulted, ("has a default for 'folder' in start, which then is never given; "
                     "take the default away")),
@@ -408,17 +408,16 @@ def test_an_exporter_is_held_to_its_own_contract():
 def test_an_exporter_of_the_earlier_contract_is_told_what_changed():
     """Its verb has a name of its own now, and the changelog says what to do."""
     assert by_hand(AnotherKinds, "exporter") == (
-        "is written for an earlier rlprof: export is now the hook render; "
-        "read Migration in its CHANGELOG.md"
+        "is written for an earlier rlprof: export is now render; read Migration in its CHANGELOG.md"
     )
 
 
 def test_a_property_is_not_asked_before_configure():
-    """`runs_on` may need the options; looking for hooks must not call it."""
+    """A property may need the options; looking for hooks must not call it."""
 
     class Late:
         @property
-        def runs_on(self):
+        def depth(self):
             raise AttributeError("not configured yet")
 
         @hookimpl
@@ -427,6 +426,21 @@ def test_a_property_is_not_asked_before_configure():
     plugins.register("tool", "late", Late)
 
     assert plugins.load("tool", "late") is Late
+
+
+def test_a_property_that_says_where_it_runs_is_of_the_earlier_contract():
+    """`configure` says it now: nobody would read the property any more."""
+
+    class Early:
+        runs_on = property(lambda self: "process")
+
+        @hookimpl
+        def start(self): ...
+
+    assert by_hand(Early) == (
+        "is written for an earlier rlprof: runs_on is now in the Ready that configure returns; "
+        "read Migration in its CHANGELOG.md"
+    )
 
 
 def test_hooks_may_be_inherited_and_renamed():

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from rlprof import Artifact, CaptureError, Launch, Order, hookimpl
+from rlprof import Artifact, CaptureError, Launch, Order, Ready, hookimpl
 
 calls: list[tuple[Any, ...]] = []
 gate = threading.Event()
@@ -81,7 +81,7 @@ class Guest:
     """An engine that lives on a loop, which all it is asked has to be done on; it says which."""
 
     Options = MotorOptions
-    loop: asyncio.AbstractEventLoop | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
 
     @hookimpl
     def configure(self, place, handle):
@@ -101,8 +101,9 @@ class Guest:
         return Motor().export(capture, folder, out)
 
     async def _arrive(self, handle):
-        self.loop = handle["loop"]
+        self._loop = handle["loop"]
         await self._there("configure", "")
+        return Ready(loop=self._loop)
 
     async def _there(self, *call):
         async def work():
@@ -110,7 +111,7 @@ class Guest:
             await asyncio.sleep(0.1)
             calls.append(call)
 
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self.loop))
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
 
 
 def register() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from rlprof import Advice, Artifact, CaptureError, Launch, hookimpl
+from rlprof import Advice, Artifact, CaptureError, Launch, Ready, hookimpl
 
 
 def _known(value):
@@ -228,7 +228,9 @@ class AdvisesOtherwise(Good):
 class RunsNowhere(Good):
     """Say a word that core does not know, once it is asked."""
 
-    runs_on = property(lambda self: "anywhere")
+    @hookimpl
+    def configure(self, place):
+        return Ready("anywhere") if place == "process" else None
 
 
 class ClaimsOddly(Good):

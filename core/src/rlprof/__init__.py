@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rlprof import hookspecs as hookspecs
     from rlprof import testing as testing
     from rlprof import types as types
+    from rlprof.answers import Advice, Ready
     from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
     from rlprof.hookspecs import hookimpl
     from rlprof.plugins import register
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from rlprof.session._session import Session
     from rlprof.session._spans import span, trajectory
     from rlprof.types import (
-        Advice,
         Artifact,
         Capture,
         Clock,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "answers": ("Advice", "Ready"),
     "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
@@ -69,8 +70,8 @@ _HOMES = {
     "session._session": ("Session",),
     "session._spans": ("span", "trajectory"),
     "types": (
-        "Advice", "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window",
-        "Workers", "safe_name",
+        "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "Workers",
+        "safe_name",
     ),
 }  # fmt: skip
 
@@ -98,6 +99,7 @@ __all__ = [
     "Off",
     "Order",
     "PluginError",
+    "Ready",
     "Recording",
     "RlprofError",
     "Run",

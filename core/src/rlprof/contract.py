@@ -34,8 +34,13 @@ KINDS: dict[Kind, type] = {
 _RENAMED = {"export": "render", "export_files": "render_files"}
 """Hooks of exporters by the names they had."""
 
-_ADVICE = ("cautions", "misfits", "capabilities", "who_records", "within")
-"""What classes declared, and the hook `advise` says now."""
+_READY = ("runs_on", "loop")
+"""What properties said."""
+_NEW_HOME = {
+    **dict.fromkeys(("cautions", "misfits", "capabilities", "who_records", "within"), "advise"),
+    **dict.fromkeys(_READY, "the Ready that configure returns"),
+}
+"""What classes declared, and what says it now."""
 
 
 def new_manager() -> pluggy.PluginManager:
@@ -166,11 +171,16 @@ def _compare_arguments(name: str, hook: Callable[..., Any], known: list[str]) ->
 
 def _refuse_earlier(kind: Kind, plugin: Any, names: set[str]) -> None:
     """Raise PluginError for a plugin that was written for the contract before this one."""
-    old = {name: new for name, new in _RENAMED.items() if kind == "exporter" and name in names}
+    old = []
+    if kind == "exporter":
+        old = [f"{name} is now {new}" for name, new in _RENAMED.items() if name in names]
     if kind in ("tool", "engine"):
-        old |= {name: "advise" for name in _ADVICE if hasattr(type(plugin), name)}
+        declared = {name: inspect.getattr_static(plugin, name, None) for name in _NEW_HOME}
+        old = [
+            f"{name} is now in {home}"
+            for name, home in _NEW_HOME.items()
+            if (isinstance(declared[name], property) if name in _READY else declared[name])
+        ]
     if old:
-        words = ", ".join(f"{name} is now the hook {new}" for name, new in old.items())
-        raise PluginError(
-            f"is written for an earlier rlprof: {words}; read Migration in its CHANGELOG.md"
-        )
+        words = f"is written for an earlier rlprof: {', '.join(old)}"
+        raise PluginError(f"{words}; read Migration in its CHANGELOG.md")

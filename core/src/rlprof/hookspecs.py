@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from rlprof.answers import Advice, Ready
     from rlprof.config._values import Limits
     from rlprof.types import (
-        Advice,
         Artifact,
         Capture,
         Launch,
@@ -70,11 +70,7 @@ class Recorder:
         where core may call `start` and `stop` of a tool. `"thread"` (default): on the thread that
         is recorded, which nobody can cut short. `"process"`: on any thread of the process, so that
         a step stops waiting for one that hangs. `"node"`: likewise, and what is recorded is not
-        this process alone. An engine may say `"thread"`: its hooks are called on the thread whose
-        phase it is. A property may answer after `configure(place="process")`.
-    `loop`
-        the event loop the engine lives on, once `configure` is done, if the plugin can see it: core
-        never waits on that loop's own thread.
+        this process alone. `configure` may answer another place, with a `Ready`.
     `claims`
         `{resource: "thread" | "process" | "device" | "node"}`: what a tool takes while it records,
         and of what there is one, e.g. `{"kineto": "process"}`. Two tools of one role that claim the
@@ -109,15 +105,16 @@ class Recorder:
     @hookspec(firstresult=True)
     def configure(
         self, place: Place, target: Target, options: Any, handle: Any, workers: Workers
-    ) -> Launch | None:
+    ) -> Launch | Ready | None:
         """Check that *options* can work for *target*, and say what the process must be born with.
 
         Called twice, on different instances. With `place="launch"` before the process exists,
         perhaps on another host: be pure and cheap, import nothing heavy, return a `Launch` or
         nothing, and raise one `CaptureError` that lists all that cannot work. With
         `place="process"` inside the process, once, and only where a window is due: check that
-        the Launch arrived, import and warm up, keep *options* for later; the result is ignored.
-        Nothing passes from the first call to the second but the Launch.
+        the Launch arrived, import and warm up, keep *options* for later. Return nothing, or a
+        `Ready` that says where `start` and `stop` run. Nothing passes from the first call to the
+        second but the Launch.
 
         *options* is a value of the class's `Options`. At launch *handle* is None, and *workers* has
         only `tools`.

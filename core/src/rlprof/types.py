@@ -141,20 +141,6 @@ class Launch:
 
 
 @attrs.frozen
-class Advice:
-    """One thing that a user should know before the run."""
-
-    text: str
-    """One line without a period at its end; of a fault, *what is wrong; what to do*."""
-    about: str = ""
-    """The option it is about, or another name of what it is about. `"records"`: what records an
-    engine, which `rlprof check` prints beside the engine's name."""
-    level: Literal["note", "warning", "fault"] = "note"
-    """`warning`: a window opens, with less. `fault`: no window can open; the config is refused,
-    unless the fault is about an option that the config does not give."""
-
-
-@attrs.frozen
 class Capture:
     """One tool recording one window of one target: all that `export` may know.
 

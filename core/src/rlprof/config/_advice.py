@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.answers import Advice
 from rlprof.contract import Kind, hooks
 from rlprof.errors import CaptureError, one_line, raised, shown
-from rlprof.types import Advice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -20,8 +20,8 @@ from rlprof.types import Launch, Target, Workers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rlprof.answers import Advice
     from rlprof.config._values import Config
-    from rlprof.types import Advice
 
 
 @attrs.frozen

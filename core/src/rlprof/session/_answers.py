@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from rlprof.answers import Ready, runs_on_of
 from rlprof.errors import PluginError, shown
 from rlprof.types import RunsOn
 
@@ -29,10 +30,12 @@ def odd_recording(recording: Any) -> str:
     return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
 
 
-def check_runs_on(plugin: Any, usual: str, *, any_thread: bool) -> None:
-    """Raise unless *plugin*, which is configured, can be started where it will be."""
-    runs_on, words = getattr(plugin, "runs_on", usual), get_args(RunsOn)
+def ready_of(answer: Any, plugin: Any, usual: RunsOn, *, any_thread: bool) -> Ready:
+    """Return where *plugin*, which is configured, can be started; raise where it never can be."""
+    found = answer if isinstance(answer, Ready) else Ready()
+    runs_on, words = runs_on_of(found, plugin, usual), get_args(RunsOn)
     if runs_on not in words:
         raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
     if any_thread and runs_on == "thread":
         raise PluginError(NEEDS_A_THREAD)
+    return found

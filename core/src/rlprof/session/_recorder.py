@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.answers import Ready, loop_of, runs_on_of
 from rlprof.contract import hooks
 from rlprof.errors import PluginError, shown
-from rlprof.session._answers import ON_ITS_LOOP, check_runs_on, odd_recording
+from rlprof.session._answers import ON_ITS_LOOP, odd_recording, ready_of
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
 from rlprof.session._exports import Job
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlprof.config import ToolUse
     from rlprof.session._link import Link
     from rlprof.session._means import Means
-    from rlprof.types import Target, Window
+    from rlprof.types import RunsOn, Target, Window
 
 
 @attrs.define
@@ -38,6 +38,8 @@ class _Instance:
     use: ToolUse
     plugin: Any
     hooks: Any
+    ready: Ready = attrs.field(factory=Ready)
+    """Where it runs, as `configure` said."""
     refused: str = ""
     """Why it cannot be used with these options."""
 
@@ -110,26 +112,28 @@ class Recorder:
             instance.refused = reason
             self._means.scribe.tell("configured", **self._key, error=reason)
 
-        # Only what a class says is known before `configure`; a property may not have an answer.
-        anywhere = getattr_static(instance.use.plugin, "runs_on", "") == "process"
+        anywhere = getattr(instance.use.plugin, "runs_on", "") == "process"
         call = self._caller.away if anywhere or self._link is not None else self._caller.here
         scribe, key = self._means.scribe, self._key
         scribe.tell("configuring", **key)
         scribe.flush()  # should it never return, the manifest says which it was
         with Guard(self._means.boundary, f"{self.name}.configure", refuse):
-            call("configure", self._settling(hook))
-            usual = "thread" if self._link is None else "process"
-            check_runs_on(instance.plugin, usual, any_thread=self._means.any_thread)
+            answer, _ = call("configure", self._settling(hook))
+            any_thread = self._means.any_thread
+            instance.ready = ready_of(answer, instance.plugin, self._usual, any_thread=any_thread)
         if not instance.refused:
             scribe.tell("configured", **key, error="")
 
     @property
     def needs_its_thread(self) -> bool:
         """Whether the plugin must be stopped on the thread it was started on."""
-        usual = "thread" if self._link is None else "process"
         if not self._instances:  # another thread is just making it ready
             return False
-        return bool(getattr(self._now.plugin, "runs_on", usual) == "thread")
+        return runs_on_of(self._now.ready, self._now.plugin, self._usual) == "thread"
+
+    @property
+    def _usual(self) -> RunsOn:
+        return "thread" if self._link is None else "process"
 
     @property
     def needs_this_loop(self) -> bool:
@@ -138,7 +142,7 @@ class Recorder:
             return False
         loop = None
         with suppress(Exception):  # what a plugin says of itself may raise, and windows must close
-            loop = getattr(self._now.plugin, "loop", None)
+            loop = loop_of(self._now.ready)
         return self._link.is_on_its_loop(loop)
 
     def capture(self, window: Window) -> Capture:

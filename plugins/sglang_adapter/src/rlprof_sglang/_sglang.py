@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof import CaptureError, hookimpl
+from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_sglang._beforehand import advise
 from rlprof_sglang._counters import Counters
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
-    from rlprof.types import Place
+    from rlprof.types import Place, RunsOn
 
 
 _USUAL = {"configure": 60.0, "start": 5.0, "stop": 120.0}
@@ -58,8 +58,7 @@ class Sglang:
     _lost: str = ""
     """Why nobody knows what became of a session of ours: its profiler is left alone from then."""
 
-    @property
-    def runs_on(self) -> str:
+    def _runs_on(self) -> RunsOn:
         """An Engine whose loop rests is asked on the thread that asks it for tokens, too.
 
         Where an event loop runs on that, which must not wait, it is asked on another.
@@ -71,15 +70,14 @@ class Sglang:
         """Say how many requests run and wait, the largest batch, and how full the KV cache is."""
         return self._counters.read(handle)
 
-    @property
-    def loop(self) -> Any:
+    def _loop(self) -> Any:
         """The event loop the engine lives on, which cannot wait for what it should do itself."""
         return None if self._engine is None else self._engine.loop
 
     @hookimpl
     def configure(
         self, place: Place, options: SglangOptions, handle: Any, workers: Workers
-    ) -> Launch | Coroutine[Any, Any, None] | None:
+    ) -> Launch | Ready | Coroutine[Any, Any, Ready]:
         """At launch say what the engine must be born with; later see what it was born with."""
         check(options, workers.tools)
         if place == "launch":
@@ -90,12 +88,16 @@ class Sglang:
             raise CaptureError(f"sglang: admin_api_key: {name} is not in this environment; set it")
         self._engine = reach(handle, options.key, workers.loop)
         if self._engine.is_resting:  # it is asked when a window opens, on its own thread
-            return None
+            return self._ready()
         return self._unless_it_rests(workers)
 
-    async def _unless_it_rests(self, workers: Workers) -> None:
+    async def _unless_it_rests(self, workers: Workers) -> Ready:
         with suppress(CameToRestError):
             await self._arrive(workers)
+        return self._ready()
+
+    def _ready(self) -> Ready:
+        return Ready(self._runs_on, self._loop)
 
     async def _arrive(self, workers: Workers) -> None:
         """Choose the way, and let the schedulers warm up."""

@@ -16,6 +16,7 @@ import attrs
 import pytest
 
 from rlprof import plugins
+from rlprof.answers import Ready, runs_on_of
 from rlprof.config import Faults, options_of
 from rlprof.session._calls import HookThread, Overrun
 from rlprof.session.export_process import RAW
@@ -101,6 +102,7 @@ class Driven:
         self._home = home
         self._asked = json.loads(json.dumps(options))
         self._options = structured(plugin, self._asked)
+        self._ready = Ready()
         self._given: dict[str, Any] = {}
         if link is not None:
             self._given = {"handle": link.handle, "workers": link.workers}
@@ -130,8 +132,15 @@ class Driven:
     def configure(self) -> Driven:
         """Configure it inside the process."""
         given = {"target": self._target, "options": self._options, **self._given}
-        self.call(lambda: self._hooks.configure(place="process", **given))
+        answer = self.call(lambda: self._hooks.configure(place="process", **given))
+        if isinstance(answer, Ready):
+            self._ready = answer
         return self
+
+    @property
+    def runs_on(self) -> str:
+        """Where core would call `start` and `stop`."""
+        return runs_on_of(self._ready, self.instance, "thread" if self.link is None else "process")
 
     def start(self, recorded: Recorded, folder: Path | None = None) -> Any:
         """Start the window of *recorded*; into *folder*, if one is given."""
@@ -150,7 +159,7 @@ class Driven:
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Call *function* where core would: here, or on a thread that can be given up."""
-        if self.link is None and getattr(self.instance, "runs_on", "thread") == "thread":
+        if self.link is None and self.runs_on == "thread":
             return function()
         return elsewhere(function if self.link is None else partial(self.link.settled, function))
 

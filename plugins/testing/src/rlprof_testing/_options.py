@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from rlprof import plugins
+from rlprof.answers import Advice
 from rlprof.config import Limits, check_config
 from rlprof.config._tools import NoOptions
 from rlprof.errors import ConfigError
-from rlprof.types import Advice
 from rlprof_testing._drive import python, structured
 from rlprof_testing._plugin import PluginTests
 

@@ -45,7 +45,7 @@ class WindowTests(ExportTests):
 
     def test_runs_on_and_claims_are_words_core_knows(self, driven: Driven) -> None:
         """`runs_on` is thread, process or node; `claims` maps a resource to whose it is."""
-        runs_on = getattr(driven.instance, "runs_on", "thread")
+        runs_on = driven.runs_on
         claims = getattr(driven.instance, "claims", {})
 
         assert runs_on in _RUNS_ON, f"runs_on is {runs_on!r}; choose one of {', '.join(_RUNS_ON)}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof import Artifact, CaptureError, hookimpl
+from rlprof import Artifact, CaptureError, Ready, hookimpl
 from rlprof_torch._forks import guard_forks
 from rlprof_torch._kineto import finish
 from rlprof_torch._options import TorchOptions, lighter_torch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Capture
-    from rlprof.types import Place
+    from rlprof.types import Place, RunsOn
 
 
 @attrs.define(eq=False)  # identity: pluggy compares plugins
@@ -49,8 +49,7 @@ class Torch:
         for _ in range(rounds):
             values = (values @ values).clamp(max=1.0)
 
-    @property
-    def runs_on(self) -> str:
+    def _runs_on(self) -> RunsOn:
         """On the CPU, with all threads, any thread may start it.
 
         With a device that is likely so and not proven, and the wrong answer is an empty trace.
@@ -59,11 +58,11 @@ class Torch:
         return "process" if free else "thread"
 
     @hookimpl
-    def configure(self, place: Place, options: TorchOptions) -> None:
+    def configure(self, place: Place, options: TorchOptions) -> Ready | None:
         """Import torch, and what its profiler would import in the first `start`."""
         self.options = options
         if place == "launch":
-            return
+            return None
         try:
             import torch
         except ImportError as exc:
@@ -83,10 +82,12 @@ class Torch:
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         guard_forks()
         busy = torch.autograd.profiler._is_profiler_enabled
-        if self.runs_on == "process" and not busy:
+        runs_on = self._runs_on()
+        if runs_on == "process" and not busy:
             # Kineto wants its first start on the thread that imported it.
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
                 pass
+        return Ready(runs_on)
 
     @hookimpl
     def start(self, folder: Path) -> TorchRecording:

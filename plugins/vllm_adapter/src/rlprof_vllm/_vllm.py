@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof import CaptureError, hookimpl
+from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_vllm._beforehand import advise
 from rlprof_vllm._counters import Counters
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
-    from rlprof.types import Place
+    from rlprof.types import Place, RunsOn
 
 
 _NOBODY = "vllm: no worker records"
@@ -54,8 +54,7 @@ class Vllm:
     _answers: dict[str, Any] = attrs.field(factory=dict)
     _counters: Counters = attrs.field(factory=Counters)
 
-    @property
-    def runs_on(self) -> str:
+    def _runs_on(self) -> RunsOn:
         """An engine without processes of its own works on the thread that calls it."""
         is_here = self._engine is not None and self._engine.facts.is_here
         return "thread" if is_here else "process"
@@ -64,15 +63,14 @@ class Vllm:
         """Say how many requests run and wait, the largest batch, and how full the KV cache is."""
         return self._counters.read(handle)
 
-    @property
-    def loop(self) -> Any:
+    def _loop(self) -> Any:
         """The event loop the engine lives on, which cannot wait for what it should do itself."""
         return None if self._engine is None else self._engine.loop
 
     @hookimpl
     def configure(
         self, place: Place, target: Target, options: VllmOptions, handle: Any, workers: Workers
-    ) -> Launch | Awaitable[None]:
+    ) -> Launch | Awaitable[Ready]:
         """At launch say what the engine must be born with; later see what it was born with."""
         if place == "launch":
             if options.way == "worker" and not workers.tools:
@@ -87,7 +85,7 @@ class Vllm:
         self.options = options
         return self._arrive(target, handle, workers, threading.get_ident())
 
-    async def _arrive(self, target: Target, handle: Any, workers: Workers, caller: int) -> None:
+    async def _arrive(self, target: Target, handle: Any, workers: Workers, caller: int) -> Ready:
         """Choose the way, and let the workers warm up."""
         self._engine = reach(handle, profiler_dir(self.options, target))
         await self._engine.look()
@@ -98,6 +96,7 @@ class Vllm:
         if self._way == "worker" and not is_early:
             answers = await self._tell(workers.prepare())
             answers_in(answers, "ready", _NOBODY)
+        return Ready(self._runs_on, self._loop)
 
     @hookimpl
     def start(

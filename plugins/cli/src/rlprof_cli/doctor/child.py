@@ -24,8 +24,8 @@ from rlprof_cli.doctor import _folders
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlprof.answers import Advice
     from rlprof.config import ToolUse
-    from rlprof.types import Advice
 
 _BATCHES, _ROUNDS, _BATCH_S = 20, 50, 0.01
 """The work of a dry window: mini-batches, and what each does of the tool's sample, or how long."""
