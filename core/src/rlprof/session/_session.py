@@ -24,7 +24,6 @@ from rlprof.schedule import LAST_STEP, Agenda, Demand
 from rlprof.session._background import in_background, start_background
 from rlprof.session._boundary import Guard, survives
 from rlprof.session._demands import Batch
-from rlprof.session._elsewhere import Elsewhere
 from rlprof.session._engines import engine_track
 from rlprof.session._scope import Scope, noted
 from rlprof.session._track import Track
@@ -392,6 +391,8 @@ class Session:
         Without *needs_tools*, windows open where *uses* name no tool, too: the members learn the
         step.
         """
+        from rlprof.session._elsewhere import Elsewhere
+
         elsewhere = Elsewhere(target, self.means, members)
         kinds = ("tool", "engine")
         track = Track(target, Agenda(schedule), self.means, elsewhere, kinds=kinds)
