@@ -30,15 +30,17 @@ apt=$base/apt
 mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$base/bin"
 export TMPDIR=$apt # of apt, of nsys
 
-# The mirror of the system's own component main, asked for non-free as well; the rest of what the
-# machine has set up (proxies, passwords, keys) stays in force, but for what it runs after an update.
+# The mirror of the system's own component main, asked for Debian 13's non-free as well; the rest of
+# what the machine has set up (proxies, passwords, keys) stays in force, but for what it runs after an
+# update.
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
 apt-get indextargets 'Created-By: Packages' "Component: main" "Release: $release" \
     --format '$(REPO_URI) $(TRUSTED) $(SIGNED_BY)' | sort -u | while read -r uri trusted key; do
     how="arch=amd64"
     [ "$trusted" != yes ] || how+=" trusted=yes"
     case $key in /*) how+=" signed-by=$key" ;; esac
-    echo "deb [$how] $uri $release main non-free"
+    echo "deb [$how] $uri $release main"
+    echo "deb [$how] $uri trixie non-free"
 done >"$apt/sources.list"
 [ -s "$apt/sources.list" ] || refuse "comes from Debian's mirror; apt knows none for $release here"
 cat >"$apt/conf" <<CONF
@@ -63,23 +65,23 @@ fetch download libssh-4 libpfm4 || refuse "its libraries are not to be had, see 
 for file in "$apt"/*.deb; do dpkg-deb -x "$file" "$base"; done
 rm -rf "${base:?}/usr/share" "$apt"/*.deb "$apt/state" "$apt/cache"
 
-# Debian has parted the two folders, and nsys looks for its importer beside itself; the importer
-# looks for libraries there.
-parted=$base/usr/lib/x86_64-linux-gnu
-ln -s ../../nsight-systems/host-linux-x64 "$parted/nsight-systems/host-linux-x64"
-ln -s ../../x86_64-linux-gnu/libpfm.so.4 "$base/usr/lib/nsight-systems/host-linux-x64/"
+# Debian has parted the two folders: nsys looks beside itself for its importer, that beside itself for
+# libraries, and `nsys stats` for its Python.
+parted=$base/usr/lib/x86_64-linux-gnu/nsight-systems
+host=$base/usr/lib/nsight-systems/host-linux-x64
+ln -s ../../nsight-systems/host-linux-x64 "$parted/host-linux-x64"
+ln -s ../../x86_64-linux-gnu/libpfm.so.4 "$host/"
+ln -sf "$parted"/target-linux-x64/python/lib/*.py "$host/python/lib/"
 ln -s ../usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys "$base/bin/nsys"
 nsys=$base/bin/nsys
-lacking=$(ldd "$nsys" "$parted/nsight-systems/host-linux-x64/QdstrmImporter" \
-    | awk '/not found/ {print $1}' | sort -u | xargs)
+lacking=$(ldd "$nsys" "$host/QdstrmImporter" | awk '/not found/ {print $1}' | sort -u | xargs)
 [ -z "$lacking" ] || refuse "lacks on this machine: $lacking"
 "$nsys" --version >>"$apt/log"
 
-window() { # one window of an idle process: true if its report is there
-    local session=rlprof-env-$$-$1 python=${PYTHON:-python3}
-    rm -f "$apt/dry.nsys-rep"
+window() { # one window of an idle process
+    local session=rlprof-env-$$ python=${PYTHON:-python3}
     timeout 60 "$nsys" launch --session-new="$session" -t nvtx "$python" -c 'import time; time.sleep(30)' &
-    for _ in $(seq 50); do
+    for _ in $(seq 100); do
         "$nsys" sessions list | grep -q "$session" && break
         sleep 0.1
     done
@@ -87,14 +89,9 @@ window() { # one window of an idle process: true if its report is there
         && timeout 60 "$nsys" stop --session="$session" || true
     timeout 20 "$nsys" shutdown --session="$session" --kill=sigterm || true
     wait
-    # A start that failed leaves its agent; nobody else's has this session.
-    pgrep -f -- "--session-name=$session( |\$)" | xargs -r kill -9 || true
-    [ -s "$apt/dry.nsys-rep" ]
 }
-for attempt in 1 2 3 4 5 6 7 8; do # it races with itself at the start, on a busy machine
-    window "$attempt" </dev/null >>"$apt/log" 2>&1 && break
-    [ "$attempt" -lt 8 ] || refuse "cannot record here, see $apt/log"
-done
+window </dev/null >>"$apt/log" 2>&1
+[ -s "$apt/dry.nsys-rep" ] || refuse "cannot record here, see $apt/log"
 rm -rf "$apt"
 touch "$base/.complete"
 ready

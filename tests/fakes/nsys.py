@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ASKED = ("--help", "--version", "list")
-VERSION = "2022.4.2.1-df9881f"
+VERSION = "2023.4.4.54-234433681190v0"
 LAUNCH_HELP = """
 usage: nsys launch [<args>] [application] [<application args>]
 
@@ -115,7 +115,8 @@ def main(home_text: str, argv: list[str]) -> int:
     with (home / "calls").open("a") as file:
         file.write(json.dumps(argv) + "\n")
     if argv == ["--version"]:
-        print(f"NVIDIA Nsight Systems version {VERSION}")
+        told = json.loads((home / "faults").read_text()).get("version", VERSION)
+        print(f"NVIDIA Nsight Systems version {told}")
         return 0
     if argv[-1] == "--help":
         print({"launch": LAUNCH_HELP, "start": START_HELP}[argv[0]])
@@ -143,13 +144,6 @@ def main(home_text: str, argv: list[str]) -> int:
 
 
 def _launch(home: Path, session: str, argv: list[str], fault: object) -> int:
-    if isinstance(fault, int):  # the race, for the first of them
-        tries = home / "tries"
-        count = len(tries.read_text()) if tries.exists() else 0
-        tries.write_text("x" * (count + 1))
-        if count < fault:
-            print("sem_open: No such file or directory")
-            return 1
     known = home / f"{session}.session"
     known.write_text(json.dumps({"pid": os.getpid()}))
     command = next(i for i, arg in enumerate(argv[1:], 1) if not arg.startswith("--"))

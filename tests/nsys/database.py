@@ -1,6 +1,6 @@
 """What `nsys export -t sqlite` writes, made by hand: here no GPU records kernels.
 
-Tables and columns are those of 2022.4.2.1, as `nsys export --lazy=false` has them:
+Tables and columns are those of 2023.4.4, as `nsys export --lazy=false` has them:
 `tests/nsys_real/test_export.py` compares them with the program's own.
 """
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from itertools import count
 
 EPOCH_NS = 1_795_381_246_603_545_858
-_DEVICE = "start end deviceId contextId streamId correlationId globalPid"
+_DEVICE = "start end deviceId contextId greenContextId streamId correlationId globalPid"
 SCHEMA = {
     "StringIds": "id value",
     "ThreadNames": "nameId priority globalTid",

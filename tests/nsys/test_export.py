@@ -106,7 +106,7 @@ def states(made):
 
 def test_a_report_becomes_a_trace_itself_and_tables(export, nsys, tmp_path, raw):
     """The trace says whose it is, the report is the recorded file, no table is empty."""
-    made = export(nsys=str(nsys), bytes=6, spans=2, version="2022.4.2.1")
+    made = export(nsys=str(nsys), bytes=6, spans=2, version="2023.4.4.54")
     assert states(made) == {
         "trace.json.gz": ("trace", "whole", ""),
         "nsys-rep": ("files", "whole", ""),
@@ -116,7 +116,7 @@ def test_a_report_becomes_a_trace_itself_and_tables(export, nsys, tmp_path, raw)
         header = json.load(stream)["rlprof"]
     said = {key: header[key] for key in ("run", "tool", "host", "pid", "nsys")}
     assert said == {
-        "run": "run", "tool": "nsys", "host": "host", "pid": 4711, "nsys": "2022.4.2.1",
+        "run": "run", "tool": "nsys", "host": "host", "pid": 4711, "nsys": "2023.4.4.54",
     }  # fmt: skip
     assert header["target"]["rank"] == 1
     assert header["window"]["start_step"] == 3

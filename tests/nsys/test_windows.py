@@ -17,7 +17,6 @@ from rlprof_nsys import _nsys, _watch
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._nsys import Nsys
 from rlprof_nsys._program import Program, find_nsys, options_in, values_in
-from rlprof_nsys._report import rescue
 from rlprof_nsys._watch import leave_children_alone
 from tests.fakes.nsys import LAUNCH_HELP, VERSION
 from tests.nsys.conftest import SESSION, configured, options
@@ -167,26 +166,6 @@ def test_raw_data_are_imported_where_there_is_an_importer(inside, folder):
     assert [file.name for file in folder.glob("report*")] == ["report.nsys-rep"]
 
 
-def test_raw_data_that_nsys_still_writes_are_left_to_it(folder, tmp_path):
-    """A stop that hangs leaves nsys at work: without its file no later window is recorded."""
-    own = tmp_path / "own"
-    own.mkdir()
-    raw = own / "nsys-report.qdstrm"
-    raw.write_text("being written")
-    with raw.open("a") as file:
-        agent = subprocess.Popen(
-            ["sleep", "60"], stdout=file, env={**os.environ, "TMPDIR": str(own)}
-        )
-    program = Program("nsys", str(own))
-
-    found = rescue(program, folder)
-    assert (found.file, found.why, raw.exists()) == ("", "nsys left no report", True)
-    agent.kill()
-    agent.wait()
-    assert rescue(program, folder).file == "report.qdstrm"
-    assert not raw.exists()
-
-
 def test_a_report_written_elsewhere_is_fetched(inside, folder):
     """It writes into its own folder where the one it was told is gone, and exits well."""
     hooks = configured(self_test=False)
@@ -314,6 +293,15 @@ def test_attached_uses_the_session_it_finds(nsys, folder, monkeypatch):
 
     assert nsys.calls[-1] == ["stop", "--session=7"]
     assert ranges.unsupported == {"cuda-graph-trace": "belongs to `nsys launch`; give it there"}
+
+
+def test_attached_refuses_an_nsys_older_than_the_oldest_supported(nsys, monkeypatch):
+    """The reason names the oldest release."""
+    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
+    nsys.goes_wrong(version="2022.4.2.1-df9881f")
+
+    with pytest.raises(CaptureError, match=r"2022\.4\.2\.1.* drives 2023\.4 and newer"):
+        configured(mode="attached", nsys=nsys.path, self_test=False)
 
 
 def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):

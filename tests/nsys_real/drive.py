@@ -1,4 +1,4 @@
-"""A program under `nsys launch`, driven from a test; of our own code only the lock is there."""
+"""A program under `nsys launch`, driven from a test, without code of ours."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from contextlib import contextmanager
 
 import attrs
 
-from rlprof_nsys._host_memory import share_lock
-from rlprof_nsys._program import Program
-
-QUIET = ("--sample=none", "--cpuctxsw=none")  # sampling the CPU hangs about half of the runs
-TRIES = 8  # the program races with itself at its start, on a busy machine
+QUIET = ("--sample=none", "--cpuctxsw=none")
 
 
 @attrs.define(eq=False)
@@ -25,6 +21,7 @@ class Launched:
     nsys: str
     session: str
     child: subprocess.Popen
+    env: dict[str, str]
 
     def tell(self, line):
         """Tell the program to do something, and return what it answers."""
@@ -46,7 +43,7 @@ class Launched:
 
     def _call(self, timeout_s, verb, *argv):
         argv = [self.nsys, verb, f"--session={self.session}", *argv]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, env=self.env)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -54,20 +51,13 @@ class Launched:
 def launched(nsys, script, folder, *, trace="nvtx", python=sys.executable):
     """Run the program *script* under *nsys*; it says `ready` first, and ends at end of file."""
     env = {**os.environ, "TMPDIR": str(folder)}
-    share_lock(Program(nsys, str(folder)))
-    for _ in range(TRIES):
-        session = f"t{uuid.uuid4().hex[:12]}"
-        argv = [nsys, "launch", f"--session-new={session}", f"--trace={trace}", python, str(script)]
-        pipe = subprocess.PIPE
-        child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, text=True)
-        if child.stdout.readline().strip() == "ready":
-            break
-        child.communicate(timeout=60)
-        time.sleep(0.5)
-    else:
-        raise AssertionError(f"nsys did not start the program in {TRIES} tries")
+    session = f"t{uuid.uuid4().hex[:12]}"
+    argv = [nsys, "launch", f"--session-new={session}", f"--trace={trace}", python, str(script)]
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, text=True)
     try:
-        yield Launched(nsys, session, child)
+        assert child.stdout.readline().strip() == "ready"
+        yield Launched(nsys, session, child, env)
     finally:
         try:
             child.communicate(timeout=60)

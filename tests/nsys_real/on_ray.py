@@ -36,7 +36,7 @@ def main(home: Path, nsys: str) -> None:
         "tool": "nsys", "steps": {"every": 1}, "run_dir": str(home / "runs"),
         "scratch_dir": str(home / "scratch"),
         "roles": {"actor": {"ranks": "all", "phases": ["update"]}},
-        "tools": {"nsys": {"nsys": nsys, "trace": ["nvtx"]}},
+        "tools": {"nsys": {"nsys": nsys, "trace": ["nvtx"], "start_s": 30}},
         "limits": {"start_timeout_s": 60},
     }  # fmt: skip
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "resources": {"n0": 1}})
@@ -55,7 +55,7 @@ def main(home: Path, nsys: str) -> None:
         values = []
         with fleet:
             fleet.attach(actor=actors)
-            for _ in fleet.steps(range(1, 4)):
+            for _ in fleet.steps(range(1, 3)):
                 with fleet.phase("update"):
                     values.append(ray.get([actor.update.remote() for actor in actors]))
         found = rlprof.read(fleet.run_dir)

@@ -90,7 +90,7 @@ def _traces(windows, tmp_path_factory):
 
 def test_each_report_becomes_a_whole_trace_and_tables(traces):
     """The trace, the report and the tables of what was recorded are there, and whole."""
-    suffixes = ["trace.json.gz", "nsys-rep", "nvtxsum.csv", "osrtsum.csv"]
+    suffixes = ["trace.json.gz", "nsys-rep", "nvtx_sum.csv", "osrt_sum.csv"]
     for made, _, _, out in traces:
         assert [one.path.removeprefix(f"{CAPTURE.stem}.") for one in made] == suffixes
         assert [(one.status, one.note) for one in made] == [("whole", "")] * 4
@@ -223,7 +223,7 @@ def test_kernels_in_the_programs_own_tables_are_shown(nsys, windows, tmp_path):
     found = [(one["ph"], one["ts"]) for one in events if one.get("cat") in ("kernel", "cuda_flow")]
     assert found == [("X", 7.0), ("s", 5.0), ("f", 7.0)]
     suffixes = [one.path.removeprefix(f"{CAPTURE.stem}.") for one in made]
-    assert {"cudaapisum.csv", "gpukernsum.csv", "nvtxsum.csv"} <= set(suffixes)
+    assert {"cuda_api_sum.csv", "cuda_gpu_kern_sum.csv", "nvtx_sum.csv"} <= set(suffixes)
 
 
 def _all_tables(nsys, report, file):

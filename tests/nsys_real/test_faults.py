@@ -53,46 +53,19 @@ def test_without_nsys_every_window_says_so(tmp_path, alone):
     assert is_clean(home)
 
 
-def test_an_nsys_that_does_not_start_is_tried_again(nsys, tmp_path, alone):
-    """The program runs once, and its windows are whole."""
+def test_a_stop_that_hangs_costs_that_window(nsys, tmp_path, alone):
+    """The window before and the window after are whole, and the manifest says what was."""
     home = tmp_path / "home"
+    hangs = install(tmp_path / "bin", nsys, stop={"hang": [SELF_TEST + 2]})
 
-    process = train(install(tmp_path / "bin", nsys, launch={"fail": [1, 2, 3]}), home, steps=3)
-
-    assert process.returncode == 0
-    assert result(home)["weights"] == alone(3)
-    assert states(home) == ["whole"] * 3
-    assert is_clean(home)
-
-
-@pytest.mark.parametrize(
-    ("faults", "said"),
-    [
-        ({"start": {"fail": [SELF_TEST + 2]}}, "nsys start: Agent lost"),
-        (
-            {"stop": {"hang": [SELF_TEST + 2]}},
-            "nsys stop did not return within 20 s, and was ended",
-        ),
-        ({"stop": {"empty": [SELF_TEST + 2]}}, "the report is empty: nsys has not written it"),
-    ],
-    ids=["start fails", "stop hangs", "report of zero bytes"],
-)
-def test_a_window_that_goes_wrong_costs_that_window(nsys, tmp_path, alone, faults, said):
-    """The one before and the one after are whole, and it says what was."""
-    home = tmp_path / "home"
-    options = {"start_s": 20, "stop_s": 20}
-
-    process = train(
-        install(tmp_path / "bin", nsys, **faults), home, steps=3, options=options,
-        limits={"start_timeout_s": 60},
-    )  # fmt: skip
+    process = train(hangs, home, steps=3, options={"stop_s": 15})
 
     assert process.returncode == 0
     assert result(home)["weights"] == alone(3)
     first, second, third = states(home)
-    assert (first, third) == ("whole", "whole")
+    assert (first, third) == ("whole", "whole"), [notes(one) for one in captures(home)]
     assert second in {"failed", "partial"}  # a stop that hung is made up for by the next start
-    assert said in notes(captures(home)[1])
+    assert "nsys stop did not return within 15 s, and was ended" in notes(captures(home)[1])
     assert (len(ranges(nsys, reports(home)[0])), len(ranges(nsys, reports(home)[-1]))) == (2, 4)
     assert is_clean(home)
 
@@ -124,8 +97,8 @@ def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, 
     assert is_clean(home)
 
 
-def test_what_a_killed_keeper_leaves_goes_with_the_next_one(nsys, tmp_path, alone):
-    """SIGKILL, in a window: training goes on without nsys; the next launcher takes its folder."""
+def test_a_killed_keeper_costs_windows_and_nothing_else(nsys, tmp_path, alone):
+    """SIGKILL in a window: training goes on, nsys ends by itself, and later windows say why."""
     home = tmp_path / "home"
 
     process = train(nsys, home, steps=3, breaks_in=2, by="keeper")
@@ -138,12 +111,6 @@ def test_what_a_killed_keeper_leaves_goes_with_the_next_one(nsys, tmp_path, alon
     while processes_below(home) and time.monotonic() < end:
         time.sleep(0.1)
     assert processes_below(home) == []
-    assert len(list((home / "tmp").glob("rlprof-nsys-*"))) == 1
-    subprocess.run(
-        [*LAUNCHER, f"--nsys={nsys}", "--", "true"],
-        env={**os.environ, "TMPDIR": f"{home}/tmp"}, check=True, timeout=120,
-    )  # fmt: skip
-    assert is_clean(home)
 
 
 def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
@@ -163,24 +130,24 @@ def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
     assert said == ["None\n", "/mine\n"]
 
 
-def test_an_option_that_is_refused_is_left_out_and_named(nsys, tmp_path):
-    """What nsys does not take of a known option costs that option, and no window."""
+def test_a_value_that_nsys_refuses_is_named(nsys, tmp_path, alone):
+    """The program runs unprofiled, and every window has the sentence of nsys."""
     home = tmp_path / "home"
 
-    train(nsys, home, steps=1, options={"trace": ["nvtx"], "options": {"cudabacktrace": "x"}})
+    process = train(nsys, home, steps=1, options={"options": {"cudabacktrace": "x"}})
 
-    (capture,) = captures(home)
-    assert capture.state == "whole"
-    assert dict(capture.unsupported) == {
-        "cudabacktrace": "nsys refuses it: Illegal --cudabacktrace argument: x."
-    }
+    assert process.returncode == 0
+    assert result(home)["weights"] == alone(1)
+    assert states(home) == ["failed"]
+    assert "Illegal --cudabacktrace argument: x." in notes(captures(home)[0])
+    assert is_clean(home)
 
 
 def test_a_report_has_no_process_but_the_programs(nsys, tmp_path):
     """Neither rlprof's exports are in it nor what the launcher has started."""
     home = tmp_path / "home"
 
-    train(nsys, home, steps=3, options={"trace": ["nvtx", "osrt"]})
+    train(nsys, home, steps=1, options={"trace": ["nvtx", "osrt"]})
 
     found = []
     for report in reports(home):
@@ -190,4 +157,4 @@ def test_a_report_has_no_process_but_the_programs(nsys, tmp_path):
             found += [tables.execute(pids).fetchall()]
     (run,) = (home / "runs").iterdir()
     (process,) = rlprof.read(run).processes
-    assert found == [[(process.here.pid,)]] * 3
+    assert found == [[(process.here.pid,)]]

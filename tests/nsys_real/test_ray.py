@@ -40,11 +40,11 @@ def test_actors_of_three_raylets_have_a_report_each_for_every_window(nsys, home)
     assert [actor["under_nsys"] for actor in said["facts"]] == [True] * 3
     assert {actor["executable"] for actor in said["facts"]} == {sys.executable}
     assert {(one["who"], one["window"]) for one in said["captures"]} == {
-        (f"actor {rank}/3", f"{step}/update") for rank in range(3) for step in (1, 2, 3)
+        (f"actor {rank}/3", f"{step}/update") for rank in range(3) for step in (1, 2)
     }
     assert {one["state"] for one in said["captures"]} == {"whole"}
     found = [ranges(nsys, report) for report in reports(home)]
-    assert sorted(found) == sorted([("update", step)] for step in (1, 2, 3) for _ in range(3))
+    assert sorted(found) == sorted([("update", step)] for step in (1, 2) for _ in range(3))
     alone = sum(number**0.5 for number in range(10_000))
-    assert said["values"] == [[alone + rank for rank in range(3)]] * 3
+    assert said["values"] == [[alone + rank for rank in range(3)]] * 2
     assert is_clean(home)

@@ -22,10 +22,11 @@ TRAINING = str(Path(__file__).parent / "training.py")
 def train(nsys, home, *, wrapped=True, wait=True, cwd=None, **asked):
     """Train below *home*, under *nsys* as the config's launch says."""
     home.mkdir()
-    options = {"nsys": nsys, "trace": ["nvtx"], **asked.pop("options", {})}
+    options = {"nsys": nsys, "trace": ["nvtx"], "start_s": 30, **asked.pop("options", {})}
+    asked["limits"] = {"start_timeout_s": 60}  # a busy host may take longer than the default
     config = {
         "tool": "nsys", "steps": [1], "roles": {"actor": {}}, "tools": {"nsys": options},
-        "limits": asked.get("limits", {}),
+        "limits": asked["limits"],
     }  # fmt: skip
     prefix = rlprof.launch(config, role="actor", rank=0).argv_prefix if wrapped else ()
     command = [sys.executable, TRAINING, str(home), json.dumps({**asked, "options": options})]
@@ -109,12 +110,12 @@ def test_each_window_is_a_whole_report(nsys, tmp_path, alone):
     """Each window of a process has a report of its own, whose ranges are its phases."""
     home = tmp_path / "home"
 
-    process = train(nsys, home, steps=6)
+    process = train(nsys, home, steps=3)
 
     assert process.returncode == 0
     learned = result(home)
-    assert learned["weights"] == alone(6)
-    assert [capture.state for capture in captures(home)] == ["whole"] * 6
+    assert learned["weights"] == alone(3)
+    assert [capture.state for capture in captures(home)] == ["whole"] * 3
     assert {tuple(capture.unsupported) for capture in captures(home)} == {()}
     found = [ranges(nsys, report) for report in reports(home)]
     assert [len(of_one) for of_one in found] == learned["spans"]
@@ -129,28 +130,28 @@ def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
     """
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
-    for name in ("train", "nvtxsum", "nvtx_sum"):
+    for name in ("train", "nvtx_sum"):
         (project / f"{name}.py").write_text(f"open({str(project / 'ran')!r}, 'a').write({name!r})")
 
-    process = train(nsys, home, cwd=project, steps=2, relative=True)
+    process = train(nsys, home, cwd=project, steps=1, relative=True)
 
     assert process.returncode == 0
-    assert [capture.state for capture in captures(home)] == ["whole"] * 2
-    assert len(list((home / "runs").rglob("*.nvtx*sum.csv"))) == 2
-    assert {file.name for file in project.iterdir()} == {"train.py", "nvtxsum.py", "nvtx_sum.py"}
+    assert [capture.state for capture in captures(home)] == ["whole"]
+    assert len(list((home / "runs").rglob("*.nvtx_sum.csv"))) == 1
+    assert {file.name for file in project.iterdir()} == {"train.py", "nvtx_sum.py"}
 
 
 def test_two_processes_at_once(nsys, tmp_path, alone):
     """Each has a session of its own, and none records another's windows."""
     homes = [tmp_path / str(number) for number in range(2)]
 
-    running = [train(nsys, home, wait=False, steps=3) for home in homes]
+    running = [train(nsys, home, wait=False, steps=2) for home in homes]
 
     assert [process.wait(300) for process in running] == [0] * 2
-    expected = alone(3)
+    expected = alone(2)
     for home in homes:
         assert result(home)["weights"] == expected
-        assert [capture.state for capture in captures(home)] == ["whole"] * 3
+        assert [capture.state for capture in captures(home)] == ["whole"] * 2
         assert [len(ranges(nsys, file)) for file in reports(home)] == result(home)["spans"]
         assert is_clean(home)
 
@@ -191,10 +192,10 @@ def test_range_mode_has_a_report_per_window_too(nsys, tmp_path, alone):
     """It waits for a range of the program, ends with it, and writes its report at once."""
     home = tmp_path / "home"
 
-    train(nsys, home, steps=3, options={"mode": "range", "range": "nvtx"})
+    train(nsys, home, steps=2, options={"mode": "range", "range": "nvtx"})
 
-    assert result(home)["weights"] == alone(3)
-    assert [capture.state for capture in captures(home)] == ["whole"] * 3
+    assert result(home)["weights"] == alone(2)
+    assert [capture.state for capture in captures(home)] == ["whole"] * 2
     assert [len(ranges(nsys, file)) for file in reports(home)] == result(home)["spans"]
 
 
@@ -211,20 +212,24 @@ def test_ranges_that_nsys_does_not_see_are_told(nsys, tmp_path):
     )
 
 
-def test_attached_records_a_process_that_nsys_launched(nsys, tmp_path):
-    """Who has started the program by `nsys launch` himself has windows all the same."""
+@pytest.mark.parametrize(
+    "verb",
+    [["launch", "--wait=primary"], ["profile", "--start-later=true", "--output=elsewhere"]],
+    ids=["launch", "profile"],
+)
+def test_attached_records_a_process_that_nsys_started(nsys, tmp_path, verb):
+    """`nsys launch` and `nsys profile --start-later`, which Ray's `nsight` calls, are as good."""
     home = tmp_path / "home"
-    asked = {"steps": 2, "options": {"mode": "attached", "nsys": nsys}}
+    asked = {
+        "steps": 2, "options": {"mode": "attached", "nsys": nsys, "start_s": 30},
+        "limits": {"start_timeout_s": 60},
+    }  # fmt: skip
     home.mkdir()
-    for attempt in range(8):  # its race, which the launcher is not here to lose
-        subprocess.run(
-            [nsys, "launch", f"--session-new=own-{os.getpid()}-{attempt}", "--trace=nvtx",
-             "--wait=primary", sys.executable, TRAINING, str(home), json.dumps(asked)],
-            env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, timeout=120,
-            check=False,
-        )  # fmt: skip
-        if (home / "result.json").exists():
-            break
+
+    subprocess.run(
+        [nsys, *verb, "--trace=nvtx", sys.executable, TRAINING, str(home), json.dumps(asked)],
+        cwd=tmp_path, capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
 
     assert [capture.state for capture in captures(home)] == ["whole"] * 2
     assert [len(ranges(nsys, file)) for file in reports(home)] == result(home)["spans"]

@@ -13,14 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TABLES = (
-    ("nvtxsum", "nvtx_sum"),
-    ("cudaapisum", "cuda_api_sum"),
-    ("gpukernsum", "cuda_gpu_kern_sum"),
-    ("gpumemtimesum", "cuda_gpu_mem_time_sum"),
-    ("gpumemsizesum", "cuda_gpu_mem_size_sum"),
-    ("osrtsum", "osrt_sum"),
-)
-"""What `nsys stats` is asked for: what releases to 2022 call it, and those since."""
+    "nvtx_sum", "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
+    "cuda_gpu_mem_size_sum", "osrt_sum",
+)  # fmt: skip
+"""What `nsys stats` is asked for."""
 _LISTED = re.compile(r"^\s+([a-z0-9_]+)(?:\[.*\])? -- ", re.MULTILINE)
 _LEAST_S, _PER_MB_S = 60.0, 10.0
 """A report of 11 MB took 19 s to import and 4 s to export on a busy machine."""
@@ -60,7 +56,7 @@ def tables_of(program: Program, database: Path, out: Path, stem: str) -> tuple[l
     """Make the tables that this nsys knows and the data has; and say why there are none."""
     listed = program.call("stats", "--help-reports", timeout_s=HELP_S)
     known = set(_LISTED.findall(listed.text))
-    wanted = [name for names in _TABLES for name in names if name in known][: len(_TABLES)]
+    wanted = [name for name in _TABLES if name in known]
     if not wanted:
         return [], "nsys stats names no table that is known here"
     base = database.with_name("stats")

@@ -20,23 +20,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof_nsys._abandoned import PREFIX, claim, clear_abandoned
-from rlprof_nsys._host_memory import share_lock
+from rlprof_nsys._launch import start_session
 from rlprof_nsys._mark import MARK, Mark
-from rlprof_nsys._processes import adopt_orphans, end_all, has_tmpdir, reap
-from rlprof_nsys._program import Program, find_nsys, options_in, values_in
-from rlprof_nsys._report import rescue
-from rlprof_nsys._try import start_session
+from rlprof_nsys._processes import adopt_orphans, end_children
+from rlprof_nsys._program import Program, find_nsys, options_in, too_old, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof_nsys._arguments import Asked
-    from rlprof_nsys._try import Started
+    from rlprof_nsys._launch import Started
 
-TRIES = 8
-START_S = 60.0
-"""All tries together; training waits meanwhile."""
 _END_S = 10.0
 """How long nsys may take to end after the program has."""
 _POLL_S = 0.2
@@ -84,6 +78,7 @@ def keep(asked: Asked, say: int, program_life: Life) -> None:
     """Make a session ready, tell *say* what the program must be born with; await its end."""
     _let_go(say)
     before = in_characters(os.environb)
+    adopt_orphans()
     program, why = _prepare(asked)
     os.chdir("/")  # the program's folder may be gone before it
     started = None
@@ -93,14 +88,12 @@ def keep(asked: Asked, say: int, program_life: Life) -> None:
         except OSError as exc:
             why = f"nsys cannot be kept: {exc.strerror or exc}"
     is_told = _tell(say, started, why, before)
-    if program is None:
-        return
-    if started is None:
+    if started is not None and program is not None:
+        if is_told:
+            program_life.await_end()
+        _tidy(program, started)
+    if program is not None:
         shutil.rmtree(program.folder, ignore_errors=True)
-        return
-    if is_told:
-        program_life.await_end()
-    _tidy(program, started)
 
 
 def _let_go(say: int) -> None:
@@ -147,51 +140,24 @@ def _prepare(asked: Asked) -> tuple[Program | None, str]:
             None,
             f"there is no program {asked.nsys!r}; install Nsight Systems, or set nsys: PATH",
         )
-    if not adopt_orphans():
-        return None, "this kernel does not let a process adopt orphans (PR_SET_CHILD_SUBREAPER)"
+    why = too_old(path, Program(path).version())
+    if why:
+        return None, why
     try:
-        clear_abandoned(Path(tempfile.gettempdir()))
-        folder = tempfile.mkdtemp(prefix=PREFIX)
+        return Program(path, tempfile.mkdtemp(prefix="rlprof-nsys-")), ""
     except OSError as exc:
         return None, f"no folder can be made for nsys: {exc}"
-    claim(Path(folder))
-    program = Program(path, folder)
-    share_lock(program)
-    return program, ""
 
 
 def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, str]:
-    """Try until it is ready; nsys is lost in a race about once in fifteen times (2022.4)."""
-    name = re.sub(r"[^A-Za-z0-9-]", "-", asked.name)[:100]
+    """Start the session; or say why it did not start."""
     args, mark = _launch_arguments(program, asked)
     if not args:
         return None, f"{program.path} launch --help does not answer; is it whole?"
-    end, why = time.monotonic() + START_S, ""
-    for number in range(TRIES):
-        left = end - time.monotonic()
-        if life.is_over() or left <= 0:
-            break
-        session = f"rlprof-{name}-{life.pid}-{number}"
-        os.environ[MARK] = attrs.evolve(mark, session=session).text()
-        started, why = start_session(
-            program, session, args, within_s=left, is_given_up=life.is_over
-        )
-        if started is not None:
-            return started, ""
-        mark = _without(args, mark, why)
-        reap()
-        time.sleep(min(0.1 * (number + 1), 0.5))
-    return None, f"nsys did not start it in {number + 1} tries: {why}"
-
-
-def _without(args: list[str], mark: Mark, why: str) -> Mark:
-    """Leave out an option that nsys does not take, though its help has it, or not so."""
-    unknown = re.match(r"(?:unrecogni[sz]ed option '|Illegal )--([a-z0-9-]+)", why)
-    left = [arg for arg in args if unknown and not arg.startswith(f"--{unknown[1]}=")]
-    if unknown is None or len(left) == len(args):
-        return mark
-    args[:] = left
-    return attrs.evolve(mark, refused={**mark.refused, unknown[1]: f"nsys refuses it: {why}"})
+    name = re.sub(r"[^A-Za-z0-9-]", "-", asked.name)[:100]
+    session = f"rlprof-{name}-{life.pid}"
+    os.environ[MARK] = attrs.evolve(mark, session=session).text()
+    return start_session(program, session, args, life.is_over)
 
 
 def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
@@ -226,21 +192,16 @@ def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
 
 
 def _tidy(program: Program, started: Started) -> None:
-    """Let nsys finish the report of an open window, and end; leave nothing of it."""
-    folder = started.open_window()
-    if folder is not None:
+    """Let nsys finish the report of an open window, and end."""
+    if started.has_window():
         program.call("stop", f"--session={started.session}", timeout_s=60)
-        rescue(program, folder)
     started.release()
     end = time.monotonic() + _END_S
     while started.cli.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
     if started.cli.poll() is None:
         program.call("shutdown", f"--session={started.session}", "--kill=none", timeout_s=_END_S)
-    end_all(lambda pid: has_tmpdir(pid, program.folder), patience_s=_END_S, within_s=2)
-    if folder is not None:  # what was still being written, and is now as far as it will get
-        rescue(program, folder)
-    shutil.rmtree(program.folder, ignore_errors=True)
+    end_children(patience_s=_END_S, within_s=2)
 
 
 def _stat(pid: int) -> list[bytes]:

@@ -14,7 +14,7 @@ from rlprof_nsys._mark import DOMAIN, Mark, read_mark
 from rlprof_nsys._notes import NOTES, clocks, write_notes
 from rlprof_nsys._options import NsysOptions, advise
 from rlprof_nsys._processes import is_forked
-from rlprof_nsys._program import Program, find_nsys, options_in
+from rlprof_nsys._program import Program, find_nsys, options_in, too_old
 from rlprof_nsys._ranges import Ranges, load_nvtx
 from rlprof_nsys._session import Session
 from rlprof_nsys._shared import Word
@@ -202,6 +202,9 @@ class Nsys:
     def _look_at_options(self, program: Program) -> None:
         """Choose which of the options `nsys start` takes; say which this nsys does not know."""
         self._version = program.version()
+        why = too_old(program.path, self._version)
+        if why:
+            raise CaptureError(why)
         known = options_in(program.help("start"))
         if "output" not in known:
             raise CaptureError(f"{program.path} start --help does not answer; is it whole?")

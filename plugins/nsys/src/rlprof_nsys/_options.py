@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from rlprof import Advice
+from rlprof_nsys._program import OLDEST
 
 if TYPE_CHECKING:
     from rlprof.config import Limits
@@ -131,12 +132,7 @@ def advise(options: NsysOptions, limits: Limits) -> list[Advice]:
 def _cautions(options: NsysOptions) -> list[str]:
     own = "" if options.env is None else " (of the program itself only those of env)"
     words = f"a report holds environment variables of all processes that nsys could look at{own}, "
-    told = [f"{words}in plain text, tokens and keys with them; look before you pass one on"]
-    sampling = [name for name in ("sample", "cpuctxsw") if options.collecting[name] != "none"]
-    if sampling:
-        named = " and ".join(f"options.{name}" for name in sampling)
-        told.append(
-            f"{named}: nsys 2022.4 hung in half of our runs with it; the step then waits stop_s, "
-            "and the window is lost"
-        )
-    return told
+    return [
+        f"{words}in plain text, tokens and keys with them; look before you pass one on",
+        f"the hosts that train need Nsight Systems {OLDEST} or newer; `rlprof doctor` tries it",
+    ]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HELP_S = 20.0
+OLDEST = "2023.4"
+"""The oldest release that rlprof drives; tests run on 2023.4.4."""
 _USUAL = (
     "/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys", "/usr/lib/nsight-systems/bin/nsys",
@@ -60,7 +62,7 @@ class Program:
         return run([self.path, *args], timeout_s=timeout_s, folder=self.folder)
 
     def version(self) -> str:
-        """Return what it calls itself: `2022.4.2.1-df9881f`; empty where it does not say."""
+        """Return what it calls itself: `2023.4.4.54-2344336`; empty where it does not say."""
         said = self.call("--version", timeout_s=HELP_S)
         found = re.search(r"\d{4}\.\d+[\w.-]*", said.text)
         return found[0] if said.code == 0 and found else ""
@@ -73,7 +75,7 @@ class Program:
     def sessions(self, *, timeout_s: float) -> frozenset[str] | None:
         """Name the sessions that take orders, by name and by id; None: it does not say.
 
-        One that was shut down is listed for seconds, or for as long as its program lives (2022.4).
+        One that was shut down is listed for seconds, or for as long as its program lives.
         """
         said = self.call("sessions", "list", timeout_s=timeout_s)
         if said.code != 0:
@@ -108,6 +110,17 @@ def find_nsys(asked: str) -> str:
     return ""
 
 
+def too_old(path: str, version: str) -> str:
+    """Say so of a *version* below the oldest that rlprof drives; empty: it is not."""
+    found = re.match(r"(\d{4})\.(\d+)", version)
+    if found is None or (int(found[1]), int(found[2])) >= tuple(map(int, OLDEST.split("."))):
+        return ""
+    return (
+        f"{path} is Nsight Systems {version}, and rlprof drives {OLDEST} and newer; install a "
+        "newer release, or set nsys: PATH"
+    )
+
+
 def sentence_in(text: str) -> str:
     """Find the line in what nsys printed that says most; empty: it printed nothing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -137,7 +150,7 @@ def values_in(text: str, option: str) -> frozenset[str]:
 def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
     """Run *argv* in a session of its own, with few variables, and return what it said.
 
-    Not in the folder of the program: `nsys stats` runs each Python file that lies there (2022.4).
+    Not in the folder of the program: `nsys stats` runs each Python file that lies there.
     """
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     tmp = folder or os.environ.get("TMPDIR", "")

@@ -1,7 +1,6 @@
 """The file of a window: awaited until it is whole, and made of raw data where nsys left those.
 
-A report exists, empty, for up to three seconds before it is written (2022.4); so that it is there
-proves nothing.
+An empty report proves nothing: nsys makes the file first and writes it later.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
-
-from rlprof_nsys._processes import born_with_tmpdir, has_open
 
 if TYPE_CHECKING:
     from rlprof_nsys._program import Program
@@ -69,27 +66,7 @@ def await_report(
         time.sleep(_POLL_S)
     if size == 0:
         return Found(REPORT, "the report is empty: nsys has not written it in time")
-    return rescue(program, folder)
-
-
-def rescue(program: Program, folder: Path) -> Found:
-    """Look for what an agent that died has left in the folder of its run, if that can be read.
-
-    What one that lives is still writing is its own: without it no later window would be recorded.
-    """
-    if _size(folder / REPORT) > 0:
-        return Found(REPORT)
-    left = sorted(Path(program.folder or "/nowhere").glob("**/*.qdstrm"), key=_age)
-    for raw in reversed(left):
-        if _size(raw) > 0 and not _is_written(raw, program):
-            with suppress(OSError):
-                shutil.move(raw, folder / RAW)
-                return _import(program, folder / RAW, folder / REPORT)
     return Found(why="nsys left no report")
-
-
-def _is_written(raw: Path, program: Program) -> bool:
-    return any(has_open(pid, raw) for pid in born_with_tmpdir(program.folder))
 
 
 def _import(program: Program, raw: Path, report: Path) -> Found:
@@ -117,10 +94,3 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return -1
-
-
-def _age(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except OSError:
-        return 0.0

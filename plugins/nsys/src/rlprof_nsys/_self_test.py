@@ -1,6 +1,6 @@
 """One range in a window of its own: does this nsys see what this nvtx sends?
 
-From 0.2.12 on nvtx asks the tool whether a domain is enabled, and nsys 2022.4 says no to all: there
+From 0.2.12 on nvtx asks the tool whether a domain is enabled, and nsys 2023.4 says no to all: there
 are no ranges at all then, and nobody says so.
 """
 
@@ -61,7 +61,7 @@ def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float
     version = _version()
     return (
         f"no ranges of phases: nsys does not see those of nvtx {version}; nvtx 0.2.11 is seen by "
-        "nsys 2022.4, newer ones by newer nsys; or this process was forked and never called exec"
+        "nsys 2023.4, newer ones by newer nsys; or this process was forked and never called exec"
     )
 
 

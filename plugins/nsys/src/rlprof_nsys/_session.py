@@ -41,8 +41,8 @@ _POLL_S = 0.05
 _OURS: set[str] = set()
 """Folders of the windows that this process has begun; what it was before exec is forgotten here."""
 _SEEN_S = 0.02
-"""`nsys start` may return before nsys sees ranges: by 1.1 ms in 1 of 69 windows of an idle machine,
-by more than 5 ms once on a busy one, whose window was lost."""
+"""`nsys start` may return before nsys sees ranges: 2022.4 did in 1 of 69 windows, 2023.4.4 in none
+of 85. A first range that is lost makes its window partial."""
 _IDLE = "not applicable in this state"
 _BUSY = "not allowed in this state"
 

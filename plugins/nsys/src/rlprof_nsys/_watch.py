@@ -1,7 +1,7 @@
 """The agent of nsys is watched: once it has died, whatever the program starts would die, too.
 
 nsys leaves variables by which it gets into each child, and a child that finds no agent ends with 1
-before it begins (2022.4). They are taken away then, so that the program goes on as it would alone.
+before it begins (2023.4). They are taken away then, so that the program goes on as it would alone.
 Processes of rlprof's own are started without them at any time: nobody wants these in a report.
 """
 

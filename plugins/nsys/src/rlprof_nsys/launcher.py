@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlprof_nsys._arguments import LAUNCHER, Asked, read_arguments
-from rlprof_nsys._keeper import START_S, Life, keep
+from rlprof_nsys._keeper import Life, keep
+from rlprof_nsys._launch import START_S
 from rlprof_nsys._mark import MARK, Mark
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One try to have nsys ready for the program: it launches a stand-in, which tells what it got."""
+"""Have nsys launch a stand-in for the program; the stand-in reports the variables that nsys set."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_nsys import _shim
-from rlprof_nsys._host_memory import free_what_nobody_uses
-from rlprof_nsys._processes import end_all, has_tmpdir
+from rlprof_nsys._processes import end_children
 from rlprof_nsys._program import sentence_in
 from rlprof_nsys._shared import read_word
 
@@ -25,14 +24,11 @@ if TYPE_CHECKING:
 
     from rlprof_nsys._program import Program
 
-_TRY_S = 20.0
+START_S = 30.0
+"""How long nsys may take to be ready; training waits meanwhile."""
 _CALL_S = 10.0
 _KIND_S = 1.0
-"""How long what is left of a try may take to end; training waits meanwhile."""
-_STUCK_S = 5.0
-"""A try that fails after so long may be stuck where others are, too (after 10 s or never)."""
-_OTHERS_S = 5.0
-"""How long others that are may take to give up."""
+"""How long what a failed launch left may take to end; training waits meanwhile."""
 
 
 @attrs.define
@@ -41,32 +37,26 @@ class Started:
 
     session: str
     environ: Mapping[str, str]
-    """What nsys has launched its stand-in with; a character is a byte."""
+    """The variables that nsys gave its stand-in; each character is a byte."""
     cli: subprocess.Popen[bytes]
     folder: Path
     _hold: int
 
-    def open_window(self) -> Path | None:
-        """Return the folder of the window that was open when the program ended; None: none was."""
-        word = read_word(self.folder)
-        return None if word is None else Path(word.folder)
+    def has_window(self) -> bool:
+        """Whether a window is open."""
+        return read_word(self.folder) is not None
 
     def release(self) -> None:
-        """Let what nsys has launched come to its end."""
+        """Let the stand-in end."""
         os.close(self._hold)
 
 
 def start_session(
-    program: Program,
-    session: str,
-    args: Sequence[str],
-    *,
-    within_s: float,
-    is_given_up: Callable[[], object],
+    program: Program, session: str, args: Sequence[str], is_given_up: Callable[[], object]
 ) -> tuple[Started | None, str]:
-    """Have nsys launch the stand-in; or say why it has not, with nothing left of the try."""
+    """Have nsys launch the stand-in; or say why it did not, with nothing left of it."""
     folder = Path(program.folder)
-    born, log = folder / f"{session}.born", folder / f"{session}.log"
+    born, log = folder / "born", folder / "log"
     held, hold = os.pipe()
     shim = [sys.executable, "-I", "-S", _shim.__file__, str(born), str(held)]
     try:
@@ -85,8 +75,7 @@ def start_session(
         return None, f"{program.path} launch: {exc.strerror or exc}"
     finally:
         os.close(held)
-    began = time.monotonic()
-    end = began + min(within_s, _TRY_S)
+    end = time.monotonic() + START_S
     while time.monotonic() < end and not is_given_up():
         environ = _read_environ(born)
         if environ:
@@ -96,10 +85,8 @@ def start_session(
         time.sleep(0.01)
     os.close(hold)
     _clear(program, session, cli)
-    is_stuck = time.monotonic() - began >= _STUCK_S
-    free_what_nobody_uses(patience_s=_OTHERS_S if is_stuck else 0.0)
-    said = _read_sentence(log)
-    return None, said or f"it did not answer within {_TRY_S:g} s"
+    said = _read_sentence(log) or f"it did not answer within {START_S:g} s"
+    return None, f"{program.path} launch: {said}"
 
 
 def _read_environ(file: Path) -> dict[str, str]:
@@ -110,13 +97,13 @@ def _read_environ(file: Path) -> dict[str, str]:
 
 
 def _clear(program: Program, session: str, cli: subprocess.Popen[bytes]) -> None:
-    """Shut the session down, and end what this try has left."""
+    """Shut the session down, and end what the launch left."""
     if cli.poll() is None:
         program.call("shutdown", f"--session={session}", "--kill=none", timeout_s=_CALL_S)
         with suppress(ProcessLookupError):
             os.killpg(cli.pid, signal.SIGKILL)
         cli.wait()
-    end_all(lambda pid: has_tmpdir(pid, program.folder), patience_s=_KIND_S, within_s=2)
+    end_children(patience_s=_KIND_S, within_s=2)
 
 
 def _read_sentence(log: Path) -> str:
