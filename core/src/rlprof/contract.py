@@ -63,9 +63,15 @@ class Hooks:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return partial(self._call, name)
 
-    def _call(self, name: str, /, **given: Any) -> Any:
+    def bound(self, name: str, /, **given: Any) -> Callable[[], Any]:
+        """Return the hook with its arguments, ready to be called."""
         hook = self._found.get(name)
-        return None if hook is None else hook.function(*(given[arg] for arg in hook.argnames))
+        if hook is None:
+            return lambda: None
+        return partial(hook.function, *[given[arg] for arg in hook.argnames])
+
+    def _call(self, name: str, /, **given: Any) -> Any:
+        return self.bound(name, **given)()
 
 
 def hooks(kind: Kind, plugin: Any, manager: pluggy.PluginManager | None = None) -> Hooks:

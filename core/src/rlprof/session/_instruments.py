@@ -43,7 +43,7 @@ class Instruments:
     @property
     def spent(self) -> int:
         """The bytes of the artifacts so far."""
-        return sum(recorder.bytes for recorder in tuple(self._recorders.values()))
+        return sum([recorder.bytes for recorder in tuple(self._recorders.values())])
 
     @property
     def why_full(self) -> str:
@@ -79,8 +79,8 @@ class Instruments:
         self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
     ) -> OpenWindow:
         """Make all of *uses* ready for *window*; whoever gets it starts it."""
-        request = "" if demand is None else demand.id
-        recorders = [self._prepared(use, window, request) for use in uses]
+        request, left = "" if demand is None else demand.id, self.limit - self.spent
+        recorders = [self._prepared(use, window, request, left) for use in uses]
         return OpenWindow(window, recorders)
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
@@ -97,12 +97,12 @@ class Instruments:
         for recorder in self._recorders.values():
             recorder.end()
 
-    def _prepared(self, use: ToolUse, window: Window, request: str) -> Recorder:
+    def _prepared(self, use: ToolUse, window: Window, request: str, left: int) -> Recorder:
         """Let the recorder of *use* make ready, with lighter options if the last were too much."""
         recorder = self._recorders[use.name]
         said: dict[str, Any] = {}
         recorder.take(use)
-        found = lighter(recorder, use, left=self.limit - self.spent, limits=self._means.limits)
+        found = lighter(recorder, use, left=left, limits=self._means.limits)
         if found is not None:
             chosen, said["lighter"] = found
             recorder.take(chosen)

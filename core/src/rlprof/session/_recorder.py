@@ -59,6 +59,7 @@ class Recorder:
         self.reason = ""
         """Why it does."""
         self._target = target
+        self._folder = target.folder
         self._means = means
         self._link = link
         self._request = ""
@@ -89,7 +90,7 @@ class Recorder:
     def take(self, use: ToolUse) -> None:
         """Go on with the options of *use*; new ones need a new instance, which is configured."""
         for known in self._instances:
-            if known.use.asks_as(use):
+            if known.use is use or known.use.asks_as(use):
                 self._now = known
                 return
         unrecorded_by(use.plugin)
@@ -155,7 +156,7 @@ class Recorder:
             tool=self.name,
             host=self._means.here.host,
             pid=self._means.here.pid,
-            options=dict(self.use.asked),
+            options=dict(self._now.use.asked),
             plugin=f"{plugin.__module__}:{plugin.__qualname__}",
             kind="tool" if self._link is None else "engine",
         )
@@ -163,17 +164,18 @@ class Recorder:
     def prepare(self, window: Window, **said: Any) -> None:
         """Make the capture's folder and leave the line that says it is about to be opened."""
         key = {"window": attrs.asdict(window), **self._key}
-        scratch, run = self._means.scratch, self._means.run.path
+        scratch, run, place = self._means.scratch, self._means.run.path, window.folder
         if self._link is not None:
-            scratch /= self._target.folder
-        folder = scratch / window.folder / self.name
-        out = run / window.folder / self._target.folder / self.name
+            scratch /= self._folder
+        folder = scratch / place / self.name
+        out = run / place / self._folder / self.name
         self._request = said.get("request", "")
         own = type(self._now.plugin).__module__ == "__main__"
         job = Job(key, folder, out, run, in_process=own, measured=self._measured)
         self._job = self._latest = job
         self._misses = {}
-        self._tell("opened", scratch=str(folder), asked=dict(self.use.asked), **said)
+        asked = dict(self._now.use.asked)
+        self._means.scribe.tell("opened", **key, scratch=str(folder), asked=asked, **said)
         with self._guard("prepare"):
             _make_folder(folder, self.capture(window))
             return
@@ -292,14 +294,15 @@ class Recorder:
                 odd = f"Recording.{name} must be a mapping, got {shown(told)}"
         for option, reason in said["unsupported"].items():
             self._means.boundary.tell(f"{self.name}: {option}", reason)
-        self._tell("started", seconds=seconds, **said)
+        if self._job is not None:
+            self._means.scribe.tell("started", **self._job.key, seconds=seconds, **said)
         if odd:
             raise PluginError(odd)
 
     def _hook(self, verb: str, window: Window, job: Job, **given: Any) -> Callable[[], Any]:
         """Return what calls a hook of the plugin, and waits where it is asynchronous."""
-        given |= {"window": window, "folder": job.folder / RAW, **self._given(self.use)}
-        return self._settling(partial(getattr(self._now.hooks, verb), **given))
+        given |= {"window": window, "folder": job.folder / RAW, **self._given(self._now.use)}
+        return self._settling(self._now.hooks.bound(verb, **given))
 
     def _settling(self, hook: Callable[[], Any]) -> Callable[[], Any]:
         return hook if self._link is None else partial(self._link.settled, hook)
@@ -326,10 +329,6 @@ class Recorder:
         if hook == "stop" and self._caller.unanswered == "stop":
             error += f"; raw data are kept in {job.folder}"
         self._means.scribe.tell("failed", **job.key, hook=hook, error=error)
-
-    def _tell(self, event: str, **fields: Any) -> None:
-        if self._job is not None:
-            self._means.scribe.tell(event, **self._job.key, **fields)
 
 
 def _make_folder(folder: Path, capture: Capture) -> None:
