@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from operator import index
 from typing import Any, Literal
 
 import attrs
@@ -17,6 +18,17 @@ Mode = Literal["discrete", "continuous"]
 _FOREVER = sys.maxsize
 LAST_STEP = 10**18 - 1
 """The last step that can be named."""
+
+
+def step_number(step: Any) -> int:
+    """Return *step* as a number; raise ValueError if it is none, or none that can be named."""
+    try:
+        number = index(step)
+    except TypeError:
+        raise ValueError(f"expected a whole number, got {shown(step)}") from None
+    if not 0 <= number <= LAST_STEP:
+        raise ValueError(f"expected 0 to {LAST_STEP}, got {shown(step)}")
+    return number
 
 
 @attrs.frozen

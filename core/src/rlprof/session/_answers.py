@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from rlprof.answers import Ready, runs_on_of
@@ -23,11 +24,17 @@ ON_ITS_LOOP = (
 )
 
 
-def odd_recording(recording: Any) -> str:
-    """Say what is wrong with what `start` returned; empty if it is one, or nothing."""
-    if recording is None or any(hasattr(recording, name) for name in MEMBERS):
-        return ""
-    return f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
+def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
+    """Return what *recording* says was applied and is unsupported, and what is wrong with it."""
+    said, odd = {}, ""
+    if recording is not None and not any(hasattr(recording, name) for name in MEMBERS):
+        odd = f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
+    for name in ("applied", "unsupported"):
+        told = getattr(recording, name, None) or {}
+        said[name] = dict(told) if isinstance(told, Mapping) else {}
+        if not isinstance(told, Mapping):
+            odd = f"Recording.{name} must be a mapping, got {shown(told)}"
+    return said, odd
 
 
 def ready_of(answer: Any, plugin: Any, usual: RunsOn, *, any_thread: bool) -> Ready:

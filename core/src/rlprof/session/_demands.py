@@ -93,6 +93,13 @@ class Demands:
             if demand not in self._agenda.waiting:
                 self._answer(demand)
 
+    def skip(self, step: int, reason: str) -> None:
+        """Say why nothing was recorded of *step*."""
+        said = {} if self.now is None else {"request": self.now.id}
+        for key in self._keys(self.now):
+            self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
+        self._means.boundary.tell("skipped", f"step {step}: {reason}")
+
     def close(self) -> None:
         """Say which demands are left, once."""
         waiting, self._is_closed = () if self._is_closed else self.waiting, True

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session._pressure import lighter
 from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
 
@@ -102,7 +101,8 @@ class Instruments:
         recorder = self._recorders[use.name]
         said: dict[str, Any] = {}
         recorder.take(use)
-        found = lighter(recorder, use, left=left, limits=self._means.limits)
+        limits = self._means.limits
+        found = recorder.pressure.lighter(use, recorder.lighter, left=left, limits=limits)
         if found is not None:
             chosen, said["lighter"] = found
             recorder.take(chosen)

@@ -10,45 +10,58 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlprof.config import Limits, ToolUse
-    from rlprof.session._recorder import Recorder
 
 _SHARE = 0.5
 """Of `stop_timeout_s`: a stop that took more is near to being the last."""
 
 
-def lighter(
-    recorder: Recorder, use: ToolUse, *, left: int, limits: Limits
-) -> tuple[ToolUse, str] | None:
-    """Return what *recorder* should use instead of *use* for its next window, and why."""
-    reason = _reason(recorder, left, limits)
-    if reason:
-        recorder.notches += 1
-        recorder.reason = reason
-    chosen, options = use, use.options
-    for _ in range(recorder.notches):
-        less = recorder.lighter(options)
-        if less is None:
-            break
-        options = less
-    if options is use.options:
-        return None
-    changed = _changed(use.options, options)
-    chosen = attrs.evolve(use, options=options, asked={**use.asked, **changed})
-    what = ", ".join(f"{name}: {value}" for name, value in changed.items())
-    return chosen, f"{what}; {recorder.reason}"
+@attrs.define
+class Pressure:
+    """How much lighter than asked one tool records by now, and what its last window took."""
 
+    notches: int = 0
+    reason: str = ""
+    """Why it does."""
+    last_bytes: int = 0
+    last_stop_s: float = 0.0
 
-def _reason(recorder: Recorder, left: int, limits: Limits) -> str:
-    """Say why the next window should be lighter than the last; empty if it need not be."""
-    size, stop_s = recorder.last_bytes, recorder.last_stop_s
-    recorder.last_bytes, recorder.last_stop_s = 0, 0.0  # each window is judged once
-    if size > left:
-        share = f"{left:,} of its share of limits.bytes are left"
-        return f"the last window took {size:,} bytes and {share}"
-    if stop_s > _SHARE * limits.stop_timeout_s:
-        return f"the last stop took {stop_s:.1f} s of limits.stop_timeout_s"
-    return ""
+    def lighter(
+        self, use: ToolUse, less_than: Callable[[Any], Any], *, left: int, limits: Limits
+    ) -> tuple[ToolUse, str] | None:
+        """Return what to record the next window with in the place of *use*, and why.
+
+        *less_than* returns options one notch cheaper; *left* are the bytes that are left.
+        """
+        reason = self._reason(left, limits)
+        if reason:
+            self.notches += 1
+            self.reason = reason
+        options = use.options
+        for _ in range(self.notches):
+            less = less_than(options)
+            if less is None:
+                break
+            options = less
+        if options is use.options:
+            return None
+        changed = _changed(use.options, options)
+        chosen = attrs.evolve(use, options=options, asked={**use.asked, **changed})
+        what = ", ".join(f"{name}: {value}" for name, value in changed.items())
+        return chosen, f"{what}; {self.reason}"
+
+    def _reason(self, left: int, limits: Limits) -> str:
+        """Say why the next window should be lighter than the last; empty if it need not be."""
+        size, stop_s = self.last_bytes, self.last_stop_s
+        self.last_bytes, self.last_stop_s = 0, 0.0  # each window is judged once
+        if size > left:
+            share = f"{left:,} of its share of limits.bytes are left"
+            return f"the last window took {size:,} bytes and {share}"
+        if stop_s > _SHARE * limits.stop_timeout_s:
+            return f"the last stop took {stop_s:.1f} s of limits.stop_timeout_s"
+        return ""
 
 
 def _changed(before: Any, after: Any) -> dict[str, Any]:

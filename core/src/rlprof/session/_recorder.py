@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.answers import Ready, loop_of, runs_on_of
 from rlprof.contract import hooks
-from rlprof.errors import PluginError, shown
-from rlprof.session._answers import ON_ITS_LOOP, odd_recording, ready_of
+from rlprof.errors import PluginError
+from rlprof.session._answers import ON_ITS_LOOP, ready_of, said_by
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
 from rlprof.session._exports import Job
+from rlprof.session._instance import Instance
+from rlprof.session._pressure import Pressure
 from rlprof.session.export_process import RAW
 from rlprof.session.interpreter import unrecorded_by
 from rlprof.types import Capture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from rlprof.config import ToolUse
     from rlprof.session._link import Link
     from rlprof.session._means import Means
-    from rlprof.types import RunsOn, Target, Window
-
-
-@attrs.define
-class _Instance:
-    """The plugin with one set of options; `configure` is called once on each."""
-
-    use: ToolUse
-    plugin: Any
-    hooks: Any
-    ready: Ready = attrs.field(factory=Ready)
-    """Where it runs, as `configure` said."""
-    refused: str = ""
-    """Why it cannot be used with these options."""
+    from rlprof.types import Target, Window
 
 
 class Recorder:
@@ -51,20 +37,14 @@ class Recorder:
         self.name = name
         self.bytes = 0
         """What the artifacts of all its windows took."""
-        self.last_bytes = 0
-        """What the artifacts of its last window took."""
-        self.last_stop_s = 0.0
-        self.notches = 0
-        """How much lighter than asked it records by now."""
-        self.reason = ""
-        """Why it does."""
+        self.pressure = Pressure()
         self._target = target
         self._folder = target.folder
         self._means = means
         self._link = link
         self._request = ""
         self._caller = Caller(name, means.limits, means.boundary)
-        self._instances: list[_Instance] = []
+        self._instances: list[Instance] = []
         self._job: Job | None = None
         self._latest: Job | None = None
         """The job of the window that was opened last, also while it is being stopped."""
@@ -95,11 +75,12 @@ class Recorder:
                 return
         unrecorded_by(use.plugin)
         plugin = use.plugin()
-        self._now = _Instance(use, plugin, hooks(use.kind, plugin, self._means.plugins))
+        found = hooks(use.kind, plugin, self._means.plugins)
+        self._now = Instance(use, plugin, found, self._link)
         self._instances.append(self._now)
         self._configure(self._now)
 
-    def _configure(self, instance: _Instance) -> None:
+    def _configure(self, instance: Instance) -> None:
         """Let the plugin import and warm up; one that cannot is not used with these options."""
         hook = partial(
             instance.hooks.configure,
@@ -121,30 +102,22 @@ class Recorder:
         with Guard(self._means.boundary, f"{self.name}.configure", refuse):
             answer, _ = call("configure", self._settling(hook))
             any_thread = self._means.any_thread
-            instance.ready = ready_of(answer, instance.plugin, self._usual, any_thread=any_thread)
+            instance.ready = ready_of(
+                answer, instance.plugin, instance.usual, any_thread=any_thread
+            )
         if not instance.refused:
             scribe.tell("configured", **key, error="")
 
     @property
     def needs_its_thread(self) -> bool:
         """Whether the plugin must be stopped on the thread it was started on."""
-        if not self._instances:  # another thread is just making it ready
-            return False
-        return runs_on_of(self._now.ready, self._now.plugin, self._usual) == "thread"
-
-    @property
-    def _usual(self) -> RunsOn:
-        return "thread" if self._link is None else "process"
+        # Without an instance, another thread is just making it ready.
+        return bool(self._instances) and self._now.needs_its_thread
 
     @property
     def needs_this_loop(self) -> bool:
         """Whether the engine needs the event loop that runs on the calling thread."""
-        if self._link is None:
-            return False
-        loop = None
-        with suppress(Exception):  # what a plugin says of itself may raise, and windows must close
-            loop = loop_of(self._now.ready)
-        return self._link.is_on_its_loop(loop)
+        return bool(self._instances) and self._now.needs_this_loop
 
     def capture(self, window: Window) -> Capture:
         """Describe the capture of *window* to whoever exports it."""
@@ -218,7 +191,7 @@ class Recorder:
             if self._caller.unanswered != "start":  # a stop follows that one
                 with self._guard("stop", job):
                     seconds = self._stop(hook, export)
-                self.last_stop_s = seconds or 0.0
+                self.pressure.last_stop_s = seconds or 0.0
         finally:  # strict passes on what stop raised, and loses nothing
             for method, count in self._misses.items():
                 if count > 1:
@@ -274,7 +247,7 @@ class Recorder:
         return key if self._link is None else {**key, "target": attrs.asdict(self._target)}
 
     def _measured(self, size: int) -> None:
-        self.last_bytes = size
+        self.pressure.last_bytes = size
         self.bytes += size
 
     def _ask(self, method: str, *args: Any) -> None:
@@ -286,12 +259,7 @@ class Recorder:
     def _on_start(self, recording: Any, seconds: float) -> None:
         self._recording = recording
         self._started = True
-        said, odd = {}, odd_recording(recording)
-        for name in ("applied", "unsupported"):
-            told = getattr(recording, name, None) or {}
-            said[name] = dict(told) if isinstance(told, Mapping) else {}
-            if not isinstance(told, Mapping):
-                odd = f"Recording.{name} must be a mapping, got {shown(told)}"
+        said, odd = said_by(recording)
         for option, reason in said["unsupported"].items():
             self._means.boundary.tell(f"{self.name}: {option}", reason)
         if self._job is not None:

@@ -6,49 +6,38 @@ raises (`strict: true` opts out).
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import logging
 import threading
 import time
-from collections import deque
 from contextlib import ExitStack
 from functools import partial
-from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
-
-from rlprof.errors import shown
-from rlprof.schedule import LAST_STEP, Agenda, Demand
-from rlprof.session._background import in_background, start_background
-from rlprof.session._boundary import Guard, survives
-from rlprof.session._demands import Batch
-from rlprof.session._engines import engine_track
+from rlprof.schedule import step_number
+from rlprof.session._boundary import survives
 from rlprof.session._scope import Scope, noted
-from rlprof.session._track import Track
+from rlprof.session._targets import Targets
 from rlprof.session._trajectory import Trajectory
-from rlprof.session._unrecorded import shortfall, unheld
+from rlprof.session._unrecorded import lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
-    from rlprof.config import Config, ToolUse
+    from rlprof.config import Config
     from rlprof.rundir import Here, RunFolder
-    from rlprof.schedule import Schedule
     from rlprof.session._boundary import Boundary
-    from rlprof.session._elsewhere import Members
     from rlprof.session._means import Means
     from rlprof.session._notice import Notice
     from rlprof.session._scribe import Scribe
-    from rlprof.types import Target, Window
+    from rlprof.session._track import Track
+    from rlprof.types import Target
 
 T = TypeVar("T")
 
 
-class Session:
+class Session(Targets):
     """Made by `rlprof.open`; a context manager that closes itself."""
 
     def __init__(
@@ -59,29 +48,19 @@ class Session:
         *,
         leads: bool = True,
     ) -> None:
-        self.boundary = boundary
-        self.ids = itertools.count(1)
-        self.current_step: int | None = None
+        super().__init__(config, boundary, means)
         self.watchers = means.scribe.watchers
         """Called by the helper thread, about once a second."""
         self.at_end: list[Callable[[], None]] = []
         """Called once, when the session begins to close or its process was forked."""
         self.notice: Notice | None = None
         """What it prints on stderr."""
-        self.config = config
-        self._tracks: tuple[Track, ...] = ()
-        self.step_id: int | None = None
-        """The span of the step; None where the session is led and has no steps of its own."""
         self._step_ns = 0
-        self._occurrences: dict[str, int] = {}
-        self._is_closed = self._is_forgotten = False
+        self._is_forgotten = False
         self._unretired: list[Track] = []
         """Tracks that have still to end, once the session is closed."""
         self._has_misstepped = False
         self._leads = leads
-        self._came: deque[Batch] = deque()
-        """What all that was asked knows of, until the next step begins."""
-        self.means = means
         self.means.sampler.is_recording = lambda: self.is_recording
         self.watchers.append(self._tick)
 
@@ -120,22 +99,6 @@ class Session:
         """What it records."""
         return self.means.target
 
-    @property
-    def tracks(self) -> tuple[Track, ...]:
-        """What is recorded: the process itself, and each engine that is attached."""
-        return self._tracks
-
-    @property
-    def is_recording(self) -> bool:
-        """Whether a window is open in this process."""
-        return any(track.is_recording for track in self._tracks)
-
-    @property
-    def why_full(self) -> str:
-        """Why no target of this process may have a further window; empty if one may."""
-        reasons = [track.why_full for track in self._tracks]
-        return reasons[0] if reasons and all(reasons) else ""
-
     # What the working thread calls
 
     def steps(self, steps: Iterable[T]) -> Iterator[T]:
@@ -153,13 +116,10 @@ class Session:
         if self._is_closed:
             return
         try:
-            step = index(step)
-            wanted = "" if 0 <= step <= LAST_STEP else f"expected 0 to {LAST_STEP}"
-        except TypeError:
-            wanted = "expected a whole number"
-        if wanted:
+            step = step_number(step)
+        except ValueError as exc:
             self._end_steps()
-            reason = f"{wanted}, got {shown(step)}; this step is not recorded"
+            reason = f"{exc}; this step is not recorded"
             self.boundary.tell("step", reason)
             if not self._has_misstepped:  # the first stands for those that follow
                 self._has_misstepped = True
@@ -197,12 +157,6 @@ class Session:
         """
         return Trajectory(self, id, attributes)
 
-    @survives
-    def minibatch(self) -> None:
-        """Say that a mini-batch has ended."""
-        for track in self._tracks:
-            track.minibatch()
-
     def figures(self) -> dict[str, float]:
         """Return figures of the last step for a logger; `{}` until one has ended.
 
@@ -211,55 +165,7 @@ class Session:
         """
         return dict(self.scribe.figures.newest)
 
-    def attach(
-        self,
-        handle: Any,
-        *,
-        role: str = "rollout",
-        replica: int = 0,
-        ranks: Iterable[int] | None = None,
-        world_size: int | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
-        coordinates: Mapping[str, int] | None = None,
-    ) -> None:
-        """Record a rollout engine from now on, in the windows of *role*.
-
-        *handle* is the engine as the plugin wants it: an object, an address. *ranks* are the
-        global ranks it holds, unless it is one rank a replica, of *world_size* ranks; *loop* is the
-        event loop its asynchronous methods belong to. Attached again (it was restarted), a replica
-        is replaced.
-
-        Raise ConfigError where the config names no engine for *role*, or cannot work.
-        """
-        if self._is_closed:
-            return
-        made = engine_track(
-            self.config, self.means, handle,
-            role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
-            coordinates=coordinates,
-        )  # fmt: skip
-        if made is None:
-            return
-        track, uses = made
-        self.scribe.tell("attached", target=attrs.asdict(track.target), ranks=list(track.ranks))
-        before = [one for one in self._tracks if one.link and one.target == track.target]
-        for one in before:
-            self.boundary.call("attach", one.retire, lambda _: None)
-        self._tracks = (*(one for one in self._tracks if one not in before), track)
-
-        with Guard(self.boundary, "attach", lambda _: None):
-            track.adopt(uses)
-
     # What listeners and fleets call
-
-    def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
-        """Have tracks record their next steps; all begin with the same one, the next to begin."""
-        batch, given = Batch(), list(asked)
-        if given and not self.means.scratch.exists():
-            self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for track, demand, uses in given:
-            track.ask(demand, uses, batch)
-        self._came.append(batch)
 
     def write(self, event: str, **fields: Any) -> None:
         """Add a line to the manifest."""
@@ -342,119 +248,6 @@ class Session:
     ) -> None:
         self.close()
 
-    # What another process decides, where a session is led
-
-    def open_window(
-        self, window: Window, uses: Sequence[ToolUse] | None = None, request: str = ""
-    ) -> str:
-        """Open *window* on all targets of this process; return why not, or nothing.
-
-        *uses* record it, by default those that the config names; *request* has asked for it.
-        """
-        if self._is_closed:
-            return "its session is closed"
-        self.current_step = window.start_step
-        self._occurrences = {} if window.phase is None else {window.phase: window.occurrence}
-        demand = Demand(request, 1) if request else None
-        told: list[str] = []
-        for track in self._tracks:
-            door = partial(track.open_window, window, uses, demand)
-            told.append(self.boundary.call("open_window", door, told.append) or "")
-        why = "; ".join(filter(None, told))
-        if why:
-            self.current_step = None
-        return why
-
-    def go_to(self, step: int) -> None:
-        """Take over the number of a step that begins while a window is open."""
-        if step != self.current_step:
-            self.current_step = step
-            self._occurrences = {}
-
-    def close_window(self, reason: str) -> None:
-        """Close the window that is open."""
-        self.current_step = None
-        for track in self._tracks:
-            self.attempt("close_window", partial(track.close_window, reason))
-
-    def lead(
-        self,
-        target: Target,
-        schedule: Schedule,
-        uses: Sequence[ToolUse],
-        members: Members,
-        *,
-        needs_tools: bool = True,
-    ) -> Track:
-        """Have *members*, processes elsewhere, record a role by its own *schedule*.
-
-        Without *needs_tools*, windows open where *uses* name no tool, too: the members learn the
-        step.
-        """
-        from rlprof.session._elsewhere import Elsewhere
-
-        elsewhere = Elsewhere(target, self.means, members)
-        kinds = ("tool", "engine")
-        track = Track(target, Agenda(schedule), self.means, elsewhere, kinds=kinds)
-        track.needs_tools = needs_tools
-        track.adopt(uses)
-        self.add(track)
-        return track
-
-    # What scopes call
-
-    def count(self, phase: str) -> int:
-        """Return how often the step has entered *phase* before."""
-        before = self._occurrences.get(phase, 0)
-        self._occurrences[phase] = before + 1
-        return before
-
-    def enter(self, scope: Scope) -> None:
-        """Open the windows that are due with a phase, and its range."""
-        for track in () if self._is_closed else self._tracks:
-            if not track.is_idle:
-                with Guard(self.boundary, "phase", lambda _: None):
-                    track.enter(scope)
-
-    async def open_away(self, scope: Scope) -> None:
-        """Open the windows of engines on other threads: they may need this thread's event loop."""
-        away = self._away(Track.opens_away, scope) or []
-        try:
-            await asyncio.gather(*(in_background(self._act, one.open_for, scope) for one in away))
-        except BaseException:  # cancelled: nobody else would close what is open by now
-            scope.is_cancelled = True
-            for track in away:
-                start_background(self._act, track.close_for, scope)
-            raise
-
-    async def close_away(self, scope: Scope) -> None:
-        """Close them."""
-        away = self._away(Track.closes_away, scope) or []
-        for track in away:
-            self._act(track.pop, scope)
-        await asyncio.gather(*(in_background(self._act, one.close_for, scope) for one in away))
-
-    @survives
-    def _away(self, goes: Callable[[Track, Scope], bool], scope: Scope) -> list[Track]:
-        return [] if self._is_closed else [one for one in self._tracks if goes(one, scope)]
-
-    @survives
-    def _act(self, act: Callable[[Scope], None], scope: Scope) -> None:
-        act(scope)
-
-    @survives
-    def leave(self, scope: Scope) -> None:
-        """Write the span down; close its range, and its window if it has one."""
-        if self._is_closed:
-            return
-        self.scribe.span((
-            "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
-            scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
-        ))  # fmt: skip
-        if scope.is_phase:
-            for track in self._tracks:
-                track.leave(scope)
-
     # Steps
 
     def _end_step(self) -> None:
@@ -485,10 +278,7 @@ class Session:
         if self._has_misstepped or not self._leads:  # already said; or another decides on steps
             return
         outside = bool(self._occurrences) and not self.step_id
-        reasons = [shortfall(self._tracks, outside=outside)]
-        if self.means.target.world_size == 1:  # else others may hold what is chosen
-            reasons += unheld(self.config, self._tracks)
-        for reason in filter(None, reasons):
+        for reason in lacking(self.config, self._tracks, outside=outside):
             self.scribe.tell("problem", reason=reason)
             self.boundary.say(reason, logging.WARNING)
 
@@ -500,10 +290,6 @@ class Session:
         self.means.listeners.wake()
 
     # How it is made, and unmade in a forked child
-
-    def add(self, track: Track) -> None:
-        """Record one more target."""
-        self._tracks = (*self._tracks, track)
 
     def forget(self) -> None:
         """Ignore all further calls: this is a forked child."""

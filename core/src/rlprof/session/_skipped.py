@@ -10,8 +10,15 @@ if TYPE_CHECKING:
     from rlprof.schedule import Schedule
 
 
-def unrecorded(rule: Schedule, entered: AbstractSet[str]) -> str:
-    """Say why no phase of a step that *rule* chooses was recorded, by the phases *entered*."""
+def unrecorded(rule: Schedule, entered: AbstractSet[str], *, is_new: bool) -> str:
+    """Say why nothing of a step that *rule* chooses was recorded, by the phases *entered*.
+
+    *is_new*: no step has begun since the target is known.
+    """
+    if is_new:
+        return "it was attached after the step had begun"
+    if rule.mode == "continuous":
+        return "its window could not be opened"
     wanted = rule.phases
     if entered and (wanted is None or entered & set(wanted)):
         return "its phases began while another window was open or ended"

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session._boundary import Guard
 from rlprof.session._demands import Demands, too_late
-from rlprof.session._link import is_on_a_loop
 from rlprof.session._skipped import unrecorded
+from rlprof.session._warm_up import WarmUp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from rlprof.session._scope import Scope
     from rlprof.session._window import OpenWindow
     from rlprof.types import Target, Window
-
-_LOOP_S = 0.5
-"""How long a loop may stand still for an engine that is nearly ready and may need the loop."""
 
 
 class Track:
@@ -61,8 +57,7 @@ class Track:
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
         self._demands = Demands(agenda, means, self.keys)
-        self._adopting: threading.Thread | None = None
-        """The thread on which an engine is made ready."""
+        self._warm_up = WarmUp(instruments, means, is_engine=link is not None)
         self._due_step: int | None = None
         """The step that is going on, if it is one to record."""
         self.recorded: set[str] = set()
@@ -79,23 +74,7 @@ class Track:
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
         self._uses = uses
-        self._warm_up(uses)
-
-    def _warm_up(self, uses: Sequence[ToolUse]) -> None:
-        """Make *uses* ready; on another thread if an engine may need the loop of this one."""
-        if self.link is None or self._instruments.has(uses) or not is_on_a_loop():
-            self._instruments.take(uses)
-            return
-        before = self._adopting
-
-        def warm_up() -> None:
-            if before is not None:
-                before.join()
-            with Guard(self._means.boundary, "attach", lambda _: None):
-                self._instruments.take(uses)
-
-        self._adopting = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)
-        self._adopting.start()
+        self._warm_up.take(uses)
 
     def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch) -> None:
         """Take a demand, from whatever thread; its first step begins after this, and its batch."""
@@ -134,7 +113,11 @@ class Track:
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Say why nothing was recorded of *step*, if something was due, and what was served."""
         if len(self._instruments) and step in self._rule.steps and self._captured_step != step:
-            self._skip(step, self._why_nothing(phases))
+            if self._open is not None:
+                reason = f"the window {self._open.window.id} was still open"
+            else:
+                reason = unrecorded(self._rule, set(phases), is_new=self.last_step is None)
+            self._demands.skip(step, reason)
         self._demands.end_step(step)
 
     def begin_step(self, step: int) -> None:
@@ -151,15 +134,13 @@ class Track:
         is_busy = self._open is not None
         self._rule = self._demands.rule(step, self.last_step, is_busy=is_busy)
         if self._demands.now is not None:
-            self._warm_up(self._demands.uses)
+            self._warm_up.take(self._demands.uses)
         self._due_step = step if step in self._rule.steps else None
         self.reached = self.reached or (self._due_step is not None and self._demands.now is None)
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         if not is_busy:
-            chosen = self._chosen(self._rule.at_step(step), step)
-            if chosen is not None:
-                self._begin(*chosen, self._demands.now, None)
+            self._open_chosen(self._rule.at_step(step), step, None)
 
     def end_steps(self) -> None:
         """Close the window of the steps that have ended."""
@@ -205,9 +186,7 @@ class Track:
         """Open the phase's window, if one is due."""
         if not scope.is_cancelled:
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-            chosen = self._chosen(window, scope.step)
-            if chosen is not None:
-                self._begin(*chosen, self._demands.now, scope)
+            self._open_chosen(window, scope.step, scope)
         if scope.is_cancelled:  # meanwhile
             self.close_for(scope)
 
@@ -247,6 +226,11 @@ class Track:
         self._begin(window, chosen, demand, None)
         return ""
 
+    def _open_chosen(self, window: Window | None, step: int | None, owner: Scope | None) -> None:
+        chosen = self._chosen(window, step)
+        if chosen is not None:
+            self._begin(*chosen, self._demands.now, owner)
+
     def _chosen(
         self, window: Window | None, step: int | None
     ) -> tuple[Window, Sequence[ToolUse]] | None:
@@ -256,24 +240,17 @@ class Track:
             return None
         if self.why_full:
             self._captured_step = window.start_step
-            self._skip(window.start_step, self.why_full)
+            self._demands.skip(window.start_step, self.why_full)
             return None
-        if self._adopting is not None and not self._is_ready(self._adopting):
+        if not self._warm_up.is_done():
             self._captured_step = window.start_step
-            self._skip(window.start_step, "its engine was not ready; enter phases by `async with`")
+            reason = "its engine was not ready; enter phases by `async with`"
+            self._demands.skip(window.start_step, reason)
             return None
         while window.id in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self._captured_step = step
         return window, uses
-
-    def _is_ready(self, adopting: threading.Thread) -> bool:
-        limits = self._means.limits
-        adopting.join(_LOOP_S if is_on_a_loop() else limits.configure_timeout_s)
-        if adopting.is_alive():
-            return False
-        self._adopting = None
-        return True
 
     def _begin(
         self,
@@ -291,7 +268,7 @@ class Track:
             self._means.scribe.clock()
             self._means.scribe.flush()
             self._open.start()
-            self._means.listeners.hear("window_opened", **self._said_of(self._open))
+            self._means.listeners.hear("window_opened", **self._open.about(self.target))
             self._means.sampler.hurry()
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
@@ -312,12 +289,10 @@ class Track:
                 return
             self._open = None
             opened.stop(reason)
-            self._means.listeners.hear("window_closed", **self._said_of(opened), reason=reason)
+            about = opened.about(self.target)
+            self._means.listeners.hear("window_closed", **about, reason=reason)
         finally:
             self._edge.release()
-
-    def _said_of(self, opened: OpenWindow) -> dict[str, Any]:
-        return {"window": opened.window, "target": self.target, "tools": opened.tools}
 
     def check_time(self) -> None:
         """Close a window that is over or too old, if this thread may; the helper's asks too."""
@@ -347,24 +322,6 @@ class Track:
         """Ignore all further calls: this is a forked child."""
         self._open = None
         self._uses = ()
-
-    # What is said
-
-    def _why_nothing(self, phases: Iterable[str]) -> str:
-        if self._open is not None:
-            return f"the window {self._open.window.id} was still open"
-        if self.last_step is None:
-            return "it was attached after the step had begun"
-        if self._rule.mode == "continuous":
-            return "its window could not be opened"
-        return unrecorded(self._rule, set(phases))
-
-    def _skip(self, step: int, reason: str) -> None:
-        demand = self._demands.now
-        said: Mapping[str, Any] = {} if demand is None else {"request": demand.id}
-        for key in self.keys(demand):
-            self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
-        self._means.boundary.tell("skipped", f"step {step}: {reason}")
 
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
         """Return the fields that name this target, or those of a demand, in a manifest line."""

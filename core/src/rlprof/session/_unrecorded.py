@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 _CALL = "call prof.steps(...) or prof.step(...)"
 
 
-def shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
+def lacking(config: Config, tracks: Sequence[Track], *, outside: bool) -> list[str]:
+    """Say why less was recorded than *config* asks for; *outside*: phases came without a step."""
+    reasons = [_shortfall(tracks, outside=outside)]
+    if len(tracks) and tracks[0].target.world_size == 1:  # else others may hold what is chosen
+        reasons += _unheld(config, tracks)
+    return [reason for reason in reasons if reason]
+
+
+def _shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
     """Say why no step to record came; empty if one did, or none was asked for.
 
     *outside*: phases were entered, and no step ever began.
@@ -35,7 +43,7 @@ def shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
     return f"the config asks for {_words(asked)}; this process went through {seen}"
 
 
-def unheld(config: Config, tracks: Sequence[Track]) -> list[str]:
+def _unheld(config: Config, tracks: Sequence[Track]) -> list[str]:
     """Say which roles no engine was recorded for, though some were attached."""
     found = []
     for name, role in config.roles.items():

@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof.session._recorder import Recorder
     from rlprof.session._scope import Scope
-    from rlprof.types import Window
+    from rlprof.types import Target, Window
 
 
 _LATE = "it ended on another thread than it began on, which had to come by to stop the tool"
@@ -42,6 +42,10 @@ class OpenWindow:
     def tools(self) -> tuple[str, ...]:
         """The names of the plugins that record it."""
         return tuple(recorder.name for recorder in self._recorders)
+
+    def about(self, target: Target) -> dict[str, Any]:
+        """Return what listeners hear of it."""
+        return {"window": self.window, "target": target, "tools": self.tools}
 
     def start(self) -> None:
         """Start the tools in the order the config gives them."""

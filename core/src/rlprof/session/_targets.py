@@ -1,0 +1,236 @@
+"""The targets of a process and their windows, which phases, requests and other processes open."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.schedule import Agenda, Demand
+from rlprof.session._background import in_background, start_background
+from rlprof.session._boundary import Guard, survives
+from rlprof.session._demands import Batch
+from rlprof.session._engines import engine_track
+from rlprof.session._track import Track
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rlprof.config import Config, ToolUse
+    from rlprof.schedule import Schedule
+    from rlprof.session._boundary import Boundary
+    from rlprof.session._elsewhere import Members
+    from rlprof.session._means import Means
+    from rlprof.session._scope import Scope
+    from rlprof.types import Target, Window
+
+
+class Targets:
+    """What a session records: the process itself, engines, members of a fleet."""
+
+    def __init__(self, config: Config, boundary: Boundary, means: Means) -> None:
+        self.config = config
+        self.boundary = boundary
+        self.means = means
+        self.ids = itertools.count(1)
+        self.current_step: int | None = None
+        self.step_id: int | None = None
+        """The span of the step; None where the session is led and has no steps of its own."""
+        self._tracks: tuple[Track, ...] = ()
+        self._occurrences: dict[str, int] = {}
+        self._is_closed = False
+        self._came: deque[Batch] = deque()
+        """What all that was asked knows of, until the next step begins."""
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What is recorded: the process itself, and each engine that is attached."""
+        return self._tracks
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a window is open in this process."""
+        return any(track.is_recording for track in self._tracks)
+
+    @property
+    def why_full(self) -> str:
+        """Why no target of this process may have a further window; empty if one may."""
+        reasons = [track.why_full for track in self._tracks]
+        return reasons[0] if reasons and all(reasons) else ""
+
+    def attach(
+        self,
+        handle: Any,
+        *,
+        role: str = "rollout",
+        replica: int = 0,
+        ranks: Iterable[int] | None = None,
+        world_size: int | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        coordinates: Mapping[str, int] | None = None,
+    ) -> None:
+        """Record a rollout engine from now on, in the windows of *role*.
+
+        *handle* is the engine as the plugin wants it: an object, an address. *ranks* are the
+        global ranks it holds, unless it is one rank a replica, of *world_size* ranks; *loop* is the
+        event loop its asynchronous methods belong to. Attached again (it was restarted), a replica
+        is replaced.
+
+        Raise ConfigError where the config names no engine for *role*, or cannot work.
+        """
+        if self._is_closed:
+            return
+        made = engine_track(
+            self.config, self.means, handle,
+            role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
+            coordinates=coordinates,
+        )  # fmt: skip
+        if made is None:
+            return
+        track, uses = made
+        self.means.scribe.tell(
+            "attached", target=attrs.asdict(track.target), ranks=list(track.ranks)
+        )
+        before = [one for one in self._tracks if one.link and one.target == track.target]
+        for one in before:
+            self.boundary.call("attach", one.retire, lambda _: None)
+        self._tracks = (*(one for one in self._tracks if one not in before), track)
+
+        with Guard(self.boundary, "attach", lambda _: None):
+            track.adopt(uses)
+
+    @survives
+    def minibatch(self) -> None:
+        """Say that a mini-batch has ended."""
+        for track in self._tracks:
+            track.minibatch()
+
+    def add(self, track: Track) -> None:
+        """Record one more target."""
+        self._tracks = (*self._tracks, track)
+
+    def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
+        """Have tracks record their next steps; all begin with the same one, the next to begin."""
+        batch, given = Batch(), list(asked)
+        if given and not self.means.scratch.exists():
+            self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for track, demand, uses in given:
+            track.ask(demand, uses, batch)
+        self._came.append(batch)
+
+    # What another process decides, where a session is led
+
+    def open_window(
+        self, window: Window, uses: Sequence[ToolUse] | None = None, request: str = ""
+    ) -> str:
+        """Open *window* on all targets of this process; return why not, or nothing.
+
+        *uses* record it, by default those that the config names; *request* has asked for it.
+        """
+        if self._is_closed:
+            return "its session is closed"
+        self.current_step = window.start_step
+        self._occurrences = {} if window.phase is None else {window.phase: window.occurrence}
+        demand = Demand(request, 1) if request else None
+        told: list[str] = []
+        for track in self._tracks:
+            door = partial(track.open_window, window, uses, demand)
+            told.append(self.boundary.call("open_window", door, told.append) or "")
+        why = "; ".join(filter(None, told))
+        if why:
+            self.current_step = None
+        return why
+
+    def go_to(self, step: int) -> None:
+        """Take over the number of a step that begins while a window is open."""
+        if step != self.current_step:
+            self.current_step = step
+            self._occurrences = {}
+
+    def close_window(self, reason: str) -> None:
+        """Close the window that is open."""
+        self.current_step = None
+        for track in self._tracks:
+            self.boundary.call("close_window", partial(track.close_window, reason), lambda _: None)
+
+    def lead(
+        self,
+        target: Target,
+        schedule: Schedule,
+        uses: Sequence[ToolUse],
+        members: Members,
+        *,
+        needs_tools: bool = True,
+    ) -> Track:
+        """Have *members*, processes elsewhere, record a role by its own *schedule*.
+
+        Without *needs_tools*, windows open where *uses* name no tool, too: the members learn the
+        step.
+        """
+        from rlprof.session._elsewhere import Elsewhere
+
+        elsewhere = Elsewhere(target, self.means, members)
+        kinds = ("tool", "engine")
+        track = Track(target, Agenda(schedule), self.means, elsewhere, kinds=kinds)
+        track.needs_tools = needs_tools
+        track.adopt(uses)
+        self.add(track)
+        return track
+
+    # What scopes call
+
+    def count(self, phase: str) -> int:
+        """Return how often the step has entered *phase* before."""
+        before = self._occurrences.get(phase, 0)
+        self._occurrences[phase] = before + 1
+        return before
+
+    def enter(self, scope: Scope) -> None:
+        """Open the windows that are due with a phase, and its range."""
+        for track in () if self._is_closed else self._tracks:
+            if not track.is_idle:
+                with Guard(self.boundary, "phase", lambda _: None):
+                    track.enter(scope)
+
+    async def open_away(self, scope: Scope) -> None:
+        """Open the windows of engines on other threads: they may need this thread's event loop."""
+        away = self._away(Track.opens_away, scope) or []
+        try:
+            await asyncio.gather(*(in_background(self._act, one.open_for, scope) for one in away))
+        except BaseException:  # cancelled: nobody else would close what is open by now
+            scope.is_cancelled = True
+            for track in away:
+                start_background(self._act, track.close_for, scope)
+            raise
+
+    async def close_away(self, scope: Scope) -> None:
+        """Close them."""
+        away = self._away(Track.closes_away, scope) or []
+        for track in away:
+            self._act(track.pop, scope)
+        await asyncio.gather(*(in_background(self._act, one.close_for, scope) for one in away))
+
+    @survives
+    def _away(self, goes: Callable[[Track, Scope], bool], scope: Scope) -> list[Track]:
+        return [] if self._is_closed else [one for one in self._tracks if goes(one, scope)]
+
+    @survives
+    def _act(self, act: Callable[[Scope], None], scope: Scope) -> None:
+        act(scope)
+
+    @survives
+    def leave(self, scope: Scope) -> None:
+        """Write the span down; close its range, and its window if it has one."""
+        if self._is_closed:
+            return
+        self.means.scribe.span((
+            "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
+            scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
+        ))  # fmt: skip
+        if scope.is_phase:
+            for track in self._tracks:
+                track.leave(scope)
