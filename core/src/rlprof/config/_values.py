@@ -1,4 +1,4 @@
-"""The configuration as frozen values; defaults live here and nowhere else."""
+"""The configuration as frozen values, with their defaults."""
 
 from __future__ import annotations
 

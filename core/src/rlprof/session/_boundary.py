@@ -1,4 +1,4 @@
-"""The boundary between rlprof and training: the one place that catches everything.
+"""The boundary between rlprof and training: catches what would reach a step.
 
 In a run no exception of rlprof or its plugins reaches a step. What is caught is logged once per
 kind and recorded in the manifest; with `strict: true` it is raised instead.

@@ -37,7 +37,7 @@ class Means:
     scribe: Scribe
     sampler: Sampler
     any_thread: bool = False
-    """Windows are opened on a thread beside those that work."""
+    """Windows open on another thread than the work."""
     listeners: Listeners = attrs.field(factory=lambda: Listeners({}))
     closing: list[Callable[[Any], object]] = attrs.field(factory=list)
     """What the session calls, with itself, once it has written all."""

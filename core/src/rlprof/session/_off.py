@@ -57,7 +57,7 @@ NO_TRAJECTORY = NoTrajectory()
 
 
 class Off:
-    """A session that does nothing; every method of `Session` is here."""
+    """A session that does nothing; every method that a training loop calls is here."""
 
     __slots__ = ()
 
