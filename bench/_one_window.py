@@ -29,7 +29,8 @@ class Thread:
 
     @rlprof.hookimpl
     def start(self) -> None:
-        frames.append(sum(_INSIDE in one.filename for one in traceback.extract_stack()))
+        if not frames:
+            frames.append(sum(_INSIDE in one.filename for one in traceback.extract_stack()))
 
     @rlprof.hookimpl
     def stop(self, folder: Path) -> None:

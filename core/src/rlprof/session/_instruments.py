@@ -78,8 +78,13 @@ class Instruments:
         self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
     ) -> OpenWindow:
         """Make all of *uses* ready for *window*; whoever gets it starts it."""
-        request, left = "" if demand is None else demand.id, self.limit - self.spent
-        recorders = [self._prepared(use, window, request, left) for use in uses]
+        asked = {} if demand is None else {"request": demand.id}
+        left, data, place = self.limit - self.spent, attrs.asdict(window), window.folder
+        recorders = []
+        for use in uses:
+            recorder, lighter = self._chosen(use, window, left)
+            recorder.prepare(window, data, place, **lighter, **asked)
+            recorders.append(recorder)
         return OpenWindow(window, recorders)
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
@@ -96,18 +101,15 @@ class Instruments:
         for recorder in self._recorders.values():
             recorder.end()
 
-    def _prepared(self, use: ToolUse, window: Window, request: str, left: int) -> Recorder:
-        """Let the recorder of *use* make ready, with lighter options if the last were too much."""
+    def _chosen(self, use: ToolUse, window: Window, left: int) -> tuple[Recorder, dict[str, str]]:
+        """Return what records *use*, and what it does lighter if the last window was too much."""
         recorder = self._recorders[use.name]
-        said: dict[str, Any] = {}
         recorder.take(use)
         limits = self._means.limits
         found = recorder.pressure.lighter(use, recorder.lighter, left=left, limits=limits)
-        if found is not None:
-            chosen, said["lighter"] = found
-            recorder.take(chosen)
-            self._means.boundary.say(f"{window.id}: {use.name} records less: {said['lighter']}")
-        if request:
-            said["request"] = request
-        recorder.prepare(window, **said)
-        return recorder
+        if found is None:
+            return recorder, {}
+        chosen, why = found
+        recorder.take(chosen)
+        self._means.boundary.say(f"{window.id}: {use.name} records less: {why}")
+        return recorder, {"lighter": why}

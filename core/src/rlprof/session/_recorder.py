@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from rlprof.types import Capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from rlprof.config import ToolUse
     from rlprof.session._link import Link
@@ -39,7 +39,9 @@ class Recorder:
         """What the artifacts of all its windows took."""
         self.pressure = Pressure()
         self._target = target
+        self._target_data = attrs.asdict(target)
         self._folder = target.folder
+        self._scratch = means.scratch if link is None else means.scratch / self._folder
         self._means = means
         self._link = link
         self._request = ""
@@ -134,14 +136,14 @@ class Recorder:
             kind="tool" if self._link is None else "engine",
         )
 
-    def prepare(self, window: Window, **said: Any) -> None:
-        """Make the capture's folder and leave the line that says it is about to be opened."""
-        key = {"window": attrs.asdict(window), **self._key}
-        scratch, run, place = self._means.scratch, self._means.run.path, window.folder
-        if self._link is not None:
-            scratch /= self._folder
-        folder = scratch / place / self.name
-        out = run / place / self._folder / self.name
+    def prepare(self, window: Window, data: Mapping[str, Any], place: str, **said: Any) -> None:
+        """Make the capture's folder and leave the line that says it is about to be opened.
+
+        *data* and *place* are the window as plain data, and its folder.
+        """
+        key, run = {"window": data, **self._key}, self._means.run.path
+        folder = self._scratch.joinpath(place, self.name)
+        out = run.joinpath(place, self._folder, self.name)
         self._request = said.get("request", "")
         own = type(self._now.plugin).__module__ == "__main__"
         job = Job(key, folder, out, run, in_process=own, measured=self._measured)
@@ -150,7 +152,8 @@ class Recorder:
         asked = dict(self._now.use.asked)
         self._means.scribe.tell("opened", **key, scratch=str(folder), asked=asked, **said)
         with self._guard("prepare"):
-            _make_folder(folder, self.capture(window))
+            capture = attrs.asdict(self.capture(window), recurse=False)
+            _make_folder(str(folder), {**capture, "target": self._target_data, "window": data})
             return
         self._drop()  # rather no recording than one that nobody can export
 
@@ -244,7 +247,7 @@ class Recorder:
     def _key(self) -> dict[str, Any]:
         """What lines about this target and plugin say."""
         key: dict[str, Any] = {"tool": self.name}
-        return key if self._link is None else {**key, "target": attrs.asdict(self._target)}
+        return key if self._link is None else {**key, "target": self._target_data}
 
     def _measured(self, size: int) -> None:
         self.pressure.last_bytes = size
@@ -299,7 +302,14 @@ class Recorder:
         self._means.scribe.tell("failed", **job.key, hook=hook, error=error)
 
 
-def _make_folder(folder: Path, capture: Capture) -> None:
-    (folder / RAW).mkdir(parents=True, exist_ok=True)
-    text = json.dumps(attrs.asdict(capture), default=str)
-    (folder / "capture.json").write_text(text, encoding="utf-8")
+def _make_folder(folder: str, capture: Mapping[str, Any]) -> None:
+    raw = f"{folder}/{RAW}"
+    try:
+        os.mkdir(folder)  # noqa: PTH102 -- on the way into a step
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    os.makedirs(raw, exist_ok=True)  # noqa: PTH103
+    with open(f"{folder}/capture.json", "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(json.dumps(capture, default=str))
