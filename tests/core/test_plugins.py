@@ -384,7 +384,7 @@ class NoClaims:
         (WantsAHandle, ("takes 'handle' in start, which only engines are given "
                        "(there are: window, target, folder)")),
         (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
-                   "read Migration in its CHANGELOG.md")),
+                   "follow Migration in rlprof's CHANGELOG.md")),
         (Defaulted, ("has a default for 'folder' in start, which then is never given; "
                     "take the default away")),
         (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
@@ -408,7 +408,8 @@ def test_an_exporter_is_held_to_its_own_contract():
 def test_an_exporter_of_the_earlier_contract_is_told_what_changed():
     """Its verb has a name of its own now, and the changelog says what to do."""
     assert by_hand(AnotherKinds, "exporter") == (
-        "is written for an earlier rlprof: export is now render; read Migration in its CHANGELOG.md"
+        "is written for an earlier rlprof: export is now render; "
+        "follow Migration in rlprof's CHANGELOG.md"
     )
 
 
@@ -439,7 +440,7 @@ def test_a_property_that_says_where_it_runs_is_of_the_earlier_contract():
 
     assert by_hand(Early) == (
         "is written for an earlier rlprof: runs_on is now in the Ready that configure returns; "
-        "read Migration in its CHANGELOG.md"
+        "follow Migration in rlprof's CHANGELOG.md"
     )
 
 

@@ -35,7 +35,9 @@ class Advice:
     about: str = ""
     """The option it is about, or another name of what it is about. `"records"`: what records an
     engine, which `rlprof check` prints beside the engine's name."""
-    level: Literal["note", "warning", "fault"] = "note"
+    level: Literal["note", "warning", "fault"] = attrs.field(
+        default="note", validator=attrs.validators.in_(("note", "warning", "fault"))
+    )
     """`warning`: a window opens, with less. `fault`: no window can open; the config is refused,
     unless the fault is about an option that the config does not give."""
 

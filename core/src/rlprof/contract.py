@@ -31,6 +31,9 @@ KINDS: dict[Kind, type] = {
 }
 """Kind of plugin → its hooks."""
 
+MIGRATION = "follow Migration in rlprof's CHANGELOG.md"
+"""What to do with a plugin of an earlier contract."""
+
 _RENAMED = {"export": "render", "export_files": "render_files"}
 """Hooks of exporters by the names they had."""
 
@@ -189,4 +192,4 @@ def _refuse_earlier(kind: Kind, plugin: Any, names: set[str]) -> None:
         ]
     if old:
         words = f"is written for an earlier rlprof: {', '.join(old)}"
-        raise PluginError(f"{words}; read Migration in its CHANGELOG.md")
+        raise PluginError(f"{words}; {MIGRATION}")

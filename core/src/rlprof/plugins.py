@@ -159,13 +159,16 @@ def load(kind: Kind, name: str) -> type[Any]:
 
 
 def listeners(names: Sequence[str] | None) -> dict[str, type[Any]]:
-    """Load the listeners of these names; without names, `live` where it is offered."""
-    if names is None:
+    """Load the listeners of these names, and `live` where it is offered; none if *names* is empty.
+
+    None stands for no names of one's own.
+    """
+    if names is None or names:
         there = ("listener", "live") in _registered or any(
             one.name == "live" for one in _installed("listener")
         )
-        names = ("live",) if there else ()
-    return {name: load("listener", name) for name in names}
+        names = list(dict.fromkeys([*(["live"] if there else []), *(names or ())]))
+    return {name: load("listener", name) for name in names or ()}
 
 
 def drives(name: str) -> bool:
@@ -197,7 +200,7 @@ def check(kind: Kind, plugin: Any, offer: Offer) -> None:
 
 def _misfit(offer: Offer, what: str, *, is_entry: bool = False) -> str:
     """Say what is wrong with a plugin, and what to do; *is_entry*: its entry point may be wrong."""
-    if offer.entry is None:
+    if offer.entry is None or contract.MIGRATION in what:  # which says what to do
         return f"{offer} {what}"
     entry = f"repair its entry point {offer.name} = {offer.entry.value!r}, or " if is_entry else ""
     if not offer.requires:

@@ -27,7 +27,10 @@ ON_ITS_LOOP = (
 def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
     """Return what *recording* says was applied and is unsupported, and what is wrong with it."""
     said, odd = {}, ""
-    if recording is not None and not any(hasattr(recording, name) for name in MEMBERS):
+    is_odd = isinstance(recording, (list, dict, set)) or not any(
+        hasattr(recording, name) for name in MEMBERS
+    )
+    if recording is not None and is_odd:  # a list has `pop`, and would lose what is in it
         odd = f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
     for name in ("applied", "unsupported"):
         told = getattr(recording, name, None) or {}

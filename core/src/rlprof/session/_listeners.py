@@ -86,7 +86,8 @@ class Listeners:
             one.is_ending = True
         self.wake()
         for one in self._all:
-            one.ended.wait(_CLOSE_S / len(self._all))
+            if not one.ended.wait(_CLOSE_S / len(self._all)):
+                one.say(f"has not returned from {one.hook or 'a hook'} and is left alone")
         self._all = ()
 
     def forget(self) -> None:
@@ -105,6 +106,8 @@ class _Ear:
         self._hooks = found
         self._events: deque[tuple[str, Mapping[str, Any]]] = deque()
         self._dropped = 0
+        self.hook = ""
+        """The hook that it is in."""
         threading.Thread(target=self._live, name=f"rlprof-{name}", daemon=True).start()
 
     def hear(self, hook: str, facts: Mapping[str, Any]) -> None:
@@ -132,11 +135,17 @@ class _Ear:
 
     def _call(self, hook: str, facts: Mapping[str, Any]) -> None:
         call = partial(getattr(self._hooks, hook), session=self._session, **facts)
+        self.hook = hook
         self._session.scribe.boundary.call(f"{self._name}.{hook}", call, lambda _: None)
+        self.hook = ""
 
     def _tell_dropped(self) -> None:
         dropped, self._dropped = self._dropped, 0
         if dropped:
-            reason = f"listener {self._name} is slow: it missed {dropped} events"
-            self._session.write("problem", reason=reason)
-            self._session.log(reason, logging.WARNING)
+            self.say(f"is slow: it missed {dropped} events")
+
+    def say(self, what: str) -> None:
+        """Log what it did, and write it to the manifest."""
+        reason = f"listener {self._name} {what}"
+        self._session.write("problem", reason=reason)
+        self._session.log(reason, logging.WARNING)

@@ -6,11 +6,12 @@ import errno
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
-from rlprof.errors import RlprofError
+from rlprof.errors import PluginError, RlprofError, shown
 from rlprof_cli._arguments import add_run
 from rlprof_cli._declared import DEFAULT, declared
 from rlprof_cli._ended import ended_tidily
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         began = time.monotonic()
         try:
             with ended_tidily():
-                written = hook(**given, out=out, options=options.get(name, {})) or []
+                written = _files(hook(**given, out=out, options=options.get(name, {})))
         except Exception as exc:  # a stranger's code; the exporters after it still run
             print(f"rlprof: {name}: {_why(exc, out)}", file=sys.stderr)
             failed = True
@@ -100,6 +101,15 @@ def run(args: argparse.Namespace) -> int:
         if not written:
             print(f"{name}: wrote nothing")
     return 1 if failed else 0
+
+
+def _files(rendered: Any) -> list[Path]:
+    """Return the files that an exporter says it wrote."""
+    files = [] if rendered is None else rendered
+    listed = isinstance(files, Iterable) and not isinstance(files, (str, os.PathLike))
+    if not listed or not all(isinstance(one, (str, os.PathLike)) for one in files):
+        raise PluginError(f"render must return a list of the files it wrote, got {shown(rendered)}")
+    return [Path(one) for one in files]
 
 
 def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
