@@ -181,7 +181,9 @@ def record(path, late):
 def of_meeting(path, **more):
     """Return what the notes of a run say of ranks that meet."""
     notes = analyse(rlprof.read(path), **more).notes
-    return [one.partition("who is late. ")[2] for one in notes if "seem to meet inside" in one]
+    return [
+        one.partition("who is late. ")[2] for one in notes if " together, so their times" in one
+    ]
 
 
 def test_ranks_that_meet_are_to_be_recorded_in_one_step(tmp_path):

@@ -108,7 +108,8 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
     """Add up, for each rank, the phases in which it is slowest and ranks do not meet."""
     found: dict[int, list[tuple[str, float, float]]] = {}
     for group, ranks in zip(facts.groups, facts.step.ranks, strict=True):
-        if ranks.meets or ROLLOUT.search(group.phase) or is_data(group.phase):
+        is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
+        if ranks.meets or is_rollout or is_data(group.phase):
             continue
         process = int(group.processes[int(np.argmax(group.seconds))])
         if ranks.wait_s > 0.1 * (ranks.max_s - ranks.wait_s):
@@ -191,7 +192,7 @@ def _sync(facts: Facts) -> Iterator[Measure]:
         "sync",
         seconds,
         "",
-        f"Sending weights takes {seconds:.2f} s in {name}.",
+        f"Syncing weights takes {seconds:.2f} s in {name}.",
         ("Send weights while other work runs, or in larger buckets.",),
         (f"phase {name}",),
     )

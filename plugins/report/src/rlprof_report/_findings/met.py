@@ -15,17 +15,25 @@ if TYPE_CHECKING:
     from rlprof import Run
     from rlprof_report.values import Analysis, Finding, PhaseSummary
 
+_ALIKE = 0.05
+"""Ranks whose times differ by a smaller share may wait for one another."""
 _LARGE = 0.2
 """Phases of a smaller share are not worth a note."""
 
 
-def met_in(analysis: Analysis, phase: PhaseSummary) -> str:
-    """Return the role whose ranks meet inside *phase*, so that all end late; empty: none."""
+def met_in(analysis: Analysis, phase: PhaseSummary, *, perhaps: bool = False) -> str:
+    """Return the role whose ranks meet in *phase*, so that all end late; empty: none.
+
+    With *perhaps*, also where all take as long and so may wait for one another.
+    """
     clean = [one for one in analysis.steps if one.state == "clean"]
     found = [r for one in clean for r in one.ranks if r.phase == phase.name]
-    if phase.share < _LARGE or ROLLOUT.search(phase.name) or not found:
+    is_rollout = any(one.rollout for one in clean) and ROLLOUT.search(phase.name)
+    if phase.share < _LARGE or is_rollout or not found:
         return ""
-    return found[0].role if sum(one.meets for one in found) * 2 >= len(found) else ""
+    alike = _ALIKE if perhaps else -1.0
+    together = [one.meets or one.wait_s <= alike * one.max_s for one in found]
+    return found[0].role if sum(together) * 2 >= len(together) else ""
 
 
 def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
@@ -40,8 +48,8 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
             command = command_of(run, role, None, phase.name, at=step_ahead(analysis))
             next_ = f" Record it once: {command}" if command else ""
         yield (
-            f"Ranks of {role} seem to meet inside {phase.name}: they end together, so their times "
-            f"do not say who is late.{next_}"
+            f"Ranks of {role} end {phase.name} together, so their times do not say who is late."
+            f"{next_}"
         )
 
 

@@ -58,11 +58,11 @@ def _nothing(analysis: Analysis) -> str:
     if longest is None:
         return _ODD
     share = f"{longest.median_s:.2f} s, {longest.share:.0%}"
-    role = met_in(analysis, longest)
+    role = met_in(analysis, longest, perhaps=True)
     if role:
         return (
             f"Cannot tell who is late in {longest.name}, the longest phase ({share}): ranks of "
-            f"{role} meet in it, and end together."
+            f"{role} end it together."
         )
     return f"{_ODD} The longest phase is {longest.name} ({share}); record it to see inside."
 
