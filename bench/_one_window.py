@@ -89,7 +89,7 @@ def main() -> None:
 
 def _opened(config: dict[str, Any]) -> Any:
     try:
-        return rlprof.open({**config, "calibrate": False})  # an old core measured beside a run
+        return rlprof.open({**config, "calibrate": False})  # an old core measured in the run
     except rlprof.ConfigError:
         return rlprof.open(config)
 

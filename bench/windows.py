@@ -1,7 +1,7 @@
 """What core itself takes to open and close a window: frames, calls, modules, CPU time.
 
-`.envs/test/bin/python bench/windows.py [CHECKOUT]`: with another checkout of rlprof, that one's
-core is measured in turns with this one, and the ratios are printed.
+`.envs/test/bin/python bench/windows.py [CHECKOUT]`: with another checkout of rlprof, the
+cores of both are measured in turns, and the ratios are printed.
 """
 
 from __future__ import annotations
