@@ -34,7 +34,9 @@ DEFINITIONS = (
     Definition(
         5, "tail", "spans of trajectories",
         "v(q): when the share q of trajectories has ended, at least one being left. The tail is "
-        "the last end less v(q). Late: those that end after v(0.95), compared by means.",
+        "the last end less v(q). Late: those that end after v(0.95), compared by means. Bound: "
+        "the last end less the last one if none takes longer than the median one; at least the "
+        "tail of 0.95, at most twice that.",
         "trajectories that began in the rollout phase, cut at its end",
     ),
     Definition(

@@ -53,8 +53,8 @@ def _in_rollout(rollout: Rollout | None) -> Iterator[Help]:
         return
     yield Help(
         "tail",
-        rollout.tail_s["0.95"],
-        "the last 5 % of trajectories end with the others, and nothing else slows down",
+        rollout.tail_bound_s,
+        "no trajectory takes longer than the median one, and nothing else slows down",
     )
     if len(rollout.replicas) > 1:
         yield Help(

@@ -241,6 +241,7 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
             "rollout",
             None,
             rollout.phase,
+            bound_s=rollout.tail_bound_s,
         )
 
 

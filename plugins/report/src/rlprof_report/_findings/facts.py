@@ -60,6 +60,8 @@ class Measure:
     """What to record next: this role, rank and phase."""
     rank: int | None = None
     phase: str = ""
+    bound_s: float = 0.0
+    """The most that removing it saves; 0: as much as it takes."""
     is_by_chance: bool = False
     """Nothing in the step says why: the next step may have another process last."""
 

@@ -63,7 +63,7 @@ class Weighed:
 
     @property
     def seconds(self) -> float:
-        """What the cause takes of the typical step, and so the most that removing it saves."""
+        """What the cause takes of the typical step."""
         return self.measure.seconds
 
 

@@ -41,7 +41,7 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int) -> Finding:
         title=title,
         evidence=(spread, *measure.evidence),
         seconds=weighed.seconds,
-        bound_s=weighed.seconds,
+        bound_s=weighed.measure.bound_s or weighed.seconds,
         share=weighed.share,
         steps=weighed.steps,
         step=weighed.step,

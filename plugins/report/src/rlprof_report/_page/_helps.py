@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlprof_report.values import Analysis
 
 WORDS = {
-    "tail": "the last trajectories ended with the others",
+    "tail": "no trajectory took longer than the median one",
     "even replicas": "all replicas ended together",
     "slowest rank": "the slowest rank were as fast as the median one",
     "tools": "tools answered as fast as for the median trajectory",

@@ -70,6 +70,8 @@ class Rollout:
     """How long trajectories took: p50, p90, p99, max."""
     tail_s: Mapping[str, float]
     """By share q: the time from the end of that share of trajectories to the last end."""
+    tail_bound_s: float
+    """How much earlier the rollout ends at most without its longest trajectories (figure 5)."""
     late: Late | None
     replicas: tuple[Replica, ...]
     even_gain_s: float
