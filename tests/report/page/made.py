@@ -143,7 +143,7 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
         rollout=Rollout(
             rolled.name, rolled.start_s, rolled.end_s, 256, 480, 200_000, 200_000 / end,
             {"p50": end * 0.4, "p90": end * 0.6, "p99": end * 0.9, "max": end},
-            {"0.9": end * 0.4, "0.95": end * 0.3, "0.99": end * 0.1},
+            {"0.9": end * 0.4, "0.95": end * 0.3, "0.99": end * 0.1}, end * 0.35,
             Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5, odd("2")),
             tuple(
                 Replica(odd(f"replica {at}"), 48, 120, 50_000, end * (1 - 0.05 * at),

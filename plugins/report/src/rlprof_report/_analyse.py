@@ -118,7 +118,7 @@ def analyse(
         for place in sorted(counted)
     ]
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
-    silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends)
+    silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
     told = conclude(analysis, run, facts, silent, lost, step=step)
     told = _with_devices(told, run, most_json_bytes, rules)
     return attrs.evolve(told, notes=(*told.notes, *met_of(told, run, step=step)))
@@ -263,7 +263,7 @@ def _nothing(run: Run, recorded: Recorded) -> Analysis:
     wrote = "No step has begun yet" if run.is_running else "No process wrote a step"
     verdict = f"{wrote}; mark steps with prof.step(n) or prof.steps(...)."
     ends = list(ends_of(run, recorded, None))
-    lost = lost_of(run, ends)
+    lost = lost_of(run, ends, recorded.problems)
     return Analysis(
         **_known(run),
         epoch_ns=run.opened_ns,

@@ -67,7 +67,7 @@ def _phases(analysis: Analysis) -> Iterator[str]:
         yield _cut(f"  {name:{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}")
     rest = analysis.rest_s + sum(one.median_s for one in analysis.phases if one not in ordered)
     if rest < -0.01 * whole:
-        yield "  phases overlap or vary: their medians add up to more than the step"
+        yield "  the medians of the phases, which vary or overlap, add up to more than the step"
     else:
         rest = max(0.0, rest)
         yield f"  {'the rest':{width}} {rest:8.2f} s {rest / (whole or 1):5.0%}"

@@ -69,7 +69,7 @@ def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[
             f"each needs {FEWEST}."
         )
         if longer:
-            yield f"With the steps left out as warm-up they suffice: {longer}"
+            yield f"They suffice if warm-up counts, which is often slower: {longer}"
         if step.change is not None:
             yield "Without an interval, nothing says which of these differences are chance:"
             yield f"The step: {_said(step)}."
@@ -99,7 +99,7 @@ def _said(change: Change) -> str:
     if change.state == "no difference seen":
         return f"no difference seen ({interval(change)})"
     sure = "" if change.low is None else f" ({interval(change)})"
-    at = "at equal tokens" if change.basis == "equal tokens" else "in seconds; lengths may differ"
+    at = "at equal tokens" if change.basis == "equal tokens" else "in seconds"
     return f"{signed(change)}{sure} {at}"
 
 
@@ -143,7 +143,8 @@ def text(diff: Diff) -> str:
 def _side(letter: str, side: Side) -> str:
     chosen = f":{side.chosen}" if side.chosen else ""
     left = ", ".join(f"{len(steps)} {why}" for why, steps in side.left_out.items())
-    steps = f"{len(side.steps)} steps" + (f" (left out: {left})" if left else "")
+    count = len(side.steps)
+    steps = f"{count} step{'s' * (count != 1)}" + (f" (left out: {left})" if left else "")
     tokens = "" if side.tokens is None else f", {side.tokens:,.0f} tokens a step"
     return f"{letter}  {plain(side.run)}{chosen}: {steps}{tokens}"
 

@@ -38,7 +38,7 @@ def helps_of(
         *_in_rollout(rollout),
         Help(
             "slowest rank",
-            _wait_s(ranks, {phase.name for phase in phases}),
+            min(seconds, _wait_s(ranks, {phase.name for phase in phases})),
             "in each phase the slowest rank takes as long as the median of the others",
         ),
         *_in_phases(seconds, phases),

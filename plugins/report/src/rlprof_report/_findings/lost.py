@@ -8,6 +8,7 @@ import numpy as np
 
 from rlprof.rundir import SALVAGED
 from rlprof_report._plain import listed, ranges_of
+from rlprof_report._spans import LAST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,9 +44,10 @@ def named(silent: Mapping[str, list[int]]) -> str:
     return listed([f"{role} {one}" for role, ranks in silent.items() for one in ranges_of(ranks)])
 
 
-def lost_of(run: Run, ends: Sequence[End]) -> list[str]:
-    """Say which files that the answer rests on are missing or cut, each in a sentence."""
-    return [*_unexplained(run), *(one.sentence for one in ends if one.is_loss)]
+def lost_of(run: Run, ends: Sequence[End], problems: Sequence[str]) -> list[str]:
+    """Say which files the answer lacks, or parts of them, each in a sentence."""
+    holes = [f"{one}." for one in problems if not one.endswith(LAST_LINE)]
+    return [*_unexplained(run), *(one.sentence for one in ends if one.is_loss), *holes]
 
 
 def notes_of(run: Run, ends: Sequence[End]) -> Iterator[str]:

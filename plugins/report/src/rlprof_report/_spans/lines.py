@@ -16,6 +16,9 @@ _WINDOW = 1 << 20
 _LONGEST = 16 << 20
 """Bytes of a line; rlprof writes far shorter ones."""
 
+LAST_LINE = "its last line is cut and was skipped"
+"""As a process leaves it that is killed, or writes just now."""
+
 _Whole = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
 """So that sums and differences of two stay within 64 bits."""
 
@@ -73,14 +76,15 @@ def read_fleet_lines(file: Path, problems: list[str]) -> Iterator[list[FleetLine
 
 
 def _read(file: Path, many: Any, one: Any, problems: list[str]) -> Iterator[list[Any]]:
-    skipped = 0
+    skipped, is_cut = 0, False
     try:
-        for lines in _windows(file):
+        for lines, has_end in _windows(file):
             try:
                 yield many.decode(b"[" + lines.replace(b"\n", b",") + b"]")
             except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
                 good, bad = _one_by_one(lines, one)
-                skipped += bad
+                skipped += bad if has_end else 0
+                is_cut = bad > 0 and not has_end
                 yield good
     except FileNotFoundError:
         return
@@ -89,10 +93,12 @@ def _read(file: Path, many: Any, one: Any, problems: list[str]) -> Iterator[list
     if skipped:
         lines_word = "line is no span and was" if skipped == 1 else "lines are no spans and were"
         problems.append(f"spans/{file.name}: {skipped} {lines_word} skipped")
+    if is_cut:
+        problems.append(f"spans/{file.name}: {LAST_LINE}")
 
 
-def _windows(file: Path) -> Iterator[bytes]:
-    """Cut the file into stretches of whole lines; a last line without its end is one, too."""
+def _windows(file: Path) -> Iterator[tuple[bytes, bool]]:
+    """Cut the file into stretches of whole lines, then a last line without its end: `False`."""
     rest = b""
     with open_regular(file) as stream:
         while block := stream.read(_WINDOW):
@@ -100,11 +106,11 @@ def _windows(file: Path) -> Iterator[bytes]:
             end = data.rfind(b"\n")
             rest = data[end + 1 :]
             if end > 0:
-                yield data[:end]
+                yield data[:end], True
             if len(rest) > _LONGEST:
                 rest = b"{"  # its end will be no span: counted there
     if rest.strip():
-        yield rest
+        yield rest, False
 
 
 def _one_by_one(lines: bytes, decoder: Any) -> tuple[list[Any], int]:
