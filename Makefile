@@ -4,7 +4,7 @@
 .PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
-.PHONY: env-chromium env-loggers env-hta
+.PHONY: env-chromium env-loggers env-hta env-verl
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -15,6 +15,8 @@ PY_LOGGERS := .envs/loggers/bin/python
 PY_NPU := .envs/npu/bin/python
 ENV_NPU = PYTHON=$(PYTHON) envs/npu.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh npu
 ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
+PY_VERL := .envs/verl/bin/python
+ENV_VERL = PYTHON=$(PYTHON) envs/verl.sh
 ENV_NSYS = PYTHON=$(CURDIR)/$(PY) envs/nsys.sh
 
 help: ## show this help
@@ -114,6 +116,9 @@ env-sglang:
 
 env-sglang12:
 	@PYTHON=$(PYTHON) envs/make_env.sh sglang12
+
+env-verl: ## verl itself, on top of the environment of vLLM
+	@$(ENV_VERL)
 
 env-nsys: env-test
 	@$(ENV_NSYS)
