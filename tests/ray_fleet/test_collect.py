@@ -19,7 +19,7 @@ import rlprof
 import rlprof_ray
 from rlprof.rundir import Here, RunFolder, as_line
 from rlprof_cli import main
-from rlprof_ray import _inside, _visit
+from rlprof_ray import _inside, _messages, _visit
 from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
 from rlprof_run import Place
@@ -454,7 +454,7 @@ def test_a_member_knows_whether_its_driver_sees_its_folder(ray, tmp_path, sees):
     if sees == "the manifest":
         (tmp_path / "driver.jsonl").touch()
     leader = rlprof.Leader(mine, str(tmp_path / "driver.jsonl"))
-    hello = _inside.Hello({}, str(tmp_path), rlprof.Target("actor"), leader)
+    hello = _messages.Hello({}, str(tmp_path), rlprof.Target("actor"), leader)
 
     place = _inside._place(hello, tmp_path)
 

@@ -1,19 +1,49 @@
-"""Tools that record one thread, on actors that have one; and windows that a member came late to."""
+"""Which thread of an actor records: tools that need the one that works, and windows begun late."""
 
 from __future__ import annotations
+
+import gzip
+import json
+import time
 
 import pytest
 
 import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
+from rlprof_ray import Replica
 from tests.fakes import tools
-from tests.ray_fleet.actors import AsyncTrainer, Trainer
+from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.test_replicas import ROLES, Server
 
 pytestmark = pytest.mark.slow
 
-KINDS = {"threaded": (Trainer, {"max_concurrency": 3}), "async": (AsyncTrainer, {})}
+ON_A_THREAD = {"torch": {"contents": ["cpu"], "all_threads": False}}
+
+
+class Learner:
+    """A training worker as frameworks have it: one coroutine method makes the actor async."""
+
+    def work(self, name):
+        import torch
+
+        with torch.profiler.record_function(name):
+            torch.ones(8).sum()
+
+    def sleep(self, seconds, sign):
+        sign.touch()
+        time.sleep(seconds)
+
+    async def update_weights(self):
+        pass
+
+
+class AsyncServer(Server):
+    """A replica as an async actor."""
+
+    async def wait(self):
+        pass
 
 
 def train(ray, fleet, actors):
@@ -23,12 +53,18 @@ def train(ray, fleet, actors):
     return totals
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_tool_of_a_thread_is_refused_where_there_is_no_such_thread(spawn, config, kind):
-    """Before the run, for windows are opened beside the work there; the error says what fits."""
+def events(fleet):
+    """Return the names of the events in the one trace of a run."""
+    run = rlprof.read(fleet.run_dir)
+    ((artifact,),) = (capture.artifacts for capture in run.captures)
+    trace = json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))
+    return {event.get("name") for event in trace["traceEvents"]}
+
+
+def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config):
+    """Before the run, for windows open beside the work there; the error says what fits."""
     tools.register()
-    cls, options = KINDS[kind]
-    actors = [spawn(Trainer), spawn(cls, 1, **options)]
+    actors = [spawn(Trainer), spawn(Trainer, 1, max_concurrency=3)]
 
     with (
         rlprof_ray.Fleet(config(tool="fake")) as fleet,
@@ -37,22 +73,68 @@ def test_a_tool_of_a_thread_is_refused_where_there_is_no_such_thread(spawn, conf
         fleet.attach(actor=actors)
 
     assert "roles.actor.tool: fake records the thread it is started on" in str(told.value)
-    assert "actor 1/2 is an async or threaded actor" in str(told.value)
-    assert "use a tool that records the process, or make it a plain actor" in str(told.value)
+    assert "actor 1/2" in str(told.value)
+
+
+def test_a_tool_of_a_thread_is_refused_beside_an_engine_of_an_async_actor(spawn, config):
+    """The engine needs the event loop, so windows open beside it."""
+    tools.register()
+    roles = {"rollout": {**ROLES["rollout"], "tool": ["fake"]}}
+
+    with (
+        rlprof_ray.Fleet(config(roles=roles)) as fleet,
+        pytest.raises(ConfigError, match="rollout replica 0"),
+    ):
+        fleet.attach(rollout=[Replica(spawn(AsyncServer), via="actor:engine")])
 
 
 def test_what_shows_only_in_the_member_is_refused_there(ray, spawn, config):
     """Torch without its other threads is a tool of a thread; the run says so, and goes on."""
-    actors = [spawn(Trainer, 0), spawn(AsyncTrainer, 1)]
-    options = {"torch": {"contents": ["cpu"], "all_threads": False}}
+    actors = [spawn(Trainer, 0), spawn(Trainer, 1, max_concurrency=2)]
 
-    with rlprof_ray.Fleet(config(tool="torch", tools=options, steps=[2])) as fleet:
+    with rlprof_ray.Fleet(config(tool="torch", tools=ON_A_THREAD, steps=[2])) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors)
 
     assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 failed"]
     (failed,) = (one for one in rlprof.read(fleet.run_dir).captures if one.target.rank == 1)
     assert any("use a tool that records the process" in note for note in failed.notes)
+
+
+def test_an_async_actor_is_recorded_on_its_event_loop(ray, spawn, config):
+    """A tool of a thread has the calls of the phase, and none of before or after."""
+    actor = spawn(Learner)
+
+    with rlprof_ray.Fleet(config(tool="torch", tools=ON_A_THREAD, steps=[1])) as fleet:
+        fleet.attach(actor=[actor])
+        for _ in fleet.steps((1,)):
+            ray.get(actor.work.remote("before"))
+            with fleet.phase("update"):
+                ray.get([actor.work.remote("inside") for _ in range(3)])
+            ray.get([actor.work.remote("after") for _ in range(3)])
+
+    assert rows(fleet) == ["1/update actor 0/1 whole"]
+    assert events(fleet) & {"before", "inside", "after"} == {"inside"}
+
+
+def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_path):
+    """The driver waits for `start_timeout_s`; the run names who did not answer, and how late."""
+    actor = spawn(Learner)
+
+    with rlprof_ray.Fleet(config(steps=[1, 2], limits={"start_timeout_s": 0.2})) as fleet:
+        fleet.attach(actor=[actor])
+        for step in fleet.steps((1, 2)):
+            busy = actor.sleep.remote(1.5, tmp_path / "busy") if step == 1 else []
+            while not (tmp_path / "busy").exists():
+                time.sleep(0.01)
+            with fleet.phase("update"):
+                ray.get(actor.work.remote("inside"))
+            ray.get(busy)
+
+    first, second = rlprof.read(fleet.run_dir).captures
+    assert any("not answered within start_timeout_s" in note for note in first.notes)
+    assert any("it was busy" in note for note in first.notes)
+    assert second.state == "whole"
 
 
 def test_who_comes_late_to_a_window_is_named(ray, spawn, config):

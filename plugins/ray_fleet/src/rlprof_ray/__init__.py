@@ -11,7 +11,8 @@
 
 What a driver calls: `_fleet`, `_replica`. Who takes part: `_roll` all roles, `_attach` what was
 given for one, `_crew` its members, `_member` one actor, `_clocks` their clocks. What is asked of
-them: `_window` one that is open on all, `_inside` what is called in the actor. Phases outside of
+them: `_window` one that is open on all, `_messages` the words, `_inside` what is called in the
+actor, `_loop` the event loop of an async one. Phases outside of
 windows: `_history`, from `_calls`; `_unrecorded` members without a session, `_waits` who waits for
 whom. Where Ray ends first: `_tie`, `_rest`. What lies on other nodes: `_collect` all of them,
 `_visit` one, `_agent` what runs there, `_landing` where files arrive, `_paths` which names they may

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import attrs
 
 from rlprof.errors import ConfigError, shown
 from rlprof.types import Target
-from rlprof_ray._member import is_ordered
+from rlprof_ray._loop import is_async
+from rlprof_ray._member import aside, is_ordered
 from rlprof_ray._replica import Methods, Replica, numbered
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
     return found
 
 
-def faults(role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse]) -> list[str]:
+def faults(
+    role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse], within_s: float
+) -> list[str]:
     """List what cannot work: ranks that nobody holds, tools that an actor has no thread for."""
     world = max((one.target.world_size for one in found), default=0)
     told = []
@@ -101,14 +105,26 @@ def faults(role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse]
         among = f"{world} rank{'s' if world != 1 else ''}"
         told.append(f"roles.{role}.ranks: rank {beyond[0]} does not exist among {among}")
     bound = [use.name for use in uses if getattr_static(use.plugin, "runs_on", "") == "thread"]
-    for one in found if bound else ():
-        chosen = any(own.includes(rank) for rank in one.ranks)
-        if one.is_member and chosen and not is_ordered(one.handle):
-            told.append(
-                f"roles.{role}.tool: {bound[0]} records the thread it is started on, and "
-                f"{one.target} is an async or threaded actor, where windows are opened beside its "
-                "work; use a tool that records the process, or make it a plain actor, whose calls "
-                "come one by one"
-            )
-            break
+    chosen = [one for one in found if any(own.includes(rank) for rank in one.ranks)]
+    beside = _beside(chosen, within_s) if bound else None
+    if beside is not None:
+        told.append(
+            f"roles.{role}.tool: {bound[0]} records the thread it is started on, but windows of "
+            f"{beside.target} open beside its work, for it is threaded or has an engine; use a "
+            "tool that records the process, or make it a plain actor, whose calls come one by one"
+        )
     return told
+
+
+def _beside(found: Sequence[Given], within_s: float) -> Given | None:
+    """Return a member whose windows open beside its work; who does not answer in time is none."""
+    import ray
+
+    unordered = [one for one in found if one.is_member and not is_ordered(one.handle)]
+    asked = {aside(one.handle, is_async): one for one in unordered if one.attribute is None}
+    there, _ = ray.wait(list(asked), num_returns=len(asked), timeout=within_s) if asked else ([], 0)
+    beside = [one for one in unordered if one.attribute is not None]
+    for ref in there:
+        with suppress(ray.exceptions.RayError):  # it is dead, which its session will tell
+            beside += [] if ray.get(ref) else [asked[ref]]
+    return min(beside, key=unordered.index, default=None)

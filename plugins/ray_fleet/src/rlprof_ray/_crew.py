@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rlprof import Session, Target, Window
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
-    from rlprof_ray._inside import Answer
     from rlprof_ray._member import Ask, Member
+    from rlprof_ray._messages import Answer
     from rlprof_run import Place
 
 _NOW = 0.0
@@ -263,7 +263,9 @@ class Crew:
         if answer.is_new:  # it was restarted: the next window finds it ready
             member.has_entered = False
             self.enter([member])
-        if ask.what == "start":
+        if ask.what == "configure":
+            member.is_on_loop = answer.is_on_loop
+        elif ask.what == "start":
             member.why_full = answer.why_full
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
@@ -287,7 +289,7 @@ class Crew:
         """Write the config that a request is; the members check it like any."""
         config = self.session.config.as_data()
         own = dict(config["roles"].get(self.role, {}))
-        own.pop("tool", None)
-        options = {use.name: dict(use.asked) for use in uses}
-        own |= {"tool": [use.name for use in uses if use.kind == "tool"], "options": options}
+        every = [use for one in uses for use in (one, *one.inside)]
+        options = {use.name: dict(use.asked) for use in every}
+        own |= {"tool": [use.name for use in every if use.kind == "tool"], "options": options}
         return {**config, "roles": {**config["roles"], self.role: own}}

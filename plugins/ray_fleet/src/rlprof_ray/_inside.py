@@ -9,17 +9,19 @@ import logging
 import pickle
 import time
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_ray._loop import on_loop, own_loop
+from rlprof_ray._messages import Answer
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from rlprof import Follower, Leader
-    from rlprof.types import Target, Window
+    from rlprof import Follower
+    from rlprof.types import Window
+    from rlprof_ray._messages import Hello, Wanted
     from rlprof_run import Place
 
 log = logging.getLogger("rlprof")
@@ -34,64 +36,23 @@ _COME_BY_S = 60.0
 """How long the thread that works is waited for, to stop what must be stopped there."""
 
 
-@attrs.frozen
-class Answer:
-    """What a member says of what it was asked."""
-
-    why_not: str = ""
-    """Why it could not be done; empty: it was."""
-    pid: int = 0
-    at_ns: int = 0
-    """When it was done, by the member's wall clock."""
-    seconds: float = 0.0
-    is_new: bool = False
-    """The process knows nothing of the run: it was restarted."""
-    place: Place | None = None
-    """Where it writes, if that is not the driver's run folder."""
-    process: str = ""
-    """What its files are called."""
-    worker: str = ""
-    """Ray's id of its process."""
-    why_full: str = ""
-    """Why its process opens no further window, whatever it is asked."""
-
-
-@attrs.frozen
-class Hello:
-    """What an actor must know to follow."""
-
-    config: Mapping[str, Any]
-    run: str
-    """The driver's run folder, by which all calls name the run."""
-    target: Target
-    leader: Leader | None
-    attribute: str | None = None
-    """The attribute that is a rollout engine."""
-    ranks: tuple[int, ...] = ()
-    any_thread: bool = False
-    """Windows are opened on a thread beside those that work."""
-    node_dir: str | None = None
-    """A folder of each node; None: members write to the path of the driver's run folder."""
-    part: str = ""
-    """The run, as a path in there."""
-
-
-@attrs.frozen
-class Wanted:
-    """A window as it is asked for."""
-
-    window: Window
-    phases: tuple[str, ...] = ()
-    """Those of the driver that are open."""
-    config: Mapping[str, Any] | None = None
-    """The run's, with the options of a request."""
-    request: str = ""
-
-
-def do(actor: Any, how: bytes, after: bytes | None = None) -> bytes:  # noqa: ARG001 -- see below
-    """Do what the driver has written down; *after* is what Ray has waited for before it."""
+def do(actor: Any, how: bytes) -> bytes:
+    """Do what the driver has written down."""
     function, args = pickle.loads(how)  # noqa: S301 -- it comes as Ray's own calls do
     return pickle.dumps(function(actor, *args))
+
+
+def do_beside(actor: Any, how: bytes, after: bytes | None) -> bytes:  # noqa: ARG001 -- see below
+    """Do it on a thread beside the work; *after* is what Ray has waited for before it."""
+    return do(actor, how)
+
+
+def do_at_work(actor: Any, how: bytes, after: bytes | None) -> bytes:
+    """Do it on the actor's event loop, if it has one: its calls work there."""
+    loop = own_loop()
+    if loop is None:
+        return do_beside(actor, how, after)
+    return on_loop(loop, partial(do, actor, how)).result()
 
 
 def enter(actor: Any, hello: Hello) -> Answer:
@@ -100,6 +61,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
 
     began = time.monotonic()
     target = hello.target
+    is_on_loop = not hello.is_ordered and hello.attribute is None and own_loop() is not None
     engine = None if hello.attribute is None else _engine(actor, hello)
     if hello.run not in _followers:
         others = [run for run, other in _followers.items() if other.session.run_dir is not None]
@@ -116,7 +78,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
                 coordinates=target.coordinates,
                 replica=target.replica,
                 leader=hello.leader,
-                any_thread=hello.any_thread,
+                any_thread=not (hello.is_ordered or is_on_loop),
             )
         except Exception as exc:
             _refused[hello.run] = f"it does not follow: {exc}"
@@ -130,7 +92,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
             role=target.role,
             replica=target.replica or 0,
             ranks=hello.ranks,
-            loop=_own_loop(),
+            loop=own_loop(),
             coordinates=target.coordinates,
         )
     folder = follower.session.run_dir
@@ -140,6 +102,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
         place=_place(hello, folder),
         process="" if off else follower.session.name,  # type: ignore[union-attr]
         worker=_worker(),
+        is_on_loop=is_on_loop,
     )
 
 
@@ -153,21 +116,6 @@ def _engine(actor: Any, hello: Hello) -> Any:
             raise AttributeError(_refused[hello.run])
         found = getattr(found, name)
     return found
-
-
-def _own_loop() -> Any:
-    """Return the event loop of an async actor, which its engine belongs to; None: it has none."""
-    import ray
-
-    core = ray._private.worker.global_worker.core_worker  # noqa: SLF001 -- Ray says it nowhere else
-    if not core.current_actor_is_asyncio():
-        return None
-    constructor = SimpleNamespace(function_name="__init__")  # which the default loop has run
-    try:
-        return core.get_event_loop(constructor, "")[0]
-    except Exception as exc:  # another version of Ray: hooks get a loop of their own
-        log.warning("the event loop of this actor was not found: %s", exc)
-        return None
 
 
 def _folder(hello: Hello) -> Path:
@@ -285,14 +233,23 @@ def _close_alone(run: str) -> None:
     follower = _followers[run]
     try:
         if follower.session.is_recording:  # its tool must be stopped on the thread that works
-            import ray
-
-            me = ray.get_runtime_context().current_actor
-            ray.wait([me.__ray_call__.remote(stop_here, run)], timeout=_COME_BY_S)
+            _come_by(run)
     except Exception as exc:  # Ray is going, too
         log.debug("could not call the thread that works: %s", exc)
     follower.close()
     _followers.pop(run, None)
+
+
+def _come_by(run: str) -> None:
+    """Have the thread that works close the window."""
+    import ray
+
+    loop = own_loop()
+    if loop is not None:
+        on_loop(loop, partial(stop_here, None, run)).result(_COME_BY_S)
+        return
+    me = ray.get_runtime_context().current_actor
+    ray.wait([me.__ray_call__.remote(stop_here, run)], timeout=_COME_BY_S)
 
 
 def _why_none(run: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlprof.types import Window
-    from rlprof_ray._inside import Hello
+    from rlprof_ray._messages import Hello
 
 _SYSTEM = "_ray_system"
 """A concurrency group every actor has: what is called in it waits for no other call."""
@@ -39,6 +39,11 @@ def id_of(actor: Any) -> str:
 def is_ordered(actor: Any) -> bool:
     """Whether its calls come one by one, in the order they were made."""
     return not getattr(actor, "_ray_allow_out_of_order_execution", False)
+
+
+def aside(actor: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Call *function* in an actor beside its work, whatever that is; return the reference."""
+    return actor.__ray_call__.options(concurrency_group=_SYSTEM).remote(function, *args)
 
 
 def order(function: Callable[..., Any], *args: Any) -> bytes:
@@ -67,7 +72,8 @@ class Member:
 
     What it is asked comes in the order of its other calls where it has an order, so that a window
     begins and ends where the driver meant, on the thread that works. An actor that runs several
-    calls at a time has no such order; there a window is opened beside its work, at once.
+    calls at a time has no such order. An async one opens windows on its event loop, which works; a
+    threaded one, or one with an engine, opens them beside its work, at once.
     """
 
     def __init__(self, actor: Any, hello: Hello) -> None:
@@ -94,6 +100,8 @@ class Member:
         self.boot_id = ""
         """Of its machine, once its clock was read."""
         self.is_ordered = is_ordered(actor)
+        self.is_on_loop = False
+        """Whether its windows open and close on its event loop."""
 
     @property
     def gone(self) -> str:
@@ -142,7 +150,7 @@ class Member:
     def tell(self, what: bytes) -> None:
         """Have it do something that nobody waits for."""
         if not self.gone:
-            self._call(what)
+            self._call(what, is_beside=True)  # on its event loop it might come after its calls
 
     def comes_after(self, other: Member) -> None:
         """Be asked after what the same actor was asked as *other*."""
@@ -150,8 +158,7 @@ class Member:
 
     def aside(self, function: Callable[..., Any]) -> Any:
         """Call *function* beside its work, whatever that is; return the reference."""
-        call = self.actor.__ray_call__.options(concurrency_group=_SYSTEM)
-        return call.remote(function, self.hello.run)
+        return aside(self.actor, function, self.hello.run)
 
     def leave(self, within_s: float) -> Ask:
         """Have it close its session."""
@@ -163,12 +170,14 @@ class Member:
         ref = self._call(how)
         return Ask(self, what, ref, time.monotonic() + within_s, window, sent_ns)
 
-    def _call(self, how: bytes) -> Any:
+    def _call(self, how: bytes, *, is_beside: bool = False) -> Any:
         call = self.actor.__ray_call__
         if self.is_ordered:
             return call.remote(_inside.do, how)
+        beside = is_beside or self.hello.attribute is not None  # an engine needs its event loop
+        do = _inside.do_beside if beside else _inside.do_at_work
         call = call.options(concurrency_group=_SYSTEM)
-        self._last = call.remote(_inside.do, how, self._unfinished())
+        self._last = call.remote(do, how, self._unfinished())
         return self._last
 
     def _unfinished(self) -> Any:

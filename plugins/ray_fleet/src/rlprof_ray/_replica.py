@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import CaptureError
-from rlprof_ray._member import in_short
+from rlprof_ray._member import aside, in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -76,8 +76,7 @@ class Methods:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._is_async:
-            call = self._actor.__ray_call__.options(concurrency_group="_ray_system")
-            self._is_async[name] = _answer(call.remote(_is_coroutine_function, name))
+            self._is_async[name] = _answer(aside(self._actor, _is_coroutine_function, name))
         if self._is_async[name]:
             return partial(asyncio.to_thread, self._call, name)
         return partial(self._call, name)

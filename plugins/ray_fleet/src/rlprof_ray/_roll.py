@@ -14,8 +14,8 @@ from rlprof_ray._attach import faults, listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
 from rlprof_ray._history import History
-from rlprof_ray._inside import Hello
 from rlprof_ray._member import Member, id_of, is_ordered
+from rlprof_ray._messages import Hello
 from rlprof_remote import Leader
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ class Roll:
 
     def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
         """Take actors and replicas by role; raise ConfigError for what cannot work."""
-        asked = self._config.roles
+        asked, within_s = self._config.roles, self._config.limits.configure_timeout_s
         found = {role: listed(role, given, asked.get(role)) for role, given in roles.items()}
         told = [
             fault
             for role, given in found.items()
             if role in asked
-            for fault in faults(role, given, asked[role], self._uses[role])
+            for fault in faults(role, given, asked[role], self._uses[role], within_s)
         ]
         if DRIVER in found:
             told.append(
@@ -179,6 +179,6 @@ class Roll:
         part = run.run_id if run.attempt == 1 else f"{run.run_id}/{run.path.name}"
         return Hello(
             self._config.as_data(), str(run.path), one.target, Leader.of(self.session),
-            attribute=one.attribute, ranks=one.ranks, any_thread=not is_ordered(one.handle),
+            attribute=one.attribute, ranks=one.ranks, is_ordered=is_ordered(one.handle),
             node_dir=self._config.fleet.node_dir, part=part,
         )  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof_ray import _inside
-from rlprof_ray._inside import Wanted
 from rlprof_ray._member import order
+from rlprof_ray._messages import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,10 +78,10 @@ class FarWindow:
                 self._members.append(member)
                 asks.append(member.begin(window, how, self._limits.start_timeout_s))
         self._crew.ask(asks)
-        self._settle_unordered(asks)
+        self._settle_unordered(asks, self._limits.start_timeout_s)
 
     def stop(self, reason: str) -> None:
-        """Ask all; nobody waits here for a tool to stop."""
+        """Ask all; wait for event loops alone, whose next call would come before the answer."""
         how = order(_inside.end, self._run, self._window, reason)
         asks = [
             member.end(self._window, how, self._limits.stop_timeout_s)
@@ -88,8 +89,11 @@ class FarWindow:
             if not member.gone
         ]
         self._crew.ask(asks)
-        if not self._tools:  # what begins now must not have this step; a round trip, no more
-            self._settle_unordered(asks)
+        if self._tools:  # the next call of such a member must not be in the window
+            on_loop = [ask for ask in asks if ask.member.is_on_loop]
+            self._settle_unordered(on_loop, self._limits.stop_timeout_s)
+        else:  # what begins now must not have this step; a round trip, no more
+            self._settle_unordered(asks, self._limits.start_timeout_s)
 
     def enter(self, key: int, name: str, step: int | None) -> None:
         """Have the members enter a phase."""
@@ -102,9 +106,11 @@ class FarWindow:
             self._entered.discard(key)
             self._tell(order(_inside.pop, self._run, key))
 
-    def _settle_unordered(self, asks: Sequence[Ask]) -> None:
+    def _settle_unordered(self, asks: Sequence[Ask], within_s: float) -> None:
+        if threading.current_thread().name.startswith("rlprof-"):  # it has no call to hold back
+            return
         unordered = [ask for ask in asks if not ask.member.is_ordered]
-        self._crew.settle(unordered, within_s=self._limits.start_timeout_s)
+        self._crew.settle(unordered, within_s=within_s)
 
     def _tell(self, what: bytes) -> None:
         for member in self._members:

@@ -1,0 +1,70 @@
+"""What a driver and its actors tell each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof import Leader
+    from rlprof.types import Target, Window
+    from rlprof_run import Place
+
+
+@attrs.frozen
+class Answer:
+    """What a member says of what it was asked."""
+
+    why_not: str = ""
+    """Why it could not be done; empty: it was."""
+    pid: int = 0
+    at_ns: int = 0
+    """When it was done, by the member's wall clock."""
+    seconds: float = 0.0
+    is_new: bool = False
+    """The process knows nothing of the run: it was restarted."""
+    place: Place | None = None
+    """Where it writes, if that is not the driver's run folder."""
+    process: str = ""
+    """What its files are called."""
+    worker: str = ""
+    """Ray's id of its process."""
+    is_on_loop: bool = False
+    """Its windows open and close on its event loop."""
+    why_full: str = ""
+    """Why its process opens no further window, whatever it is asked."""
+
+
+@attrs.frozen
+class Hello:
+    """What an actor must know to follow."""
+
+    config: Mapping[str, Any]
+    run: str
+    """The driver's run folder, by which all calls name the run."""
+    target: Target
+    leader: Leader | None
+    attribute: str | None = None
+    """The attribute that is a rollout engine."""
+    ranks: tuple[int, ...] = ()
+    is_ordered: bool = True
+    """Its calls come one by one, on the thread that works."""
+    node_dir: str | None = None
+    """A folder of each node; None: members write to the path of the driver's run folder."""
+    part: str = ""
+    """The run, as a path in there."""
+
+
+@attrs.frozen
+class Wanted:
+    """A window as it is asked for."""
+
+    window: Window
+    phases: tuple[str, ...] = ()
+    """Those of the driver that are open."""
+    config: Mapping[str, Any] | None = None
+    """The run's, with the options of a request."""
+    request: str = ""
