@@ -1,8 +1,8 @@
-"""An engine plugin whose hooks are coroutines, as those for asynchronous engines are."""
+"""Engine plugins: one whose hooks are coroutines, and one that drives the tools of the run."""
 
 from __future__ import annotations
 
-from rlprof import Launch, hookimpl
+from rlprof import CaptureError, Launch, hookimpl
 from rlprof_mini import Mini
 
 
@@ -23,3 +23,19 @@ class Awaiting(Mini):
         was_open, self._is_open = self._is_open, False
         if was_open:
             await handle.stop_profile()
+
+
+class Driving(Mini):
+    """Has the run's tools record inside the engine: here it only asks for one."""
+
+    drives = True
+
+    @hookimpl
+    def configure(self, place):
+        return Launch(engine_args={"profiler": True}) if place == "launch" else None
+
+    @hookimpl
+    def start(self, folder, handle, workers):
+        if not workers.tools:
+            raise CaptureError("no tool was named for the engine")
+        Mini.start(self, folder, handle)

@@ -16,6 +16,7 @@ LENT = {
     "stacks": ("tools", "rlprof_stacks:Stacks", "third_party_tool"),
     "mini": ("engines", "rlprof_mini:Mini", "third_party_engine"),
     "awaiting": ("engines", "tests.ray_fleet.awaiting:Awaiting", "third_party_engine"),
+    "driving": ("engines", "tests.ray_fleet.awaiting:Driving", "third_party_engine"),
 }
 """The examples, as if pip had installed them: what they offer, and where they lie."""
 CONFIG = {

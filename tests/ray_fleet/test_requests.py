@@ -155,6 +155,37 @@ def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, conf
     ]
 
 
+def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, config, capsys):
+    """Trainers and replicas; inside a replica record the tools that the run names for it."""
+    actor, server = spawn(Trainer), spawn(Server)
+    roles = {**ROLES, "rollout": {**ROLES["rollout"], "engine": "driving"}, "agent": {"tool": []}}
+    codes = []
+
+    with rlprof_ray.Fleet(config(steps="none", roles=roles)) as fleet:
+        fleet.attach(actor=[actor], rollout=[Replica(server, via="actor:engine")])
+        fleet.session.scribe.flush()
+        argv = ["capture", str(fleet.run_dir), "--timeout", "60"]
+        asking = threading.Thread(target=lambda: codes.append(main(argv)))
+        asking.start()
+        step = 0
+        while asking.is_alive():
+            for _ in fleet.steps((step := step + 1,)):
+                with fleet.phase("rollout"):
+                    ray.get(server.generate.remote(["1 + 1 ="]))
+                with fleet.phase("update"):
+                    ray.get(actor.update.remote(step))
+        asking.join()
+
+    out, err = capsys.readouterr()
+    found = rlprof.read(fleet.run_dir).captures
+    assert codes == [0], out + err
+    assert [(one.target.role, one.state) for one in found] == [
+        ("rollout", "whole"),
+        ("actor", "whole"),
+    ]
+    assert len({one.window.start_step for one in found}) == 1
+
+
 def test_a_tool_that_is_asked_of_an_engine_of_the_driver_is_refused(ray, config):
     """The driver reaches it by itself: there is no process of the role to record."""
     from mini_engine import Engine

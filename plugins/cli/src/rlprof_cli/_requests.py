@@ -25,7 +25,7 @@ _COMMAND = "rlprof capture"
 
 def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[control.Request]:
     """Make the requests; raise ConfigError with all that is wrong with what was typed."""
-    roles = _unique(args.role or [_only_role(recorded)])
+    roles = _unique(args.role or _live_roles(recorded, config))
     faults: list[str] = []
     ranks = _ranks(args.rank, faults)
     for name, value, least in (("--next", args.next, 1), ("--at", args.at, 0)):
@@ -81,17 +81,17 @@ def _names(role: str, config: Config, tools: Sequence[str] | None) -> list[str]:
     return [*used, *([own.engine] if own is not None and own.engine else [])]
 
 
-def _only_role(recorded: Run) -> str:
+def _live_roles(recorded: Run, config: Config) -> list[str]:
+    """Return the roles to record: those of the config that are live, or all that are live."""
     live = {p.name for p in recorded.processes if p.state == "running"}
     found = {p.target.role for p in recorded.processes if p.name in live}
     found |= {one.role for one in recorded.attached if one.process in live}
-    if DRIVER not in recorded.config.get("roles", ()):  # it opens the windows of others
-        found -= {DRIVER}
-    roles = sorted(found)
-    if len(roles) != 1:
-        there = ", ".join(roles) or "none"
-        raise RunError(f"{recorded.path}: say which role to record with --role (there: {there})")
-    return roles[0]
+    named = found & config.roles.keys()
+    recorded_by = {role for role in named if config.records(role)}
+    found = recorded_by or named or (found - {DRIVER}) or found  # a driver opens windows of others
+    if not found:
+        raise RunError(f"{recorded.path}: no role is live yet; name one: --role ROLE")
+    return sorted(found)
 
 
 def _inside(config: Config, role: str) -> tuple[str, ...] | None:

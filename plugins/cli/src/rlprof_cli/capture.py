@@ -26,7 +26,7 @@ def add(subparsers: Any) -> None:
         "answers are in the manifest. Waits until all is on disk (Ctrl-C stops the waiting, not "
         "the recording).",
         epilog="examples:\n"
-        "  rlprof capture --next 2 --role actor\n"
+        "  rlprof capture --next 2\n"
         "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"
         "  rlprof capture RUN --role actor,rollout --rank all --at 120\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,7 +45,7 @@ def add(subparsers: Any) -> None:
         type=names,
         metavar="ROLE",
         help="whose steps; may be repeated, or name several: actor,rollout. Roles of one process "
-        "record the same steps (default: the role, if the run has just one)",
+        "record the same steps (default: every role of the config)",
     )
     parser.add_argument(
         "--next", type=int, default=1, metavar="N", help="how many steps (default: 1)"
