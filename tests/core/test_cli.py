@@ -71,7 +71,7 @@ def test_help_shows_a_first_run(rlprof):
     assert (code, err) == (0, "")
     assert out.startswith("usage: rlprof [-h] [--version] COMMAND ...\n")
     for command in COMMANDS:
-        assert f"    {command.__name__.rpartition('.')[2]} " in out
+        assert f"    {command.__name__.rpartition('.')[2]}" in out
     assert 'rlprof.open("profile.yaml")' in out
     assert max(map(len, out.splitlines())) <= 100
 
@@ -99,7 +99,7 @@ def test_every_command_explains_itself(rlprof, command, words):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["chekc"], "rlprof: error: argument COMMAND: invalid choice: 'chekc'"),
+        (["chekc"], "rlprof: error: no command 'chekc'; did you mean 'check'?"),
         (["check"], "rlprof check: error: the following arguments are required: FILE"),
         (["plan", "p.yaml", "--steps", "x"],
          "rlprof plan: error: argument --steps: expected a range like 0-20, got 'x'"),
@@ -119,9 +119,58 @@ def test_wrong_usage_is_2(rlprof, argv, message):
     assert message in err
 
 
-def test_alone_it_shows_its_help(rlprof):
-    """Who types just the name learns what there is."""
-    assert rlprof() == rlprof("--help")
+def test_alone_it_says_how_to_begin(rlprof, tmp_path, monkeypatch):
+    """In a folder without runs, the name alone shows the first commands."""
+    monkeypatch.chdir(tmp_path)
+
+    code, out, err = rlprof()
+
+    assert (code, err) == (0, "")
+    assert "no run in outputs/profile" in out
+    assert "RLPROF_CONFIG=always python train.py" in out
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("prof.close()", ["has ended.", "rlprof export --to report "]),
+        ("os.kill(os.getpid(), 9)", ["died.", "rlprof salvage "]),
+    ],
+    ids=["ended", "died"],
+)
+def test_alone_it_says_what_to_do_with_the_latest_run(rlprof, tmp_path, monkeypatch, ending, told):
+    """The name alone shows the latest run, its state, and the commands for that state."""
+    monkeypatch.chdir(tmp_path)
+    program = f"import os, rlprof\nprof = rlprof.open('always')\nprof.step(1)\n{ending}"
+    subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+
+    code, out, _ = rlprof()
+
+    assert code == 0
+    assert next((tmp_path / "outputs/profile").iterdir()).name in out
+    assert [words for words in told if words not in out] == []
+
+
+def test_states_have_colours_on_a_terminal_alone(monkeypatch):
+    """Piped tables hold no codes, nor do those of a terminal where NO_COLOR is set."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    piped = table(("RUN", "STATE"), [("a", "died")])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = table(("RUN", "STATE"), [("a", "died")])
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert table(("RUN", "STATE"), [("a", "died")]) == piped == "RUN  STATE\na    died"
+    assert shown == "RUN  STATE\na    \x1b[31mdied \x1b[0m"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_every_command(rlprof, shell):
+    """The script names our commands and those that other distributions offer."""
+    code, out, err = rlprof("completion", shell)
+
+    assert (code, err) == (0, "")
+    assert [name for name in ("capture", "export", "why") if name not in out] == []
 
 
 def test_the_version_is_that_of_the_distribution(rlprof):
@@ -136,10 +185,11 @@ def test_the_version_is_that_of_the_distribution(rlprof):
             ["plan", "p.yaml", "--setps", "1-2"],
             "rlprof plan: error: unrecognized arguments: --setps",
         ),
+        (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
         (["ls", "run", "more"], "rlprof ls: error: unrecognized arguments: more"),
         (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
     ],
-    ids=["option", "argument", "no command"],
+    ids=["option", "misspelt", "argument", "no command"],
 )
 def test_what_a_command_does_not_know_is_told_with_its_own_usage(rlprof, argv, told):
     """Not with the usage of all of rlprof, which does not list what the command takes."""

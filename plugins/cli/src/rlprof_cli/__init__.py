@@ -13,14 +13,27 @@ from typing import TYPE_CHECKING
 
 from rlprof.errors import RlprofError
 from rlprof.plugins import core_version
-from rlprof_cli import capture, check, doctor, export, ls, new, plan, plugins, salvage
+from rlprof_cli import (
+    capture,
+    check,
+    completion,
+    doctor,
+    export,
+    ls,
+    new,
+    plan,
+    plugins,
+    salvage,
+)
 from rlprof_cli._declared import whose
+from rlprof_cli._next import next_steps
 from rlprof_cli._offered import add_offered, wanted
+from rlprof_cli._parser import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export, new)
+COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export, new, completion)
 
 _EPILOG = """\
 a first run:
@@ -49,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
             sys.stdout.reconfigure(errors="backslashreplace")
         if args.command is None:
-            parser.print_help()
+            print(next_steps(args.parsers))
         code = 0 if args.command is None else int(args.run(args))
         if sys.stdout is not None:  # it is closed, by `>&-`
             sys.stdout.flush()
@@ -76,8 +89,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser(argv: Sequence[str]) -> Parser:
+    parser = Parser(
         prog="rlprof",
         description="Profile a whole RL post-training step: training ranks and rollout engines.",
         epilog=_EPILOG,
@@ -93,17 +106,19 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     own = set(subparsers.choices)
     if wanted(argv, own):
         add_offered(subparsers, own)
-    parser.set_defaults(parsers=subparsers.choices)
+    parser.set_defaults(parser=parser, parsers=subparsers.choices)
     return parser
 
 
-def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+def _parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse *argv*; what is left over is told with the usage of the command it was given to."""
     args, left = parser.parse_known_args(argv)
     if left:
         told = args.parsers.get(args.command, parser)
         why = whose(left, args) if args.command == "export" else ""
-        told.error(why or f"unrecognized arguments: {' '.join(left)}")
+        if why:
+            told.error(why)
+        told.refuse(left)
     return args
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def wanted(argv: Sequence[str], own: Collection[str]) -> bool:
     """Whether *argv* may mean a command that is not among our *own*, or asks which there are."""
     word = next((one for one in argv if not one.startswith("-")), None)
-    return "--version" not in argv if word is None else word not in own
+    if word is None:
+        return "--version" not in argv
+    return word not in own or word == "completion"  # it completes all of them
 
 
 def add_offered(subparsers: Any, own: Collection[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof_cli._colour import coloured
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,6 +19,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence
         cells = [
             cell.rjust(width) if name in right else cell.ljust(width)
             for cell, width, name in zip(line, widths, head, strict=True)
+        ]
+        cells = [
+            coloured(cell) if name == "STATE" else cell
+            for cell, name in zip(cells, head, strict=True)
         ]
         laid.append("  ".join(cells).rstrip())
     return "\n".join(laid)

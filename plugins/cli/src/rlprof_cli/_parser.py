@@ -1,0 +1,31 @@
+"""A parser that suggests the command or option that you may have meant."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, NoReturn
+
+from rlprof.errors import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """Also the parser of each command."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2, the usage, and what is wrong."""
+        if wrong := _NO_COMMAND.match(message):
+            there = wrong[2].replace("'", "").split(", ")
+            message = f"no command {wrong[1]!r}{closest(wrong[1], there)}"
+        super().error(message)
+
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Exit as above: *words* are left over."""
+        there = [one for one in self._option_string_actions if one.startswith("--")]
+        hint = closest(words[0].partition("=")[0], there) if words[0][:1] == "-" else ""
+        self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
