@@ -21,7 +21,7 @@ def add(subparsers: Any) -> None:
         'eval "$(rlprof completion bash)". In fish: rlprof completion fish | source. In zsh: '
         "write it to a file _rlprof in your $fpath.",
     )
-    parser.add_argument("shell", choices=SHELLS, help="your shell")
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
     parser.set_defaults(run=run)
 
 
