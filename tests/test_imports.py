@@ -35,7 +35,7 @@ INSIDE = {
 """What these take from the inside of core; nobody else does, and this list only gets shorter."""
 REACHES = {"means", "scribe", "boundary"}
 """Attributes of a session that are core's own."""
-OPTIONAL = {"run": {"rlprof_report"}}
+OPTIONAL = {"run": {"rlprof_report"}, "cli": {"rlprof_verl"}}
 """What says what to install where it is missing."""
 
 # Each may import those before it; `errors` and `types` are the common words.

@@ -25,7 +25,8 @@ READS_WITH = {
 }
 """What a distribution needs beside `LIGHT` to do its own work, far from any training."""
 LIGHT = {"rlprof-core", "rlprof-run", "rlprof-live", "rlprof-cli", "rlprof-remote",
-         "rlprof-torch", "rlprof-traces", "rlprof-engine", "attrs", "pluggy", "pyyaml"}  # fmt: skip
+         "rlprof-ray", "rlprof-torch", "rlprof-traces", "rlprof-engine", "attrs", "pluggy",
+         "pyyaml"}  # fmt: skip
 NAMES = ["rlprof-core", *sorted(
     re.search(r'^name = "(.+)"', file.read_text(), re.MULTILINE)[1]
     for file in ROOT.glob("plugins/*/pyproject.toml")

@@ -9,11 +9,13 @@ from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
 from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json
+from rlprof_cli._verl import is_verl, reader
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from rlprof.config import Config, ToolUse
     from rlprof.types import Launch
 
 _LONGEST = 40
@@ -29,7 +31,13 @@ def add(subparsers: Any) -> None:
         "they claim. Prints every fault with its line, or what the plugins say you should know; "
         "nothing is recorded and nothing heavy is imported. Exit code 0: a run can start with it.",
     )
-    parser.add_argument("file", metavar="FILE", help="a YAML file")
+    parser.add_argument("file", metavar="FILE", help="a YAML file, of rlprof or of verl")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="for a config of verl: Hydra's overrides"
+    )
+    parser.add_argument(
+        "--convert", action="store_true", help="print a config of verl as one of rlprof"
+    )
     parser.add_argument(
         "--role",
         action="append",
@@ -47,14 +55,44 @@ def run(args: argparse.Namespace) -> int:
         found = _values(args)
         print(as_json(found, indent=2))
         return 1 if found["faults"] else 0
+    if is_verl(args):
+        return _of_verl(args)
     config, tools = check_config(args.file, roles=args.role)
     if not config.enabled:
         print(f"{args.file}: fine, and off (enabled: false)")
         return 0
     print(f"{args.file}: fine")
+    _tell(args, config, tools)
+    return 0
+
+
+def _of_verl(args: argparse.Namespace) -> int:
+    """Print which lines a config of verl lacks, and what rlprof records with them."""
+    found, (config, tools), missing = reader().converted(args.file, args.overrides)
+    if args.convert:
+        import yaml
+
+        print(yaml.safe_dump(found.config, sort_keys=False), end="")
+        return 0
+    print(f"{args.file}: fine, a config of verl")
+    if missing:
+        print("  rlprof records it with these overrides:")
+        print(*(f"    {line}" for line in missing), sep="\n")
+    print(f"  steps: {config.steps.as_data()}, {config.mode}, into {config.run_dir}")
+    _tell(args, config, tools)
+    for words in found.notes:
+        print(f"  {words}")
+    return 0
+
+
+def _tell(args: argparse.Namespace, config: Config, tools: Mapping[str, Sequence[ToolUse]]) -> None:
+    """Print what records each role, and what to know before the run."""
     for role, uses in tools.items():
         names = [use.name if use.kind == "tool" else engine_words(use) for use in uses]
-        needs = _needs(merge_launches({use.name: use.launch for use in uses}))
+        # verl's servers get what they need from rlprof-verl
+        needs = (
+            [] if is_verl(args) else _needs(merge_launches({use.name: use.launch for use in uses}))
+        )
         born = f"; processes must be born with {', '.join(needs)}" if needs else ""
         print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
     for role in args.role or ():
@@ -68,18 +106,22 @@ def run(args: argparse.Namespace) -> int:
         print("  tool: none; only spans and counters are written")
     elif not config.steps:
         print("  steps: none; nothing is recorded until it is asked for")
-    return 0
 
 
 def _values(args: argparse.Namespace) -> dict[str, Any]:
     """Return the same as plain data."""
     try:
-        config, tools = check_config(args.file, roles=args.role)
+        if is_verl(args):
+            _, (config, tools), missing = reader().converted(args.file, args.overrides)
+        else:
+            missing = []
+            config, tools = check_config(args.file, roles=args.role)
     except ConfigError as exc:
         return {"file": args.file, "faults": list(exc.faults)}
     return {
         "file": args.file,
         "enabled": config.enabled,
+        **({"overrides": missing} if missing else {}),
         "roles": {role: [use.name for use in uses] for role, uses in tools.items()},
         "cautions": cautions(use for uses in tools.values() for use in uses),
         "faults": [],

@@ -1,0 +1,87 @@
+"""What a verl config asks of rlprof, and what verl itself must then not do."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import rlprof
+from rlprof.config import check_config
+from rlprof_verl._checked import checked
+from rlprof_verl._translate import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rlprof.config import Config
+
+log = logging.getLogger("rlprof.verl")
+
+
+def asked(config: Any) -> Config:
+    """Return the config of rlprof in a config of verl's; raise ConfigError with every fault."""
+    from omegaconf import OmegaConf
+
+    if config.global_profiler.tool is None:  # RLPROF_CONFIG names a file
+        return check_config(os.environ["RLPROF_CONFIG"])[0]
+    found = translate(OmegaConf.to_container(config, resolve=True))
+    checked_config, _ = checked(found)
+    for words in found.notes:
+        log.warning("%s", words)
+    return checked_config
+
+
+def prepare(config: Any, own: Config) -> str | None:
+    """Have engines born as they must be, and verl's profiler off; return verl's finish hook."""
+    from omegaconf import OmegaConf
+
+    def put(key: str, value: Any) -> None:
+        OmegaConf.update(config, key, value, force_add=True)
+
+    hook: str | None = config.global_profiler.get("finish_hook_cmd")
+    put("global_profiler.steps", None)
+    put("actor_rollout_ref.rollout.profiler", None)  # a server warns of a tool it does not know
+    for section in ("actor_rollout_ref.actor", "actor_rollout_ref.ref", "critic"):
+        if OmegaConf.select(config, f"{section}.profiler") is not None:
+            put(f"{section}.profiler.enable", value=False)
+    log.info("verl's own profiler is off: rlprof records")
+    role = own.roles.get("rollout")
+    if role is not None and role.engine is not None:
+        launch = rlprof.launch(own, role="rollout", ranks=role.ranks or (0,))
+        name = config.actor_rollout_ref.rollout.name
+        for key, value in launch.engine_args.items():
+            if key != "profiler_config":  # it names a folder by rank; replicas share arguments
+                put(f"actor_rollout_ref.rollout.engine_kwargs.{name}.{key}", value)
+        if launch.env:
+            _give(launch.env)
+    return hook
+
+
+def _give(env: Mapping[str, str]) -> None:
+    """Have servers born with *env*: this process' platform says what they get."""
+    from verl.plugin.platform import get_platform
+
+    platform = get_platform()
+    own = platform.rollout_env_vars
+    platform.rollout_env_vars = lambda: {**own(), **env}
+
+
+def run_hook(command: str | None, run_dir: Path | None) -> None:
+    """Run verl's `finish_hook_cmd` once, here, after the exports, with verl's variables."""
+    if not command or run_dir is None:
+        return
+    about = {
+        "SAVE_PATH": run_dir,
+        "TOOL": "rlprof",
+        "RANK": 0,
+        "PID": os.getpid(),
+        "ROLE": "driver",
+    }
+    env = {f"VERL_PROFILE_{key}": str(value) for key, value in about.items()}
+    try:
+        subprocess.run(["/bin/sh", "-c", command], env=os.environ | env, check=True)
+    except (OSError, subprocess.CalledProcessError) as exc:
+        log.warning("global_profiler.finish_hook_cmd: %s", exc)

@@ -1,0 +1,40 @@
+"""verl's marks around a trajectory and around what it calls, as spans where a session is open."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import rlprof
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def note(module: Any) -> None:
+    """Have both marks of `verl.utils.rollout_trace` note spans, besides what they do."""
+    about, around = module.rollout_trace_attr, module.rollout_trace_op
+
+    @contextlib.contextmanager
+    def rollout_trace_attr(*args: Any, **kwargs: Any) -> Iterator[None]:
+        name = "-".join(str(one) for one in _place(*args, **kwargs) if one is not None)
+        with about(*args, **kwargs), rlprof.trajectory(name):
+            yield
+
+    def rollout_trace_op(function: Callable[..., Any]) -> Callable[..., Any]:
+        wrapped: Callable[..., Any] = around(function)
+        return rlprof.annotate(function.__qualname__, span=True)(wrapped)
+
+    module.rollout_trace_attr, module.rollout_trace_op = rollout_trace_attr, rollout_trace_op
+
+
+def _place(
+    sample_index: Any = None,
+    step: Any = None,
+    rollout_n: Any = None,
+    *_: Any,
+    validate: bool = False,
+    **__: Any,
+) -> tuple[Any, ...]:
+    """Say which trajectory it is: of which step, which sample, which of its rollouts."""
+    return "validate" if validate else None, step, sample_index, rollout_n

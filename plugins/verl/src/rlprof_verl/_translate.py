@@ -1,0 +1,204 @@
+"""verl's config as one of rlprof: the same words, the same meaning.
+
+It takes plain data, whole or in part: a key that is missing has verl's default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+OWN = "global_profiler.global_tool_config.rlprof"
+"""Where verl's config has keys of rlprof's own; they go over what verl's keys say."""
+ENGINES = ("vllm", "sglang")
+SECTIONS = {
+    "actor": "actor_rollout_ref.actor.profiler",
+    "critic": "critic.profiler",
+    "rollout": "actor_rollout_ref.rollout.profiler",
+}
+STAGES = {
+    "actor": ("old_log_prob", "ref", "update_actor", "update_weights"),
+    "critic": ("values", "update_critic"),
+    "rollout": ("gen",),
+}
+"""Discrete mode: the phases in which a role's processes work."""
+
+
+@attrs.define
+class Translation:
+    """A config of rlprof, and which key of verl's each of its keys comes from."""
+
+    config: dict[str, Any] = attrs.field(factory=dict)
+    keys: dict[str, str] = attrs.field(factory=dict)
+    faults: list[str] = attrs.field(factory=list)
+    notes: list[str] = attrs.field(factory=list)
+
+    def verl_key(self, path: str) -> str:
+        """Return the key of verl's for *path*; what verl has no key for is one of rlprof's own."""
+        known = [key for key in self.keys if _is_in(path, key)]
+        if not known:
+            return f"{OWN}.{path}"
+        nearest = max(known, key=len)
+        return self.keys[nearest] + path[len(nearest) :]
+
+
+def translate(verl: Mapping[str, Any]) -> Translation:
+    """Read *verl*, a whole config of verl's."""
+    found = Translation()
+    asked = at(verl, "global_profiler") or {}
+    own = dict(at(verl, OWN) or {})
+    tools = own.get("tool", "torch")
+    names = [tools] if isinstance(tools, str) else list(tools or ())
+    roles, discrete = {}, {}
+    for role, section in SECTIONS.items():
+        if _get(verl, section, "enable"):
+            roles[role] = _role(verl, role, section, names, found)
+            discrete[role] = any(
+                _get(verl, section, f"tool_config.{one}.discrete") for one in names
+            )
+    _add_rollout(verl, roles, found)
+    is_off = not (roles or own.get("roles"))
+    joined = bool(asked.get("profile_continuous_steps"))
+    config = {
+        "run_dir": asked.get("save_path") or "outputs/profile",
+        "tool": "none" if is_off else tools,
+        "steps": asked.get("steps") or "none",
+        "mode": _mode(verl, discrete, found, joined=joined),
+        "join_steps": joined,
+        "roles": roles,
+    }
+    found.keys |= {
+        "run_dir": "global_profiler.save_path",
+        "steps": "global_profiler.steps",
+        "join_steps": "global_profiler.profile_continuous_steps",
+        "tool": f"{OWN}.tool",
+    }
+    everyone = {role: {"ranks": "all", "tool": []} for role in ("actor", "agent")}
+    config["roles"] = roles = everyone | roles  # those that nothing records have spans
+    if own.get("mode", config["mode"]) == "discrete":
+        for role in roles.keys() & STAGES.keys():
+            if roles[role].get("tool") != []:
+                roles[role]["phases"] = list(STAGES[role])
+    found.config = _merged(config, own)
+    found.keys |= {path: f"{OWN}.{path}" for path in _paths(own)}
+    return found
+
+
+def _role(
+    verl: Mapping[str, Any], role: str, section: str, tools: list[str], found: Translation
+) -> dict[str, Any]:
+    """Read a role's `profiler` section, which is enabled."""
+    ranks = list(_get(verl, section, "ranks") or [0])
+    made: dict[str, Any] = {"ranks": "all" if _get(verl, section, "all_ranks") else ranks}
+    found.keys[f"roles.{role}"] = section
+    found.keys[f"roles.{role}.ranks"] = f"{section}.ranks"
+    nodes, each = at(verl, "trainer.nnodes"), at(verl, "trainer.n_gpus_per_node")
+    if made["ranks"] != "all" and isinstance(nodes, int) and isinstance(each, int):
+        beyond = [one for one in ranks if isinstance(one, int) and one >= nodes * each]
+        if beyond:
+            gpus = f"trainer.nnodes x trainer.n_gpus_per_node = {nodes * each} ranks"
+            found.faults.append(f"{section}.ranks: rank {beyond[0]} does not exist among {gpus}")
+    options: dict[str, Any] = {}
+    for tool in tools:
+        said = {
+            key: _get(verl, section, f"tool_config.{tool}.{key}") for key in ("contents", "level")
+        }
+        if tool == "torch_memory":
+            said = {
+                "max_entries": _get(verl, section, f"tool_config.{tool}.trace_alloc_max_entries")
+            }
+        if kept := {key: value for key, value in said.items() if value}:
+            options[tool] = kept
+            found.keys[f"roles.{role}.options.{tool}"] = f"{section}.tool_config.{tool}"
+        if (_get(verl, section, f"tool_config.{tool}.schedule.active") or 0) > 0:
+            key = f"{section}.tool_config.{tool}.schedule"
+            found.notes.append(f"{key}: not applied; whole phases are recorded, all mini-batches")
+    return made | ({"options": options} if options else {})
+
+
+def _add_rollout(
+    verl: Mapping[str, Any], roles: dict[str, dict[str, Any]], found: Translation
+) -> None:
+    """Say which engine the role `rollout` is, and which of its iterations are recorded."""
+    if "rollout" not in roles:
+        return
+    engine = at(verl, "actor_rollout_ref.rollout.name")
+    if engine not in ENGINES:
+        there = ", ".join(ENGINES)
+        key, off = "actor_rollout_ref.rollout.name", f"{SECTIONS['rollout']}.enable=false"
+        found.faults.append(f"{key}: rlprof records {there}, got {engine!r}; set {off}")
+        del roles["rollout"]
+        return
+    roles["rollout"]["engine"] = engine
+    section = f"{SECTIONS['rollout']}.tool_config.torch"
+    words = ("profile_token_start", "profile_token_end")
+    given = {word: value for word in words if (value := at(verl, f"{section}.{word}")) is not None}
+    if given:
+        roles["rollout"].setdefault("options", {})[engine] = given
+        found.keys[f"roles.rollout.options.{engine}"] = section
+
+
+def _mode(
+    verl: Mapping[str, Any], discrete: Mapping[str, bool], found: Translation, *, joined: bool
+) -> str:
+    """Choose the mode of the run: verl has one for each role."""
+    asked = [role for role, is_discrete in discrete.items() if is_discrete]
+    if joined and asked:
+        key = f"{SECTIONS[asked[0]]}.tool_config.torch.discrete"
+        found.faults.append(f"{key}: set it to false, or profile_continuous_steps to false")
+    if is_async(verl):
+        found.notes.append(
+            "trainer.v1.trainer_mode: replicas generate at any time, so each window is a whole step"
+        )
+        return "continuous"
+    training = [role for role in discrete if role != "rollout"]
+    chosen = [discrete[role] for role in training or discrete]
+    if any(chosen) and not all(chosen):
+        found.notes.append("discrete is true for one role: all training roles record by phase")
+    return "discrete" if any(chosen) and not joined else "continuous"
+
+
+def is_async(verl: Mapping[str, Any]) -> bool:
+    """Whether replicas generate while workers train."""
+    is_v1 = at(verl, "trainer.use_v1") is not False
+    return is_v1 and at(verl, "trainer.v1.trainer_mode") not in (None, "sync")
+
+
+def at(data: Any, path: str) -> Any:
+    """Return what is at the dotted *path*; None if nothing is."""
+    for key in path.split("."):
+        data = data.get(key) if hasattr(data, "get") else None
+    return data
+
+
+def _get(verl: Mapping[str, Any], section: str, path: str) -> Any:
+    """Return a value of a role's section; what rollouts do not say, they inherit from the actor."""
+    value = at(verl, f"{section}.{path}")
+    if value is None and section == SECTIONS["rollout"]:
+        return at(verl, f"{SECTIONS['actor']}.{path}")
+    return value
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        there = merged.get(key)
+        both = isinstance(value, dict) and isinstance(there, dict)
+        merged[key] = _merged(there, value) if both and there is not None else value
+    return merged
+
+
+def _paths(data: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in data.items():
+        path = f"{above}.{key}" if above else str(key)
+        yield path
+        if isinstance(value, dict):
+            yield from _paths(value, path)
+
+
+def _is_in(path: str, key: str) -> bool:
+    return path == key or path.startswith((f"{key}.", f"{key}["))

@@ -1,0 +1,65 @@
+"""`rlprof check` on a config of verl's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rlprof_cli import main
+from tests.verl.test_translate import ACTOR, COMPOSED
+
+GRPO = str(Path(__file__).parent.parent.parent / "examples/verl/grpo.yaml")
+
+
+def test_it_says_which_lines_a_config_lacks(capsys):
+    """A file with defaults of its own needs no Hydra; what would be recorded stands below."""
+    code = main(["check", GRPO])
+
+    told = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert f"    {ACTOR}.enable=true" in told
+    assert "  actor: torch" in told
+    assert any(line.startswith("  rollout: engine vllm (inside it: torch") for line in told)
+
+
+def test_with_the_overrides_no_line_is_lacking(capsys):
+    """They are read as Hydra would, in a file that verl has composed, too."""
+    asked = ["global_profiler.tool=rlprof", "global_profiler.steps=[3]", f"{ACTOR}.enable=true"]
+
+    code = main(["check", COMPOSED, *asked, "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert (code, found["faults"]) == (0, [])
+    assert "overrides" not in found
+    assert found["roles"] == {"actor": ["torch"], "agent": [], "rollout": ["vllm"]}
+
+
+def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
+    """What `--convert` prints can be checked, and says the same."""
+    main(["check", GRPO, "global_profiler.steps=[3]", "--convert"])
+    file = tmp_path / "profile.yaml"
+    file.write_text(capsys.readouterr().out)
+
+    code = main(["check", str(file), "--json"])
+
+    assert code == 0
+    assert set(json.loads(capsys.readouterr().out)["roles"]) == {"actor", "agent", "rollout"}
+
+
+def test_a_fault_is_told_with_file_and_key(capsys):
+    """The key is verl's."""
+    code = main(["check", COMPOSED, "global_profiler.steps=soon"])
+
+    assert code == 1
+    assert f"{COMPOSED}: global_profiler.steps: expected a list" in capsys.readouterr().err
+
+
+def test_without_rlprof_verl_it_says_what_to_install(capsys, monkeypatch):
+    """The command itself does not need it."""
+    monkeypatch.setitem(sys.modules, "rlprof_verl", None)
+
+    code = main(["check", COMPOSED])
+
+    assert code == 1
+    assert "pip install rlprof-verl" in capsys.readouterr().err

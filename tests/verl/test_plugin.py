@@ -1,0 +1,74 @@
+"""What verl's processes pay for the plugin, and what it changes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import importlib.abc, importlib.util, json, logging, os, sys
+before = set(sys.modules)
+import rlprof_verl.plugin
+print(json.dumps(sorted(set(sys.modules) - before)))
+import verl.trainer.ppo.v1.trainer_base as base, verl.trainer.ppo.ray_trainer as legacy
+import verl.utils.rollout_trace as trace
+about = [vars(one).keys() for one in (base.PPOTrainer, legacy.RayPPOTrainer)]
+is_own = trace.__name__ == trace.rollout_trace_op.__module__
+print(json.dumps([["__new__" in one for one in about], is_own]))
+"""
+TRACE = """
+import contextlib
+@contextlib.contextmanager
+def rollout_trace_attr(sample_index=None, step=None, rollout_n=None, validate=False):
+    yield
+def rollout_trace_op(function):
+    return function
+"""
+
+
+@pytest.fixture(name="told", scope="module")
+def _told(tmp_path_factory):
+    """Load the plugin and then the modules of a verl that has three classes and no more."""
+    root = tmp_path_factory.mktemp("stand_in")
+    modules = {
+        "verl/__init__.py": "", "verl/trainer/__init__.py": "", "verl/trainer/ppo/__init__.py": "",
+        "verl/trainer/ppo/v1/__init__.py": "", "verl/utils/__init__.py": "",
+        "verl/trainer/ppo/v1/trainer_base.py": "class PPOTrainer: ...\n",
+        "verl/trainer/ppo/ray_trainer.py": "class RayPPOTrainer: ...\n",
+        "verl/utils/rollout_trace.py": TRACE,
+    }  # fmt: skip
+    for name, text in modules.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    argv = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_it_imports_itself_and_nothing_heavy(told):
+    """No module of rlprof's nor of verl's: every worker of verl loads it."""
+    assert told[0] == ["__future__", "rlprof_verl", "rlprof_verl.plugin"]
+
+
+def test_it_changes_two_classes_and_two_functions(told):
+    """How a trainer is made, and the marks of trajectories: right after the import of each."""
+    assert told[1] == [[True, True], False]
+
+
+def test_a_verl_without_the_names_goes_on(tmp_path):
+    """An import of verl's never fails for the plugin."""
+    (tmp_path / "verl/utils").mkdir(parents=True)
+    (tmp_path / "verl/__init__.py").touch()
+    (tmp_path / "verl/utils/__init__.py").touch()
+    (tmp_path / "verl/utils/rollout_trace.py").write_text("here = 1\n")
+    program = "import rlprof_verl.plugin, verl.utils.rollout_trace as t; print(t.here)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "rlprof-verl cannot use verl.utils.rollout_trace" in done.stderr

@@ -1,0 +1,44 @@
+"""Each verl that was read has what rlprof-verl uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof_verl import _fits
+from tests.verl import signatures
+
+KEPT = signatures.RECORD.kept()
+
+
+@pytest.mark.parametrize("release", KEPT)
+def test_a_verl_has_every_name_that_is_used(release):
+    """Methods that are overridden, and attributes of trainers, replicas and servers."""
+    said = KEPT[release]
+
+    assert set(KEPT) == {*signatures.RELEASES, signatures.MAIN}
+    has_v1 = release != "verl==0.8.0"
+    kinds = ("RayPPOTrainer", "PPOTrainer") if has_v1 else ("RayPPOTrainer",)
+    for kind in kinds:
+        assert None not in said[kind].values()
+        assert list(signatures.ATTRIBUTES[kind][1]) == said[f"{kind}.attributes"]
+    for name in ("RolloutReplica", "AgentLoopManager", "vLLMHttpServer", "SGLangHttpServer"):
+        assert list(signatures.ATTRIBUTES[name][1]) == said[f"{name}.attributes"]
+    assert said["LLMServerManager"] == {"get_replicas": "def get_replicas(self)"}
+    assert said["rollout_trace"] == ["rollout_trace_attr", "rollout_trace_op"]
+
+
+def test_hooks_without_arguments_have_none():
+    """The trainer's hooks that are overridden without arguments take none in any release."""
+    hooks = ("on_step_begin", "on_sample_begin", "on_sample_end", "on_step_end")
+
+    for release, said in KEPT.items():
+        for hook in hooks if release != "verl==0.8.0" else ():
+            assert said["PPOTrainer"][hook] == f"def {hook}(self)"
+
+
+def test_a_release_without_a_method_would_be_seen():
+    """What is read says which of the wanted methods a class lacks."""
+    said = signatures.described({"verl/trainer/ppo/ray_trainer.py": "class RayPPOTrainer: ..."})
+
+    assert said["RayPPOTrainer"] == dict.fromkeys(_fits.LEGACY)
+    assert said["PPOTrainer"] is None

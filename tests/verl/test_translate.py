@@ -1,0 +1,163 @@
+"""What verl's keys become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+from rlprof_verl import files
+from rlprof_verl._checked import checked
+from rlprof_verl._translate import translate
+
+COMPOSED = str(Path(__file__).with_name("composed.yaml"))
+ACTOR = "actor_rollout_ref.actor.profiler"
+ROLLOUT = "actor_rollout_ref.rollout.profiler"
+OWN = "global_profiler.global_tool_config.rlprof"
+TRAINERS = (f"{ACTOR}.enable=true", f"{ROLLOUT}.enable=false")
+SPANS = {"ranks": "all", "tool": []}
+
+
+def translated(*overrides):
+    """Translate what verl composes, with these overrides."""
+    return translate(files.read(COMPOSED, ["global_profiler.tool=rlprof", *overrides]))
+
+
+def faults(*overrides):
+    """Return what is wrong with it, each without its source."""
+    with pytest.raises(ConfigError) as caught:
+        checked(translated(*overrides))
+    return [fault.removeprefix("verl: ") for fault in caught.value.faults]
+
+
+def test_the_tool_alone_keeps_times():
+    """Without a role that is enabled, workers and agents have spans and nothing is recorded."""
+    config, uses = checked(translated())
+
+    assert (config.tool, config.steps.as_data()) == ((), "none")
+    assert {name: role.tool for name, role in config.roles.items()} == {"actor": (), "agent": ()}
+    assert uses == {"actor": (), "agent": ()}
+
+
+def test_three_keys_record_workers_and_replicas():
+    """Rollouts inherit what the actor says; in discrete mode each role has its own phases."""
+    found = translated(
+        "global_profiler.steps=[2,5]",
+        f"{ACTOR}.enable=true",
+        f"{ACTOR}.tool_config.torch.discrete=true",
+    )
+
+    assert found.config == {
+        "run_dir": "outputs/profile", "tool": "torch", "steps": [2, 5], "mode": "discrete",
+        "join_steps": False,
+        "roles": {
+            "actor": {
+                "ranks": [0], "phases": ["old_log_prob", "ref", "update_actor", "update_weights"],
+            },
+            "agent": SPANS,
+            "rollout": {"ranks": [0], "engine": "vllm", "phases": ["gen"]},
+        },
+    }  # fmt: skip
+    assert checked(found)[0].roles["actor"].ranks == (0,)
+
+
+def test_without_discrete_a_window_is_a_step():
+    """As verl: all phases of a step share one file; rollouts are recorded, too."""
+    config = translated(f"{ACTOR}.enable=true", f"{ACTOR}.all_ranks=true").config
+
+    assert config["mode"] == "continuous"
+    assert config["roles"]["actor"] == {"ranks": "all"}
+    assert config["roles"]["rollout"] == {"ranks": "all", "engine": "vllm"}
+
+
+def test_steps_in_a_row_share_a_window():
+    """`profile_continuous_steps` joins them."""
+    config = translated(
+        f"{ACTOR}.enable=true", "global_profiler.profile_continuous_steps=true"
+    ).config
+
+    assert (config["mode"], config["join_steps"]) == ("continuous", True)
+
+
+def test_what_a_role_says_of_its_tool_becomes_its_options():
+    """Contents, levels and entries, by the tool that records; a critic is a role of its own."""
+    config = translated(
+        f"+{OWN}.tool=[torch,torch_memory]", f"{ACTOR}.enable=true",
+        f"{ACTOR}.tool_config.torch.contents=[cpu,stack]", "critic.profiler.enable=true",
+        "critic.profiler.ranks=[1,3]", f"{ROLLOUT}.tool_config.torch.profile_token_end=9",
+    ).config  # fmt: skip
+
+    memory = {"torch_memory": {"max_entries": 100000}}
+    torch = {"torch": {"contents": ["cpu", "stack"]}}
+    assert config["roles"]["actor"]["options"] == torch | memory
+    assert config["roles"]["critic"] == {"ranks": [1, 3], "options": memory}
+    assert config["roles"]["rollout"]["options"]["vllm"] == {"profile_token_end": 9}
+
+
+def test_own_keys_go_over_those_of_verl():
+    """Any key of rlprof; what they do not say stays verl's."""
+    config = translated(
+        f"{ACTOR}.enable=true", f"+{OWN}.steps={{every: 100}}", f"+{OWN}.limits.bytes=2GB",
+        f"+{OWN}.roles.actor.ranks=all",
+    ).config  # fmt: skip
+
+    assert config["steps"] == {"every": 100}
+    assert config["limits"] == {"bytes": "2GB"}
+    assert config["roles"]["actor"]["ranks"] == "all"
+
+
+def test_where_replicas_generate_at_any_time_a_window_is_a_step():
+    """In verl's async modes no phase of the trainer is the time of generation."""
+    found = translated(
+        "trainer.v1.trainer_mode=colocate_async", f"{ACTOR}.enable=true",
+        f"{ACTOR}.tool_config.torch.discrete=true",
+    )  # fmt: skip
+
+    assert found.config["mode"] == "continuous"
+    assert "trainer.v1.trainer_mode" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        (["global_profiler.steps=soon"], "global_profiler.steps"),
+        (["global_profiler.save_path=~/runs"], "global_profiler.save_path"),
+        ([*TRAINERS, f"{ACTOR}.ranks=[8]"], f"{ACTOR}.ranks"),
+        ([*TRAINERS, f"{ACTOR}.ranks=[-1]"], f"{ACTOR}.ranks"),
+        (
+            [*TRAINERS, f"{ACTOR}.tool_config.torch.contents=[gpu]"],
+            f"{ACTOR}.tool_config.torch.contents",
+        ),
+        ([*TRAINERS, f"+{OWN}.limit=1"], f"{OWN}.limit"),
+        ([*TRAINERS, f"+{OWN}.tool=trch"], f"{OWN}.tool"),
+        ([*TRAINERS, f"+{OWN}.tool=nsys"], f"{OWN}.tool"),
+        (
+            [f"{ROLLOUT}.enable=true", "actor_rollout_ref.rollout.name=trtllm"],
+            "actor_rollout_ref.rollout.name",
+        ),
+        (
+            [
+                *TRAINERS, f"{ACTOR}.tool_config.torch.discrete=true",
+                "global_profiler.profile_continuous_steps=true",
+            ],
+            f"{ACTOR}.tool_config.torch.discrete",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_names_the_key_of_verl(overrides, key):
+    """A user of verl finds it in the config they wrote."""
+    told = faults(*overrides)
+
+    assert [one.partition(": ")[0].partition("[")[0] for one in told] == [key]
+
+
+def test_what_is_converted_is_a_config_of_rlprof():
+    """`rlprof check` accepts it as it is."""
+    found, (config, _), missing = files.converted(COMPOSED)
+
+    assert check_config(found.config)[0] == config
+    assert missing == [
+        "global_profiler.tool=rlprof", "global_profiler.steps=[2]", f"{ACTOR}.enable=true",
+    ]  # fmt: skip
