@@ -10,6 +10,7 @@ import pytest
 import rlprof_cli as cli
 from rlprof_cli import main
 from rlprof_ray import _command as collect
+from rlprof_ray.attaching import command as attach
 from rlprof_report.commands import diff, top, why
 from rlprof_timeline import _view as view
 from tests.docs.pages import PAGES, rows, section, sections
@@ -17,6 +18,7 @@ from tests.docs.pages import PAGES, rows, section, sections
 PAGE = PAGES["docs/commands.md"]
 COMMANDS = {module.__name__.rpartition(".")[2]: module for module in cli.COMMANDS}
 COMMANDS["collect"] = collect  # as rlprof-ray offers it
+COMMANDS["attach"] = attach
 COMMANDS["diff"] = diff  # as rlprof-report does
 COMMANDS["top"] = top
 COMMANDS["why"] = why

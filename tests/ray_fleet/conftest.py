@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 LENT = {
     "stacks": ("tools", "rlprof_stacks:Stacks", "third_party_tool"),
     "mini": ("engines", "rlprof_mini:Mini", "third_party_engine"),
+    "mini_engine": ("engines", "rlprof_mini:Mini", "third_party_engine"),
     "awaiting": ("engines", "tests.ray_fleet.awaiting:Awaiting", "third_party_engine"),
     "driving": ("engines", "tests.ray_fleet.awaiting:Driving", "third_party_engine"),
 }

@@ -16,7 +16,7 @@ actor, `_loop` the event loop of an async one. Phases outside of
 windows: `_history`, from `_calls`; `_unrecorded` members without a session, `_waits` who waits for
 whom. Where Ray ends first: `_tie`, `_rest`. What lies on other nodes: `_collect` all of them,
 `_visit` one, `_agent` what runs there, `_landing` where files arrive, `_paths` which names they may
-have, `_command` is `rlprof collect`.
+have, `_command` is `rlprof collect`. A run that others have started: `attaching`, `rlprof attach`.
 """
 
 from __future__ import annotations

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
-from rlprof.errors import RlprofError, one_line
+from rlprof.errors import one_line
 from rlprof.rundir import RunFolder
+from rlprof_ray._connect import connect
 from rlprof_run import Place, read
 
 if TYPE_CHECKING:
     from rlprof import Run
     from rlprof_ray._visit import Outcome
-
-
-_KNOCK_S = 10
 
 
 def add(subparsers: Any) -> None:
@@ -55,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         print("nothing to collect: all that lay on other nodes is here")
         return 0
     places = [Place(one.node, one.host, one.folder) for one in recorded.left]
-    _connect(args.address)
+    connect(args.address, "collect")
     outcomes = collect(
         RunFolder(recorded.path.absolute(), recorded.run_id, recorded.attempt),
         places,
@@ -66,30 +62,6 @@ def run(args: argparse.Namespace) -> int:
     for outcome in outcomes:
         print(one_line(_told(outcome), longest=1500), flush=True)
     return 1 if any(outcome.error for outcome in outcomes) else 0
-
-
-def _connect(address: str) -> None:
-    try:
-        import ray
-    except ImportError as exc:
-        raise RlprofError("collect: Ray is not installed here; pip install ray") from exc
-    if ray.is_initialized():
-        return
-    try:
-        _knock(address)
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, ValueError, RuntimeError) as exc:
-        raise RlprofError(
-            f"collect: no cluster answers at {address}: {one_line(exc)}; name its head: "
-            "--address HOST:6379"
-        ) from exc
-
-
-def _knock(address: str) -> None:
-    """Raise OSError where nobody listens; Ray would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
 
 
 def _driver(run: Run) -> str:

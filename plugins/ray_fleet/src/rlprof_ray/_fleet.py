@@ -105,6 +105,11 @@ class Fleet:
             self._is_held, self._let_go = True, hold(self.close)
         self._roll.attach(roles)
 
+    def name_calls(self) -> None:
+        """Have the calls of members be their phases: for a driver that knows of no phases."""
+        if self._roll is not None:
+            self._roll.names_calls = True
+
     # The words of a single process
 
     def steps(self, steps: Iterable[T]) -> Iterable[T]:

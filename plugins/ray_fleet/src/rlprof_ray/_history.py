@@ -84,6 +84,8 @@ class History:
         self._record = Record()
         self._unrecorded = Unrecorded(session.run_dir / "manifest")
         self._waits = Waits()
+        self.names_calls = False
+        """Whether calls in a step are phases of their own: the driver knows of none."""
         self._tie = tie()
         self._phases: list[_Phase] = []
         """Ended, and not written yet."""
@@ -149,19 +151,15 @@ class History:
             member, stem = members[worker]
             calls.sort(key=_middle)
             count = len(lines)
-            for phase in due:
-                if not phase.is_step:
-                    for stretch in _stretches(calls, phase, member.offset_ns):
-                        self._ids += 1
-                        ends = (
-                            stretch.start_ns - member.offset_ns,
-                            stretch.end_ns - member.offset_ns,
-                        )
-                        self._waits.add(phase.step, phase.name, member.hello.target, *ends)
-                        record = _line(stem, phase, stretch, self._ids)
-                        if member.hello.target.replica is not None:
-                            record["attributes"]["replica"] = member.hello.target.replica
-                        lines.append(as_line(record))
+            for phase, own in self._named(due, calls):
+                for stretch in _stretches(own, phase, member.offset_ns):
+                    self._ids += 1
+                    ends = (stretch.start_ns - member.offset_ns, stretch.end_ns - member.offset_ns)
+                    self._waits.add(phase.step, phase.name, member.hello.target, *ends)
+                    record = _line(stem, phase, stretch, self._ids)
+                    if member.hello.target.replica is not None:
+                        record["attributes"]["replica"] = member.hello.target.replica
+                    lines.append(as_line(record))
             if len(lines) > count:
                 self._unrecorded.introduce(stem)
         self._bytes += sum(map(len, lines))
@@ -174,6 +172,19 @@ class History:
             if wait_s is not None:
                 more = {"rlprof/wait_slowest_s": wait_s}
                 self._session.add_figures(phase.step, more)
+
+    def _named(
+        self, due: Sequence[_Phase], calls: list[Call]
+    ) -> Iterator[tuple[_Phase, Sequence[Call]]]:
+        """Return each phase with the calls that may be of it; of a step, each method is one."""
+        methods: dict[str, list[Call]] = {}
+        for call in calls if self.names_calls else ():
+            methods.setdefault(call.name.rpartition(".")[2], []).append(call)
+        for phase in due:
+            if not phase.is_step:
+                yield phase, calls
+            for name, own in methods.items() if phase.is_step else ():
+                yield attrs.evolve(phase, name=name, is_step=False), own
 
     def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
         """Drop calls of steps that are written, and the oldest calls if there are no steps."""

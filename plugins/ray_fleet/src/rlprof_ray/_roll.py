@@ -42,6 +42,8 @@ class Roll:
         self._crews: dict[str, tuple[Crew, Track]] = {}
         self._members: dict[str, Member] = {}
         self._history: History | None = None
+        self.names_calls = False
+        """Whether the calls of a step are its phases, for the driver knows of none."""
 
     @property
     def places(self) -> set[Place]:
@@ -145,6 +147,7 @@ class Roll:
         if self._history is None:
             known, most_bytes = self._members, self._config.spans.bytes
             self._history = History(self.session, lambda: list(known.values()), most_bytes)
+            self._history.names_calls = self.names_calls
 
     def _member(self, crew: Crew, role: str, one: Given) -> Member:
         """Return who *one* is: perhaps known under another role, or a rank that it has no more."""

@@ -1,0 +1,104 @@
+"""The actors of a live cluster, with a name or without, and a handle of each.
+
+Ray gives handles of named actors alone, and most trainers have no name. Its control store (GCS)
+knows all of them, and what a handle is made of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from rlprof.errors import RlprofError, one_line
+
+_NO_LIMIT = -1
+
+
+@attrs.frozen(eq=False)
+class Actor:
+    """One live actor."""
+
+    id: str
+    name: str
+    """Empty: it has none."""
+    kind: str
+    """Its class, without the module."""
+    node: str
+    host: str
+    pid: int
+    started_ms: int
+    record: Any = attrs.field(repr=False)
+    """What Ray's control store says of it."""
+
+    @property
+    def label(self) -> str:
+        """How a reader knows it."""
+        return self.name or f"{self.kind} {self.id[:8]}"
+
+
+def living() -> list[Actor]:
+    """Return all live actors, oldest first; raise RlprofError if this Ray does not tell them."""
+    import ray
+
+    try:
+        from ray._private import state
+        from ray.core.generated import gcs_pb2
+
+        table = state.state._connect_and_get_accessor().get_actor_table(None, "ALIVE")  # noqa: SLF001
+        records = [gcs_pb2.ActorTableData.FromString(record) for record in table]
+    except (ImportError, AttributeError, TypeError, ValueError) as exc:
+        why = one_line(exc)
+        raise RlprofError(f"attach: Ray {ray.__version__} does not list its actors: {why}") from exc
+    hosts = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes()}
+    found = [
+        Actor(
+            record.actor_id.hex(),
+            record.name,
+            record.class_name.rpartition(".")[2],
+            (node := record.address.node_id.hex()),
+            hosts.get(node, node[:8]),
+            record.pid,
+            record.start_time,
+            record,
+        )
+        for record in records
+    ]
+    return sorted(found, key=lambda actor: (actor.started_ms, actor.id))
+
+
+def handle_of(actor: Actor) -> Any:
+    """Return a handle that does not keep the actor alive.
+
+    Ray would import the actor's class for it, and all that the class needs; it gets another one.
+    """
+    import ray
+    from ray._private import worker
+    from ray._raylet import PythonFunctionDescriptor  # type: ignore[attr-defined]
+    from ray.core.generated import core_worker_pb2
+
+    record, process = actor.record, worker.global_worker
+    made = core_worker_pb2.ActorHandle(
+        actor_id=record.actor_id,
+        owner_id=record.owner_address.worker_id,
+        owner_address=record.owner_address,
+        creation_job_id=record.job_id,
+        actor_creation_task_function_descriptor=record.function_descriptor,
+        max_pending_calls=_NO_LIMIT,
+        name=record.name,
+        ray_namespace=record.ray_namespace,
+        enable_task_events=True,
+    )
+    own = record.function_descriptor.python_function_descriptor
+    names = own.module_name, own.function_name, own.class_name, own.function_hash
+    known = process.function_actor_manager._loaded_actor_classes  # noqa: SLF001
+    known.setdefault(
+        PythonFunctionDescriptor(*names).function_id,
+        ray.remote(_Asked).__ray_metadata__.modified_class,
+    )
+    core = process.core_worker
+    return core.deserialize_and_register_actor_handle(made.SerializeToString(), None, True)
+
+
+class _Asked:
+    """What a handle must know of an actor that is only ever asked by `__ray_call__`."""

@@ -1,0 +1,204 @@
+"""`rlprof attach`: record the next steps of a live run that was not started with rlprof."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+import rlprof
+from rlprof.config import load_config
+from rlprof.errors import RlprofError
+from rlprof_ray._connect import connect
+from rlprof_ray.attaching.edges import edges
+from rlprof_ray.attaching.found import check, find
+from rlprof_ray.attaching.frameworks import KINDS, Kind
+from rlprof_ray.attaching.record import config_of, record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_ray.attaching.found import Member
+
+_TAKEN = ("run_dir", "scratch_dir", "tool", "tools", "engines", "limits", "spans", "counters")
+"""What a config file gives; roles and steps are those of the live run."""
+
+
+class _Group(argparse.Action):
+    """`--role` and `--engine` are about the `--actors` before them."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        args: argparse.Namespace,
+        given: Any,
+        option: str | None = None,
+    ) -> None:
+        kinds = args.kinds or []
+        if self.dest == "actors":
+            kinds = [*kinds, Kind("yours", given, "actor", is_users=True)]
+        elif kinds:
+            kinds[-1] = attrs.evolve(kinds[-1], **{self.dest: given})
+        else:
+            parser.error(f"{option} is about the --actors before it")
+        args.kinds = kinds
+
+
+def add(subparsers: Any) -> None:
+    """Describe the command."""
+    parser = subparsers.add_parser(
+        "attach",
+        help="record a live run on Ray that was not started with rlprof",
+        description="Find the trainers and rollout servers of a live run by the classes of their "
+        "actors (verl, OpenRLHF, NeMo-RL, SkyRL, slime), show them, ask, record the next steps of "
+        "all of them, and let go. The run is not restarted and needs no config and no line of "
+        "code; rlprof must be installed where its actors run.",
+        epilog="examples:\n"
+        "  rlprof attach --steps 2                      on a node of the cluster\n"
+        "  rlprof attach --tool torch_memory --yes\n"
+        "  rlprof attach --actors 'Trainer' --role actor --ends-step update \\\n"
+        "                --actors 'Server' --role rollout --engine llm\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--address", default="auto", metavar="ADDRESS", help="the cluster (default: %(default)s)"
+    )
+    parser.add_argument("--job", metavar="ID", help="the job, where several are live")
+    parser.add_argument(
+        "--actors",
+        action=_Group,
+        metavar="REGEX",
+        help="actors that it does not know, by name or class; may be repeated",
+    )
+    parser.add_argument(
+        "--role", action=_Group, metavar="ROLE", help="what these actors are (default: actor)"
+    )
+    parser.add_argument(
+        "--engine",
+        action=_Group,
+        metavar="ATTRIBUTE",
+        help="the attribute of these actors that is their engine, of vLLM or SGLang",
+    )
+    parser.add_argument(
+        "--ends-step",
+        metavar="METHOD",
+        help="the method of the trainers whose end is the end of a step (a regular expression)",
+    )
+    parser.add_argument(
+        "--steps", type=int, default=1, metavar="N", help="how many steps (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rank", default="all", metavar="RANKS",
+        help="global ranks of the trainers: all, 3 or 0,7 (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tool", action="append", metavar="TOOL", help="record with this tool; may be repeated "
+        "(default: that of --config, else torch)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--config", metavar="FILE", help="a config whose tools, options and limits are used"
+    )
+    parser.add_argument(
+        "--run-dir", metavar="DIR", help="where the run folder is made (default: outputs/profile)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="S",
+        help="wait so long at most for each step (default: 3600)",
+    )  # fmt: skip
+    parser.add_argument("--yes", action="store_true", help="record without asking")
+    parser.add_argument(
+        "--json", action="store_true", help="print what was found, and with --yes what was recorded"
+    )
+    parser.set_defaults(run=run, kinds=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find, show, ask, record; 0 if all that was found is recorded whole."""
+    if args.steps < 1:
+        raise RlprofError(f"--steps: expected at least 1, got {args.steps}")
+    base = _base(args)
+    logging.getLogger("rlprof").setLevel(logging.ERROR)  # this command says what happens
+    connect(args.address, "attach")
+    found = find(args.kinds or KINDS, args.job or "", args.timeout, _say)
+    check(found, base["tool"])
+    where = edges(found, args.ends_step or "")
+    there = [one for one in found if not one.problem]
+    if not args.json:
+        _show(found)
+        print(f"steps: {where.words}")
+    if not args.yes:
+        if args.json:
+            print(json.dumps({"actors": [one.as_data() for one in found], "steps": where.words}))
+            return 0
+        if not _agreed(f"record {args.steps} of its steps with {', '.join(base['tool'])}?"):
+            return 1
+    config = config_of(there, base, _ranks(args.rank), args.timeout)
+    folder = record(config, there, (where, args.steps), args.timeout, _say)
+    return _told(args, found, folder, where.words)
+
+
+def _base(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the user chose of the config."""
+    base: dict[str, Any] = {"tool": ["torch"]}
+    if args.config:
+        given = load_config(args.config).as_data()
+        base |= {key: given[key] for key in _TAKEN if key in given}
+    if args.tool:
+        base["tool"] = args.tool
+    if args.run_dir:
+        base["run_dir"] = args.run_dir
+    base["run_dir"] = str(Path(base.get("run_dir", "outputs/profile")).absolute())
+    return base
+
+
+def _ranks(typed: str) -> Any:
+    words = typed.split(",")
+    if typed != "all" and not all(word.isdecimal() for word in words):
+        raise RlprofError(f"--rank: expected all, 3 or 0,7, got {typed!r}")
+    return typed if typed == "all" else [int(word) for word in words]
+
+
+def _show(found: Sequence[Member]) -> None:
+    rows = [("FRAMEWORK", "ROLE", "ACTOR", "HOST", "PID", "NOTE")]
+    for one in found:
+        note = one.problem or (f"engine {one.engine}" if one.engine else "")
+        actor = one.actor
+        rows.append((one.kind.framework, one.role, actor.label, actor.host, str(actor.pid), note))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise RlprofError("attach: nobody can be asked here; say --yes to record")
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _told(args: argparse.Namespace, found: Sequence[Member], folder: Path, steps: str) -> int:
+    captures = rlprof.read(folder).captures
+    whole = bool(captures) and all(one.state == "whole" for one in captures)
+    if args.json:
+        rows = [
+            {
+                "window": one.window.id, "target": str(one.target), "tool": one.tool,
+                "state": one.state, "notes": one.notes,
+            }
+            for one in captures
+        ]  # fmt: skip
+        actors = [one.as_data() for one in found]
+        print(json.dumps({"actors": actors, "steps": steps, "run": str(folder), "captures": rows}))
+    else:
+        count = sum(one.state == "whole" for one in captures)
+        print(f"{count} of {len(captures)} captures are whole; look at them with:")
+        print(f"  rlprof ls {folder}\n  rlprof export {folder} --to timeline")
+    return 0 if whole else 1
+
+
+def _say(words: str) -> None:
+    print(f"rlprof: {words}", file=sys.stderr, flush=True)

@@ -1,0 +1,130 @@
+"""Where the steps of a live run begin, seen from outside."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlprof.errors import RlprofError
+from rlprof_ray._calls import Record
+from rlprof_ray._member import aside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_ray.attaching.found import Member
+
+_LOOK_S = 0.1
+_RECORD_S = 0.5
+_SHARE = 10
+"""Reading a full record takes seconds of Ray's time; the pause is this many times as long."""
+_ANSWER_S = 60.0
+
+
+class Edges(Protocol):
+    """What tells the steps."""
+
+    words: str
+    """How it knows them, for the user."""
+
+    def forget(self) -> None:
+        """Forget what has begun until now."""
+
+    def next(self, until: float) -> int:
+        """Wait for the next step to begin; return its number."""
+
+
+class Version:
+    """The weight version of the rollout servers: step n + 1 begins when all of them have n."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._members = members
+        self._last = self._now()
+        first = members[0]
+        self.words = f"{first.kind.version} of {first.actor.label}, which is {self._last}"
+
+    def forget(self) -> None:
+        """Take the version that is there as known."""
+        self._last = self._now()
+
+    def next(self, until: float) -> int:
+        """Wait until the version changes."""
+        while (now := self._now()) == self._last:
+            _pause(_LOOK_S, until)
+        self._last = now
+        return now + 1
+
+    def _now(self) -> int:
+        import ray
+
+        how = _attribute()
+        asked = [aside(one.handle, how, one.kind.version) for one in self._members]
+        try:
+            return min(map(int, ray.get(asked, timeout=_ANSWER_S)))
+        except ray.exceptions.RayError as exc:
+            raise RlprofError(f"attach: a rollout server is gone: {type(exc).__name__}") from exc
+
+
+class Calls:
+    """The ends of one method of a trainer, from Ray's record of calls."""
+
+    def __init__(self, member: Member, ends_step: str) -> None:
+        self._id, self._ends_step = member.actor.id, ends_step
+        self._record, self._count, self._pause_s = Record(), 0, _RECORD_S
+        self.seen = sorted({_method(call.name) for call in self._news()})
+        self.words = f"the ends of {ends_step} of {member.actor.label}; numbered from 1"
+
+    def forget(self) -> None:
+        """Take the calls that have ended as known."""
+        self._news()
+
+    def next(self, until: float) -> int:
+        """Wait until Ray tells of such a call; it does so about a second after its end."""
+        while not any(re.fullmatch(self._ends_step, _method(call.name)) for call in self._news()):
+            _pause(self._pause_s, until)
+        self._count += 1
+        return self._count
+
+    def _news(self) -> list[Any]:
+        began = time.monotonic()
+        news = self._record.news({self._id})
+        self._pause_s = max(_RECORD_S, _SHARE * (time.monotonic() - began))
+        return news
+
+
+def edges(found: Sequence[Member], ends_step: str) -> Edges:
+    """Return what tells the steps of a run; raise RlprofError if nothing does."""
+    there = [one for one in found if not one.problem]
+    versions = [one for one in there if one.look is not None and one.look.version is not None]
+    if versions and not ends_step:
+        return Version(versions)
+    trainer = next((one for one in there if not one.kind.engine), None)
+    ends_step = ends_step or ("" if trainer is None else trainer.kind.ends_step)
+    if trainer is None:
+        raise RlprofError("attach: no trainer is live, whose calls would tell the steps")
+    calls = Calls(trainer, ends_step or "nothing")
+    if not ends_step:
+        seen = ", ".join(calls.seen) or "none yet"
+        raise RlprofError(
+            "attach: say which method of the trainers ends a step: --ends-step METHOD (seen of "
+            f"{trainer.actor.label}: {seen})"
+        )
+    return calls
+
+
+def _method(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _attribute() -> Any:
+    def read(actor: Any, name: str) -> Any:
+        return getattr(actor, name)
+
+    return read
+
+
+def _pause(seconds: float, until: float) -> None:
+    if time.monotonic() > until:
+        raise RlprofError("attach: no further step has begun within --timeout")
+    time.sleep(seconds)

@@ -1,0 +1,138 @@
+"""The members of a live run: which actors are recorded, as which role and rank, or why not."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof.errors import RlprofError
+from rlprof_ray._replica import Replica
+from rlprof_ray.attaching.actors import handle_of, living
+from rlprof_ray.attaching.frameworks import kind_of
+from rlprof_ray.attaching.look import look_at, plugins_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rlprof_ray.attaching.actors import Actor
+    from rlprof_ray.attaching.frameworks import Kind
+    from rlprof_ray.attaching.look import Look
+
+_SHOWN = 8
+"""Classes that an error names; a cluster may have hundreds."""
+
+
+@attrs.frozen(eq=False)
+class Member:
+    """An actor of the run."""
+
+    actor: Actor
+    kind: Kind
+    handle: Any
+    look: Look | None
+    problem: str = ""
+    """Why it is not recorded."""
+
+    @property
+    def role(self) -> str:
+        """What it is recorded as: what it says of itself, else what its class is."""
+        roles = () if self.look is None else self.look.roles
+        own = not roles or any("actor" in one or "policy" in one for one in roles)
+        return self.kind.role if own else roles[0]
+
+    @property
+    def replica(self) -> Replica:
+        """How a fleet is given it, if it is one."""
+        look = self.look
+        if look is None or look.url:
+            return Replica("" if look is None else look.url, via="url")
+        sizes = {"tp": look.size}
+        return Replica(self.handle, via=f"actor:{self.kind.engine}", coordinates=sizes)
+
+    @property
+    def engine(self) -> str:
+        """The plugin that records its engine."""
+        return "" if self.look is None else "sglang" if self.look.url else self.look.engine
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "framework": self.kind.framework, "role": self.role, "actor": self.actor.label,
+            "class": self.actor.kind, "host": self.actor.host, "pid": self.actor.pid,
+            "engine": self.engine, "problem": self.problem,
+        }  # fmt: skip
+
+
+def find(
+    kinds: Sequence[Kind], job: str, within_s: float, say: Callable[[str], None]
+) -> list[Member]:
+    """Find the actors of *kinds* and ask each; raise RlprofError if there is no run, or several."""
+    everyone = living()
+    matched = [
+        (actor, kind) for actor in everyone if (kind := kind_of(actor.kind, actor.name, kinds))
+    ]
+    jobs = list(dict.fromkeys(actor.record.job_id.hex() for actor, _ in matched))
+    if len(jobs) > 1 and not job:
+        raise RlprofError(f"attach: several runs are live; say which: --job {' or '.join(jobs)}")
+    matched = [one for one in matched if not job or one[0].record.job_id.hex() == job]
+    if not matched:
+        raise RlprofError(_nobody(everyone))
+    handles = {actor.id: handle_of(actor) for actor, _ in matched}
+    asked = {actor.id: (handles[actor.id], kind.engine, kind.version) for actor, kind in matched}
+    looks, failed = look_at(asked, within_s, say)
+    found = [
+        _member(actor, kind, handles[actor.id], looks.get(actor.id), failed.get(actor.id, ""))
+        for actor, kind in matched
+    ]
+    return sorted(found, key=lambda one: (one.role, _place(one)))
+
+
+def check(found: Sequence[Member], tools: Sequence[str]) -> None:
+    """Raise RlprofError for what keeps all of them from being recorded."""
+    for one in found:
+        if one.look is not None and one.look.run:
+            raise RlprofError(
+                f"attach: {one.actor.label} is recorded by another fleet: {one.look.run}; have "
+                f"that run record: rlprof capture {one.look.run}"
+            )
+    there = [one for one in found if one.look is not None and not one.problem]
+    if not there:
+        raise RlprofError("attach: nobody of the run can be recorded")
+    reached = [one.look for one in there if one.look is not None and not one.look.url]
+    engines = {one.engine for one in there if one.kind.engine and one.look and not one.look.url}
+    for python, names in plugins_missing(reached, [*tools, *engines]).items():
+        look = next(look for look in reached if look.python == python)
+        what = ", ".join(names) if look.plugins else "rlprof"
+        ask = " ".join(f"rlprof-{name}" for name in ("ray", *names))
+        raise RlprofError(
+            f"attach: {what} is not installed where actors run; install it there: "
+            f"{python} -m pip install {ask}"
+        )
+
+
+def _member(actor: Actor, kind: Kind, handle: Any, look: Look | None, problem: str) -> Member:
+    if look is not None:
+        handle._ray_allow_out_of_order_execution = look.is_async or look.is_threaded  # noqa: SLF001
+        if kind.engine and not (look.engine or look.url):
+            problem = f"has no engine in {kind.engine}"
+    return Member(actor, kind, handle, look, problem)
+
+
+def _place(one: Member) -> tuple[Any, ...]:
+    """Order members as the framework numbers them: by rank, by name, else by age."""
+    numbers = re.search(r"(\d+)[_:-](\d+)$", one.actor.name)
+    named = tuple(map(int, numbers.groups())) if numbers else ()
+    rank = None if one.kind.engine or one.look is None else one.look.rank
+    return (one.kind.pattern, -1 if rank is None else rank, named, one.actor.started_ms)
+
+
+def _nobody(everyone: Sequence[Actor]) -> str:
+    kinds = sorted({actor.kind for actor in everyone})
+    more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
+    there = ", ".join(kinds[:_SHOWN]) + more if kinds else "none"
+    how = "--actors REGEX --role actor"
+    return (
+        f"attach: no run that it knows is live here (classes of actors: {there}); name them: {how}"
+    )

@@ -1,0 +1,121 @@
+"""What an actor says of itself, asked beside its work.
+
+The question travels by value: it needs nothing of rlprof where the actor runs.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rlprof_ray._member import aside, in_short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_PATIENCE_S = 5.0
+
+
+@attrs.frozen
+class Look:
+    """What an actor has answered."""
+
+    python: str
+    plugins: tuple[str, ...]
+    """The tools and engines that rlprof has there; none: it is not installed."""
+    is_async: bool
+    is_threaded: bool
+    rank: int | None
+    roles: tuple[str, ...]
+    """The roles that a colocated worker says it has."""
+    engine: str
+    """The package its engine is of; empty: it has none."""
+    size: int
+    """How many ranks its engine holds."""
+    url: str
+    version: int | None
+    run: str
+    """The run folder of the fleet that records it already."""
+
+
+def question() -> Callable[..., dict[str, Any]]:
+    """Return what is called in an actor: a closure, so that it is sent by value."""
+
+    def look(actor: Any, engine: str, version: str) -> dict[str, Any]:
+        import sys
+        from importlib.metadata import entry_points
+        from importlib.util import find_spec
+
+        from ray._private.worker import global_worker
+
+        core = global_worker.core_worker
+        groups = ("rlprof.tools", "rlprof.engines") if find_spec("rlprof_ray") else ()
+        found = [point.name for group in groups for point in entry_points(group=group)]
+        inside = sys.modules.get("rlprof_ray._inside")
+        followers = inside._followers if inside else {}  # noqa: SLF001 -- of the same package
+        runs = [run for run, one in followers.items() if one.session.run_dir]
+        numbers = [getattr(actor, name, None) for name in ("rank", "_rank")]
+        way, _, method = engine.partition(":")
+        held: Any = actor
+        for part in engine.split(".") if engine and not method else ():
+            held = getattr(held, part, None)
+        held = None if held is actor else held
+        owner = getattr(held, "llm_engine", held)
+        parallel = getattr(getattr(owner, "vllm_config", None), "parallel_config", None)
+        sizes = getattr(owner, "server_args", None)
+        return {
+            "python": sys.executable,
+            "plugins": tuple(found),
+            "is_async": core.current_actor_is_asyncio(),
+            "is_threaded": core.current_actor_max_concurrency() > 1,
+            "rank": next((one for one in numbers if type(one) is int), None),
+            "roles": tuple(map(str, getattr(actor, "worker_dict", None) or ())),
+            "engine": "" if held is None else type(held).__module__.partition(".")[0],
+            "size": getattr(parallel, "world_size", None) or getattr(sizes, "tp_size", None) or 1,
+            "url": str(getattr(actor, method)() or "") if way == "url" else "",
+            "version": getattr(actor, version, None) if version else None,
+            "run": runs[0] if runs else "",
+        }
+
+    return look
+
+
+def look_at(
+    asked: Mapping[str, tuple[Any, str, str]], within_s: float, say: Callable[[str], None]
+) -> tuple[dict[str, Look], dict[str, str]]:
+    """Ask actors by id, each a handle, its engine and its version; return answers and failures.
+
+    An actor that is at work may answer only after it.
+    """
+    import ray
+
+    how, until = question(), time.monotonic() + within_s
+    waiting = {aside(handle, how, *more): id_ for id_, (handle, *more) in asked.items()}
+    looks: dict[str, Look] = {}
+    failed: dict[str, str] = {}
+    has_said = False
+    while waiting and time.monotonic() < until:
+        done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=_PATIENCE_S)
+        for ref in done:
+            id_ = waiting.pop(ref)
+            try:
+                looks[id_] = Look(**ray.get(ref))
+            except ray.exceptions.RayError as exc:
+                failed[id_] = in_short(exc)
+        if waiting and not has_said:
+            has_said = True
+            say(f"waiting for {_several(len(waiting))} at work to answer between two calls")
+    failed |= dict.fromkeys(waiting.values(), f"has not answered for {within_s:g} s")
+    return looks, failed
+
+
+def _several(count: int) -> str:
+    return f"{count} actors" if count > 1 else "1 actor"
+
+
+def plugins_missing(looks: Sequence[Look], wanted: Sequence[str]) -> dict[str, list[str]]:
+    """Say by Python which of the *wanted* plugins are not installed where actors run."""
+    found = {look.python: [n for n in wanted if n not in look.plugins] for look in looks}
+    return {python: names for python, names in found.items() if names}

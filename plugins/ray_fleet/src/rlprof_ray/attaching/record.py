@@ -1,0 +1,90 @@
+"""Recording a live run: a fleet of actors that others have made, which is let go after N steps."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import rlprof
+from rlprof.config import Limits
+from rlprof_ray._fleet import Fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rlprof_ray.attaching.edges import Edges
+    from rlprof_ray.attaching.found import Member
+
+_LOOK_S = 0.5
+_START_S = 30
+"""A trainer may be at work when a step begins; nobody but this process waits for it."""
+
+
+def config_of(
+    found: Sequence[Member], base: Mapping[str, Any], ranks: Any, timeout_s: float
+) -> dict[str, Any]:
+    """Return the config of the run: *base*, of which a step is one window of each member."""
+    roles: dict[str, Any] = {}
+    for one in found:
+        own = roles.setdefault(one.role, {"ranks": "all" if one.kind.engine else ranks})
+        if one.kind.engine:
+            own["engine"] = one.engine
+    limits = {"start_timeout_s": _START_S, "configure_timeout_s": min(timeout_s, 3600)}
+    return {
+        **base, "roles": roles, "mode": "continuous", "steps": {"every": 1, "first": 0},
+        "limits": {**limits, **base.get("limits", {})},
+    }  # fmt: skip
+
+
+def record(
+    config: Mapping[str, Any],
+    found: Sequence[Member],
+    steps: tuple[Edges, int],
+    timeout_s: float,
+    say: Callable[[str], None],
+) -> Path:
+    """Record the next steps of *found*; return the run folder."""
+    given: dict[str, list[Any]] = {}
+    for one in sorted(found, key=lambda one: not one.kind.engine):  # who waits for nobody first
+        given.setdefault(one.role, []).append(one.replica if one.kind.engine else one.handle)
+    edges, count = steps
+    with Fleet(config) as fleet:
+        fleet.name_calls()
+        say("attaching; who is at work comes by between two of its calls")
+        fleet.attach(**given)
+        edges.forget()
+        try:
+            say("waiting for the next step")
+            for step in fleet.steps(_numbers(edges, count, timeout_s)):
+                say(f"step {step}: recording {len(found)} actors")
+        finally:
+            _wait_for_exports(fleet.run_dir, say)
+        say("letting go")
+    run_dir: Path = fleet.run_dir
+    return run_dir
+
+
+def _numbers(edges: Edges, count: int, timeout_s: float) -> Iterator[int]:
+    step = edges.next(time.monotonic() + timeout_s)
+    for _ in range(count):
+        yield step
+        step = edges.next(time.monotonic() + timeout_s)
+
+
+def _wait_for_exports(run_dir: Any, say: Callable[[str], None]) -> None:
+    """Wait until all is on disk: a member that closes its session earlier waits in training."""
+    last = ""
+    until = time.monotonic() + Limits().export_timeout_s
+    while time.monotonic() < until:
+        run = rlprof.read(run_dir)
+        left = [one for one in run.captures if one.state in ("recording", "exporting")]
+        if not left:
+            return
+        words = (
+            f"writing: {len(run.captures) - len(left)} of {len(run.captures)} captures are there"
+        )
+        if words != last:
+            say(words)
+            last = words
+        time.sleep(_LOOK_S)

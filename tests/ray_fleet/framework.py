@@ -1,0 +1,74 @@
+"""A live run of a framework that knows nothing of rlprof: verl's classes by name and shape."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+
+class WorkerDict:
+    """A colocated training worker: one coroutine method makes the actor async."""
+
+    def __init__(self, rank):
+        self.rank = rank
+        self.total = rank
+        self.worker_dict = {"actor_rollout": self}
+
+    def actor_rollout_update_actor(self, step):
+        time.sleep(0.2)
+        self.total = (1103515245 * self.total + step) % 2**31
+        return self.total
+
+    async def update_weights(self):
+        pass
+
+
+class vLLMHttpServer:
+    """A rollout server that keeps its engine, and the version of its weights."""
+
+    def __init__(self):
+        from mini_engine import Engine
+
+        self.engine = Engine(profiler=True)
+        self.global_steps = 0
+
+    async def generate(self, prompts):
+        await asyncio.sleep(0.6)  # longer than windows take to open
+        return self.engine.generate(prompts)
+
+    async def set_global_steps(self, step):
+        self.global_steps = step
+
+
+class Run:
+    """Trains on a thread until it is stopped."""
+
+    def __init__(self, ray, workers, servers):
+        self.workers, self.servers, self.step, self.totals = workers, servers, 0, []
+        self._ray, self._stopped = ray, threading.Event()
+        self._thread = threading.Thread(target=self._train)
+
+    def _train(self):
+        while not self._stopped.is_set():
+            self.step += 1
+            prompts = [f"{self.step} + 1 ="]
+            self._ray.get([server.generate.remote(prompts) for server in self.servers])
+            asked = [one.actor_rollout_update_actor.remote(self.step) for one in self.workers]
+            self.totals = self._ray.get(asked)
+            self._ray.get([server.set_global_steps.remote(self.step) for server in self.servers])
+
+    def expected(self):
+        """Return what the workers have come to if nothing has touched them."""
+        totals = list(range(len(self.workers)))
+        for step in range(1, self.step + 1):
+            totals = [(1103515245 * total + step) % 2**31 for total in totals]
+        return totals
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopped.set()
+        self._thread.join()

@@ -1,0 +1,167 @@
+"""`rlprof attach`: a live run that was not started with rlprof, on real Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rlprof
+import rlprof_ray
+from rlprof_cli import main
+from rlprof_ray._member import aside
+from rlprof_ray.attaching.actors import Actor
+from rlprof_ray.attaching.found import Member, check
+from rlprof_ray.attaching.frameworks import Kind
+from rlprof_ray.attaching.look import Look
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import ROOT, rows
+from tests.ray_fleet.framework import Run, WorkerDict, vLLMHttpServer
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name="run")
+def _run(ray, spawn):
+    """Start a run of two training workers, as verl names them, and a rollout server."""
+    workers = [spawn(WorkerDict, rank, name=f"ab12WorkerDict_0:{rank}") for rank in (0, 1)]
+    servers = [spawn(vLLMHttpServer)]
+    ray.get([actor.__ray_ready__.remote() for actor in (*workers, *servers)])
+    with Run(ray, workers, servers) as run:
+        yield run
+
+
+def shell(ray, tmp_path, *more):
+    """Start the command as a shell on a node does."""
+    path = os.pathsep.join([*filter(None, sys.path), str(ROOT)])
+    address = ray.get_runtime_context().gcs_address
+    return subprocess.Popen(
+        [sys.executable, "-m", "rlprof", "attach", "--address", address, "--tool", "stacks",
+         "--run-dir", str(tmp_path / "runs"), "--yes", *more],
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def followed(actor):
+    """Return the runs that an actor follows."""
+    from rlprof_ray import _inside
+
+    return list(_inside._followers)
+
+
+def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
+    """Workers and server record the same steps; their numbers are as without; nothing stays."""
+    out, err = shell(ray, tmp_path, "--steps", "2", "--json").communicate(timeout=120)
+    assert out, err
+    told = json.loads(out)
+    left = ray.get([aside(one, followed) for one in (*run.workers, *run.servers)])
+    run.__exit__()
+
+    found = rlprof.read(told["run"])
+    steps = sorted({one.window.start_step for one in found.captures})
+    assert [one["problem"] for one in told["actors"]] == [""] * 3, err
+    assert {(str(one.target), one.tool, one.state) for one in found.captures} == {
+        ("actor 0/2", "stacks", "whole"),
+        ("actor 1/2", "stacks", "whole"),
+        ("rollout replica 0", "mini_engine", "whole"),
+    }
+    assert len(found.captures) == 6
+    assert steps == [steps[0], steps[0] + 1]
+    phases = {one.name for one in found.spans() if one.kind == "phase"}
+    assert phases >= {"actor_rollout_update_actor", "generate"}
+    assert found.problems == ()
+    assert left == [[]] * 3
+    assert run.totals == run.expected()
+
+
+def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
+    """The actors close their windows by themselves, and are free for the next."""
+    asked = shell(ray, tmp_path, "--steps", "100")
+    for line in asked.stderr:
+        if "recording" in line:
+            break
+    asked.kill()
+    asked.communicate()
+
+    step = run.step
+    until = time.monotonic() + 60
+    while any(ray.get([aside(one, followed) for one in run.workers])):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    while run.step < step + 3:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    run.__exit__()
+
+    assert run.totals == run.expected()
+    (folder,) = Path(tmp_path / "runs").iterdir()
+    states = {one.state for one in rlprof.read(folder).captures if one.target.role == "actor"}
+    assert "whole" in states
+
+
+def test_other_actors_are_given_by_class_and_followed_by_their_calls(
+    ray, spawn, tmp_path, monkeypatch, capsys
+):
+    """They need no name, and a step is what lies between the ends of a method."""
+    monkeypatch.chdir(tmp_path)
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    ray.get([actor.__ray_ready__.remote() for actor in actors])
+    run = Run(ray, [], [])
+    run._train = lambda: [
+        ray.get([actor.update.remote(1, 0.3) for actor in actors])
+        for _ in iter(run._stopped.is_set, True)
+    ]
+    run._thread._target = run._train
+
+    with run:
+        code = main(["attach", "--actors", "^Trainer$", "--ends-step", "update", "--tool", "stacks",
+                     "--yes"])  # fmt: skip
+
+    out, err = capsys.readouterr()
+    (folder,) = Path("outputs/profile").iterdir()
+    found = rlprof.read(folder).captures
+    assert code == 0, err
+    assert [(str(one.target), one.state) for one in found] == [
+        ("actor 0/2", "whole"),
+        ("actor 1/2", "whole"),
+    ]
+    assert "yours" in out
+
+
+def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
+    """The error names the run, which can be asked instead."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(config()) as fleet:
+        fleet.attach(actor=[actor])
+        code = main(["attach", "--actors", "^Trainer$", "--tool", "stacks", "--yes"])
+
+    assert code == 1
+    assert f"rlprof capture {fleet.run_dir}" in capsys.readouterr().err
+    assert rows(fleet) == []
+
+
+def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys):
+    """The classes of its actors, and how to name them."""
+    ray.get(spawn(Trainer).__ray_ready__.remote())
+
+    assert main(["attach", "--yes"]) == 1
+    assert "Trainer" in capsys.readouterr().err
+
+
+def test_what_is_missing_where_actors_run_is_one_sentence():
+    """It names the Python of the actors, and what to install there."""
+    kind = Kind("verl", "WorkerDict", "actor")
+    actor = Actor("a" * 32, "WorkerDict_0:0", "WorkerDict", "n", "host", 1, 0, None)
+    look = Look("/venv/bin/python", (), False, False, 0, (), "", 1, "", None, "")
+
+    with pytest.raises(rlprof.RlprofError) as told:
+        check([Member(actor, kind, None, look)], ["torch"])
+
+    assert "/venv/bin/python -m pip install rlprof-ray rlprof-torch" in str(told.value)
