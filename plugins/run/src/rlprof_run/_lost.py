@@ -34,13 +34,18 @@ def lost_spans(
             writer = writer.partition("-")[2]
         if writer in over and (why := _damage(path / "spans" / name)):
             found[f"spans/{name}"] = why
-    posts = {(one.target.role, one.target.rank): one.process for one in attached}
+    posts: dict[tuple[str, int], list[str]] = {}
+    for one in attached:
+        posts.setdefault((one.target.role, one.target.rank), []).append(one.process)
     writing = {over[name].role for name in over if f"{name}.jsonl" in there}
     for name, target in over.items():
-        driver = posts.get((target.role, target.rank), name)
+        by = posts.get((target.role, target.rank), ())  # a member attaches its own engine, too
+        driver = next((one for one in by if one != name), name)
         if f"{name}.jsonl" in there or target.worker is not None or driver not in over:
             continue
-        if driver == name and (target.role in writing or (there and name in posts.values())):
+        if driver == name and (
+            target.role in writing or (there and any(name in by for by in posts.values()))
+        ):
             found[f"spans/{name}.jsonl"] = GONE
         if driver != name and there and not any(one.endswith(f"-{driver}.jsonl") for one in there):
             found[f"spans/+…-{driver}.jsonl"] = GONE
