@@ -1,7 +1,7 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
+.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-hta env-verl
@@ -26,7 +26,10 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 	@if $(ENV_VLLM); then bash examples/ray_rl/demo.sh $(CURDIR)/$(PY_VLLM); \
 	else $(MAKE) -s env-test && bash examples/ray_rl/demo.sh $(CURDIR)/$(PY); fi
 
-test: test-core test-vllm test-sglang test-nsys test-npu test-loggers ## every suite, each in the environment it needs
+demo-verl: ## the real verl on CPU: GRPO on two workers and two vLLM replicas, recorded and explained
+	@$(ENV_VERL) && bash examples/verl/demo.sh $(CURDIR)/$(PY_VERL)
+
+test: test-core test-vllm test-sglang test-verl test-nsys test-npu test-loggers ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@envs/chromium.sh
@@ -46,7 +49,7 @@ test-beside: env-test ## the same as `test`, in two lanes beside each other: wha
 # A suite that fails lets those after it run, so that one CI shows all that is wrong.
 lane-of-clusters:
 	failed=0; $(PY) -m pytest $(CLUSTERS) || failed=1; \
-	for suite in vllm sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+	for suite in vllm sglang verl; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-others:
 	failed=0; $(PY) -m pytest $(CLUSTERS:%=--ignore=%) || failed=1; \
@@ -60,6 +63,10 @@ test-vllm: env-test ## the adapter on real vLLM, on CPU
 test-sglang: env-test ## the adapter on real SGLang, on CPU
 	-@$(ENV_NSYS)
 	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/sglang_real -o filterwarnings=default; \
+	else test -z "$$CI"; fi
+
+test-verl: ## rlprof-verl in a real loop of verl, on CPU
+	@if $(ENV_VERL); then $(PY_VERL) -m pytest tests/verl_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 
 test-nsys: env-test ## the tool on real Nsight Systems, on CPU
@@ -89,6 +96,9 @@ test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, a
 	$(PY) -m tests.sglang_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
+
+test-frameworks: env-test test-verl ## frameworks: a loop of each, and the signatures of all releases on the package index
+	$(PY) -m tests.verl.signatures --check
 
 lint: env-test ## ruff and mypy --strict
 	$(PY) -m ruff check .

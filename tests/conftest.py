@@ -15,7 +15,8 @@ from tests.fakes import tools
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu", "loggers": "wandb"}
+DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu", "loggers": "wandb",
+          "verl": "verl"}  # fmt: skip
 """Each has tests on the real one in a folder of its own, and an environment for them."""
 ABSENT = [name for name, module in DRIVEN.items() if find_spec(module) is None]
 ASKED = ("nsys",)

@@ -59,6 +59,36 @@ class PPOTrainer:
     ) = _compute_old_log_prob
 
 
+class RayPPOTrainer:
+    """verl's legacy trainer, without its work: managers generate and send weights."""
+
+    use_critic = False
+
+    def __init__(self, config):
+        self.actor_rollout_wg = SimpleNamespace(workers=[])
+        self.async_rollout_manager = SimpleNamespace(generate_sequences=str)
+        self.checkpoint_manager = SimpleNamespace(update_weights=str)
+
+    def fit(self):
+        for self.global_steps in range(1, STEPS + 1):
+            self._start_profiling(False)
+            self.async_rollout_manager.generate_sequences("prompts")
+            self._update_actor(None, metrics={})
+            self._validate()
+            self.checkpoint_manager.update_weights(self.global_steps)
+            self._stop_profiling(False)
+
+    def _validate(self):
+        self.async_rollout_manager.generate_sequences("test prompts")
+
+    def _start_profiling(self, do_profile):
+        pass
+
+    _stop_profiling = _save_checkpoint = _compute_reward_colocate = _start_profiling
+    _compute_old_log_prob = _compute_ref_log_prob = _compute_values = _start_profiling
+    _update_actor = _update_critic = PPOTrainer._compute_values
+
+
 @pytest.fixture(name="trainer")
 def _trainer(monkeypatch):
     """Return verl's class as the plugin leaves it."""
@@ -120,6 +150,20 @@ def test_steps_and_phases_are_those_of_verl(trainer, config, tmp_path):
     told = [(step, name) for step, name in spans_of(run, "phase") if name != "testing"]
     assert told == [(step, name) for step in range(1, STEPS + 1) for name in names]
     assert spans_of(run, "phase").count((None, "testing")) == STEPS
+
+
+@pytest.mark.usefixtures("trainer")
+def test_the_legacy_trainer_has_its_steps_and_phases_too(config, tmp_path):
+    """Generation for validation is part of `testing`, and no phase of its own."""
+    home = "verl.trainer.ppo.ray_trainer"
+    legacy = type("RayPPOTrainer", (RayPPOTrainer,), {"__module__": home})
+    plugin.PLACES[home](SimpleNamespace(RayPPOTrainer=legacy))
+
+    legacy(config(**{"global_profiler.tool": "rlprof"})).fit()
+
+    names = ["gen", "update_actor", "testing", "update_weights"]
+    told = spans_of(the_run(tmp_path), "phase")
+    assert told == [(step, name) for step in range(1, STEPS + 1) for name in names]
 
 
 def test_verls_own_profiler_is_off(trainer, config):

@@ -62,8 +62,12 @@ def prepare(config: Any, own: Config) -> str | None:
 
 def _give(env: Mapping[str, str]) -> None:
     """Have servers born with *env*: this process' platform says what they get."""
-    from verl.plugin.platform import get_platform
-
+    try:
+        from verl.plugin.platform import get_platform
+    except ImportError:  # before 0.9
+        words = " ".join(f"{name}={value}" for name, value in env.items())
+        log.warning("this verl gives its servers no variables; set them in the shell: %s", words)
+        return
     platform = get_platform()
     own = platform.rollout_env_vars
     platform.rollout_env_vars = lambda: {**own(), **env}

@@ -1,0 +1,85 @@
+"""A real verl loop with two workers and two vLLM replicas, recorded by verl's own keys."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+
+from tests.verl_real.conftest import STEPS
+
+SAMPLES = 8
+"""Four prompts a step, two responses each."""
+PHASES = ("old_log_prob", "ref", "update_actor", "update_weights")
+
+
+def events(run, capture):
+    """Return the events of a capture's trace."""
+    (trace,) = [one for one in capture.artifacts if one.kind == "trace"]
+    with gzip.open(run.path / trace.path) as file:
+        return json.load(file)["traceEvents"]
+
+
+def test_workers_and_replicas_are_recorded_whole(recorded):
+    """Four phases on two ranks, and generation inside both replicas: 12 captures of 12."""
+    run = recorded.run
+
+    assert recorded.code == 0, recorded.log[-4000:]
+    found = {(c.window.id, str(c.target), c.tool, c.state) for c in run.captures}
+    assert found == {
+        *((f"2/{phase}", f"actor {n}/2", "torch", "whole") for phase in PHASES for n in (0, 1)),
+        *(("2/gen", f"rollout replica {n}", "vllm", "whole") for n in (0, 1)),
+        *(("2/gen", f"rollout replica {n} worker 0", "torch", "whole") for n in (0, 1)),
+    }  # fmt: skip
+    assert (run.skipped, run.missing, run.problems) == ((), (), ())
+    assert {process.state for process in run.processes} == {"ended"}
+
+
+def test_a_trace_holds_the_work_of_its_phase(recorded):
+    """Mini-batches in the update, engine steps in generation, and neither elsewhere."""
+    for capture in recorded.run.captures:
+        if capture.tool == "torch":
+            names = Counter(event["name"] for event in events(recorded.run, capture))
+            updates, generates = names["mini_batch0"], any("execute" in name for name in names)
+            assert bool(updates) == (capture.window.phase == "update_actor")
+            assert generates == (capture.window.phase == "gen")
+
+
+def test_every_request_of_the_step_is_seen(recorded):
+    """In one of the two replicas, with its tokens."""
+    found = [
+        event["args"]["tokens"]
+        for capture in recorded.run.captures
+        if capture.tool == "vllm"
+        for event in events(recorded.run, capture)
+        if event["name"].startswith("request ")
+    ]
+
+    assert len(found) == SAMPLES
+    assert all(1 <= tokens <= 32 for tokens in found)
+
+
+def test_every_time_that_verl_logs_is_a_phase(recorded):
+    """In each step, recorded or not: what verl calls `timing_s/...` is there by that name."""
+    driver = [span for span in recorded.run.spans() if span.target.role == "driver"]
+    logged = dict(re.findall(r"\bstep:(\d+) - (.*timing_s/.*)", recorded.log))
+
+    assert set(logged) == {str(step) for step in range(1, STEPS + 1)}
+    for step, line in logged.items():
+        names = {span.name for span in driver if span.step == int(step) and span.kind == "phase"}
+        assert set(re.findall(r"timing_s/(\w+):", line)) - {"step"} <= names
+        assert {"gen", "sleep", *PHASES} <= names
+
+
+def test_every_trajectory_is_seen(recorded):
+    """With its call of the model, and the loop around it."""
+    found = Counter(
+        span.name for span in recorded.run.spans() if "trajectory" in span.attributes
+    )  # fmt: skip
+
+    assert found == {
+        "trajectory": STEPS * SAMPLES,
+        "SingleTurnAgentLoop.run": STEPS * SAMPLES,
+        "LLMServerClient.generate": STEPS * SAMPLES,
+    }
