@@ -4,7 +4,7 @@
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
-.PHONY: env-chromium env-loggers env-hta env-verl
+.PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -17,6 +17,8 @@ ENV_NPU = PYTHON=$(PYTHON) envs/npu.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh
 ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
 PY_VERL := .envs/verl/bin/python
 ENV_VERL = PYTHON=$(PYTHON) envs/verl.sh
+PY_TRL := .envs/trl/bin/python
+ENV_TRL = PYTHON=$(PYTHON) envs/trl.sh
 ENV_NSYS = PYTHON=$(CURDIR)/$(PY) envs/nsys.sh
 
 help: ## show this help
@@ -82,6 +84,9 @@ test-npu: ## the tool npu on the real torch_npu, on libraries that stand in for 
 test-loggers: env-loggers ## the recipes of docs/loggers.md on the real W&B, MLflow and TensorBoard
 	$(PY_LOGGERS) -m pytest tests/loggers_real -o filterwarnings=default
 
+test-trl: env-trl ## the callback in the real transformers and TRL, on CPU
+	$(PY_TRL) -m pytest tests/trl_real -o filterwarnings=default
+
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(MAKE) -j2 --output-sync=target fast-core fast-others
 
@@ -126,6 +131,9 @@ env-sglang:
 
 env-sglang12:
 	@PYTHON=$(PYTHON) envs/make_env.sh sglang12
+
+env-trl: ## TRL itself, on top of the environment of vLLM
+	@$(ENV_TRL)
 
 env-verl: ## verl itself, on top of the environment of vLLM
 	@$(ENV_VERL)
