@@ -102,7 +102,7 @@ test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, a
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
 
-test-frameworks: env-test test-verl ## frameworks: a loop of each, and the signatures of all releases on the package index
+test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
 	$(PY) -m tests.verl.signatures --check
 
 lint: env-test ## ruff and mypy --strict
