@@ -121,7 +121,8 @@ def test_no_command_shows_a_traceback(module, monkeypatch, capsys):
 
     name = module.__name__.rpartition(".")[2]
     monkeypatch.setattr(sys.modules[module.run.__module__], "run", interrupted)
-    arguments = {"plugins": [], "new": ["tool", "mine"]}.get(name, ["somewhere"])
+    known = {"plugins": [], "new": ["tool", "mine"], "completion": ["bash"]}
+    arguments = known.get(name, ["somewhere"])
 
     code = main([name, *arguments])
 

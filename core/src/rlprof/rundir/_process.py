@@ -59,10 +59,14 @@ class Here:
 
 
 def born_ns() -> int:
-    """Say when the calling process began, in wall-clock time; now, if that cannot be seen."""
+    """Say when the calling process began at the latest, in wall-clock time.
+
+    The kernel rounds it down to a tick of 10 ms, in which an earlier process may still have opened
+    a run. Where it cannot be read, this is now.
+    """
     now = time.time_ns()
     try:
-        began_s = int(_started("self")) / os.sysconf("SC_CLK_TCK")
+        began_s = (int(_started("self")) + 1) / os.sysconf("SC_CLK_TCK")
     except ValueError:
         return now
     return now - int((time.clock_gettime(time.CLOCK_BOOTTIME) - began_s) * 1e9)
