@@ -11,8 +11,10 @@ trap 'rm -rf "$own"' EXIT
 export RAY_raylet_start_wait_time_s=${RAY_raylet_start_wait_time_s:-120}
 no_ray=69 # how train.py ends where Ray cannot start
 
-say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
-warn() { printf '\n\033[1;31m%s\033[0m\n' "$*" >&2; }
+bold='' red='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' red=$'\033[1;31m' plain=$'\033[0m'; fi
+say() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; }
+warn() { printf '\n%s%s%s\n' "$red" "$*" "$plain" >&2; }
 fail_in_ci() {
     case ${CI:-} in
     '' | 0 | false) ;;

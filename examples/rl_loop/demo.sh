@@ -9,7 +9,9 @@ outputs=$(cd ../.. && pwd)/outputs
 mkdir -p "$outputs"
 cd "$outputs/.."
 
-say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; }
 
 say rlprof check examples/rl_loop/profile.yaml
 "$bin/rlprof" check examples/rl_loop/profile.yaml
