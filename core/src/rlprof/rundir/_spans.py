@@ -41,6 +41,18 @@ def span_record(raw: RawSpan) -> dict[str, Any]:
     return record
 
 
+def _object(attributes: Mapping[str, Any]) -> str:
+    """Encode *attributes*; most are whole numbers and text, which need no encoder."""
+    try:
+        pairs = [
+            f"{_quote(key)}:{value if type(value) is int else _quote(value)}"
+            for key, value in attributes.items()
+        ]
+    except TypeError:
+        return _encode(dict(attributes))
+    return f"{{{','.join(pairs)}}}"
+
+
 def span_line(raw: RawSpan) -> bytes:
     """Encode *raw* as a line, as `as_line(span_record(raw))` does, in less than half the time."""
     kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
@@ -49,7 +61,7 @@ def span_line(raw: RawSpan) -> bytes:
         rest += f',"occurrence":{occurrence}'
     try:
         if attributes:
-            rest += f',"attributes":{_encode(dict(attributes))}'
+            rest += f',"attributes":{_object(attributes)}'
         line = (
             f'{{"kind":"{kind}","name":{_quote(name)},"t0":{start},"t1":{end},'
             f'"step":{"null" if step is None else step},"thread":{thread},"id":{own_id}{rest}}}\n'
