@@ -98,7 +98,7 @@ def _exporter(hook: str) -> Callable[..., object]:
     if hasattr(Timeline, "arguments"):
         Timeline.arguments(parser.add_argument_group("timeline"))
     options = vars(parser.parse_args([]))
-    return partial(getattr(plugins.hooks("exporter", Timeline()), hook), options=options)
+    return partial(getattr(plugins.hooks(Timeline()), hook), options=options)
 
 
 def sglang(ranks: Path, out: Path) -> None:

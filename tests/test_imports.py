@@ -48,7 +48,6 @@ ORDER = [
     "schedule",
     "hookspecs",
     "listenerspecs",
-    "contract",
     "plugins",
     "config",
     "session",
@@ -224,13 +223,11 @@ def test_core_catches_everything_only_at_its_boundaries():
         "rlprof_cli/_declared.py",  # the arguments an exporter declares
         "rlprof_cli/_offered.py",  # importing a command
         "rlprof_cli/export.py",  # an exporter, after the run
-        "rlprof/config/_advice.py",  # what a plugin says that a user should know
-        "rlprof/config/_tools.py",  # configure at launch: before the run, told as a fault
+        "rlprof/config/_tools.py",  # advise and configure, before the run
         "rlprof_cli/calibrate_process.py",  # a tool's sample, in the helper process
         "rlprof_cli/doctor/child.py",  # a tool's sample, in the child
-        "rlprof/contract.py",  # making a plugin
-        "rlprof/plugins.py",  # importing one
-        "rlprof/rundir/_journal.py",  # the text of a user's own objects
+        "rlprof/plugins.py",  # importing and making a plugin
+        "rlprof/rundir/_lines.py",  # the text of a user's own objects
         "rlprof/session/_boundary.py",  # everything in a run
         "rlprof/session/_devices.py",  # NVIDIA's own library, perhaps without a driver
         "rlprof/session/_sampler.py",  # what an engine's plugin counts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlprof.rundir import _clock, read_clock
+from rlprof.rundir import _process, read_clock
 from rlprof.types import Clock
 from rlprof_run import clock_at
 
@@ -160,7 +160,7 @@ def test_the_tightest_of_three_readings_counts(monkeypatch):
     """A thread put aside between the two clocks spoils one reading, not the pair."""
     monotonic, realtime = iter([0, 900, 1000, 1010, 2000, 2300]), iter([1, 2, 3])
     fake = SimpleNamespace(monotonic_ns=lambda: next(monotonic), time_ns=lambda: next(realtime))
-    monkeypatch.setattr(_clock, "time", fake)
+    monkeypatch.setattr(_process, "time", fake)
 
     pair = read_clock()
 

@@ -13,7 +13,7 @@ import rlprof
 from rlprof import Artifact, control
 from rlprof.errors import ConfigError, RunError
 from rlprof.rundir import as_line, join, open_regular, read_regular
-from rlprof.rundir._regular import MOST
+from rlprof.rundir._files import MOST
 from rlprof.session.export_process import export
 from rlprof.types import Target
 from rlprof_cli import main

@@ -10,12 +10,14 @@ import pytest
 import rlprof
 from rlprof import PluginError, hookimpl, plugins
 from rlprof.config import check_config
-from rlprof.contract import new_manager
 from rlprof.errors import ConfigError
 from rlprof.hookspecs import Recorder
+from rlprof.plugins import new_manager
+from rlprof_cli.contract import misfits
+from rlprof_cli.offers import offers
 from tests.core.distributions import CORE, GOOD, install, tool
 
-FITS = f"; this is rlprof {CORE}; install versions that fit each other"
+REPAIR = f"; this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
 
 
 @pytest.fixture(autouse=True)
@@ -46,47 +48,10 @@ def test_an_installed_plugin_is_found(monkeypatch, tmp_path):
         version="3.1", requires=["attrs>=22", "rlprof >=0.1, <0.2"],
     )  # fmt: skip
 
-    (offer,) = [offer for offer in plugins.offers() if offer.name == "good"]
-
-    assert (offer.kind, offer.distribution, offer.version) == ("tool", "prof-good", "3.1")
-    assert str(offer) == "tool 'good' (prof-good 3.1, which asks for rlprof>=0.1,<0.2)"
+    assert "good" in plugins.names("tool")
     assert module not in sys.modules
     assert plugins.load("tool", "good").__name__ == "Good"
     assert module in sys.modules
-
-
-@pytest.mark.parametrize(
-    ("requires", "asks"),
-    [
-        (["rlprof"], ", which asks for rlprof"),
-        (["RLPROF[torch] (>=0.1)"], ", which asks for RLPROF[torch](>=0.1)"),
-        (["rlprof~=0.1; python_version > '3'"],
-         ", which asks for rlprof~=0.1;python_version>'3'"),
-        (["rlprof-torch>=1", "rlprofiler"], ""),
-        ([], ""),
-    ],
-    ids=["bare", "extra", "marker", "others", "none"],
-)  # fmt: skip
-def test_what_a_distribution_asks_of_core_is_read(monkeypatch, tmp_path, requires, asks):
-    """However the requirement is written, it is told as it stands."""
-    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"), requires=requires)
-
-    (offer,) = [offer for offer in plugins.offers() if offer.name == "good"]
-
-    assert f"tool 'good' (prof-good 1.0{asks})" == str(offer)
-
-
-def test_offers_come_by_kind_and_name(monkeypatch, tmp_path):
-    """Tools, engines, exporters; each by name; those made by hand among them."""
-    text = "[rlprof.exporters]\na={module}:A\n[rlprof.engines]\nb={module}:B\n[rlprof.tools]\n"
-    install(monkeypatch, tmp_path, "prof-many", "", text + "z={module}:Z\nc={module}:C\n")
-    plugins.register("tool", "d", Recorder)
-
-    offers = [(offer.kind, offer.name) for offer in plugins.offers()]
-
-    ours = [offer for offer in offers if len(offer[1]) == 1]
-    assert ours == [("tool", "c"), ("tool", "d"), ("tool", "z"), ("engine", "b"), ("exporter", "a")]
-    assert offers == sorted(offers, key=lambda o: (list(plugins.GROUPS).index(o[0]), o[1]))
 
 
 # Not found
@@ -95,11 +60,16 @@ def test_offers_come_by_kind_and_name(monkeypatch, tmp_path):
 @pytest.fixture
 def three(monkeypatch):
     """Only these are installed: tools good and better, engine motor."""
-    offers = {"tool": ["good", "better"], "engine": ["motor"], "exporter": [], "listener": []}
-    monkeypatch.setattr(
-        plugins, "_installed",
-        lambda kind: iter([plugins.Offer(kind, name, "d", "1", "") for name in offers[kind]]),
-    )  # fmt: skip
+    groups = {"rlprof.tools": ["good", "better"], "rlprof.engines": ["motor"]}
+
+    def entry_points(group, name=None):
+        return [
+            metadata.EntryPoint(one, "x:X", group)
+            for one in groups.get(group, ())
+            if name in (None, one)
+        ]
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
 
 
 @pytest.mark.usefixtures("three")
@@ -162,37 +132,7 @@ def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(
         version="0.9", requires=["rlprof-core<0.1"],
     )  # fmt: skip
 
-    told = refusal("tool", "bad").replace("repair its entry point bad = 'prof_bad:X', or ", "")
-    assert told == f"tool 'bad' (prof-bad 0.9, which asks for rlprof-core<0.1) {what}{FITS}"
-
-
-def test_who_asks_nothing_of_core_is_to_be_repaired(monkeypatch, tmp_path):
-    """Without a requirement no version of core is to blame."""
-    install(monkeypatch, tmp_path, "prof-bad", "X = 3", tool("bad", "X"))
-
-    assert refusal("tool", "bad") == (
-        "tool 'bad' (prof-bad 1.0) is an int where a class is needed; repair its entry point "
-        "bad = 'prof_bad:X', or repair or uninstall prof-bad"
-    )
-
-
-def test_a_core_that_is_not_installed_has_no_version(monkeypatch, tmp_path):
-    """The message about a plugin that does not load says so."""
-    install(monkeypatch, tmp_path, "prof-bad", "X = 3", tool("bad", "X"), requires=["rlprof>9"])
-    real = metadata.version
-
-    def version(name):
-        if name == "rlprof-core":
-            raise metadata.PackageNotFoundError(name)
-        return real(name)
-
-    monkeypatch.setattr(metadata, "version", version)
-
-    assert refusal("tool", "bad") == (
-        "tool 'bad' (prof-bad 1.0, which asks for rlprof>9) is an int where a class is needed; "
-        "this is rlprof of an unknown version; repair its entry point bad = 'prof_bad:X', or "
-        "install versions that fit each other"
-    )
+    assert refusal("tool", "bad") == f"tool 'bad' (prof-bad 0.9) {what}{REPAIR}"
 
 
 def test_an_entry_that_points_nowhere_is_named(monkeypatch, tmp_path):
@@ -200,29 +140,6 @@ def test_an_entry_that_points_nowhere_is_named(monkeypatch, tmp_path):
     install(monkeypatch, tmp_path, "prof-bad", "", "[rlprof.tools]\nbad = not a module!\n")
 
     assert refusal("tool", "bad").startswith("tool 'bad' (prof-bad 1.0) does not load: ")
-
-
-def test_a_distribution_without_a_name_is_shown_as_one(monkeypatch, tmp_path):
-    """A folder that lost its METADATA neither hides its plugin nor breaks the list."""
-    install(monkeypatch, tmp_path, "prof-bad", GOOD, tool("good", "Good"))
-    (tmp_path / "prof_bad-1.0.dist-info" / "METADATA").unlink()
-
-    (offer,) = [offer for offer in plugins.offers() if offer.name == "good"]
-
-    assert str(offer) == "tool 'good' (? ?)"
-    assert plugins.load("tool", "good").__name__ == "Good"
-
-
-def test_an_entry_of_no_distribution_is_listed(monkeypatch):
-    """Import hooks may offer what no distribution stands behind; it is shown, once."""
-    entry = metadata.EntryPoint("odd", "prof_odd:X", "rlprof.tools")
-    monkeypatch.setattr(
-        metadata, "entry_points", lambda group: [entry] if group == entry.group else []
-    )
-
-    (offer,) = plugins.offers()
-
-    assert str(offer) == "tool 'odd' (? ?)"
 
 
 def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
@@ -261,21 +178,9 @@ def test_a_broken_plugin_is_one_fault_among_others(monkeypatch, tmp_path):
         check_config({"tool": ["bad", "good"], "roles": {"a": {}}, "tools": {"good": {"x": 1}}})
 
     assert error.value.faults == (
-        (
-            "config: tool: tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; "
-            "repair its entry point bad = 'prof_bad:X', or repair or uninstall prof-bad"
-        ),
+        f"config: tool: tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no{REPAIR}",
         "config: tools.good.x: unknown key; there are: none",
     )
-
-
-def test_a_damaged_list_of_entry_points_hides_only_itself(monkeypatch, tmp_path):
-    """Importlib gives up on all distributions where one file is no list; rlprof does not."""
-    install(monkeypatch, tmp_path, "prof-bad", "", "[rlprof.tools]\njust a line\n")
-    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
-
-    assert plugins.load("tool", "good").__name__ == "Good"
-    assert ("tool", "torch") in [(offer.kind, offer.name) for offer in plugins.offers()]
 
 
 # Registered by hand
@@ -293,8 +198,7 @@ def test_a_class_registered_by_hand_works(monkeypatch, tmp_path):
     rlprof.register("tool", "good", Mine)
 
     assert plugins.load("tool", "good") is Mine
-    assert plugins.hooks("tool", Mine()).start(window=7, target=None, folder=None) == 7
-    assert str(plugins.offers()[0]) == "tool 'good' (registered by hand)"
+    assert plugins.hooks(Mine()).start(window=7, target=None, folder=None) == 7
 
 
 def test_an_unknown_kind_is_refused():
@@ -363,11 +267,36 @@ class NoOptions:
     def start(self): ...
 
 
+class NoPlace:
+    runs_on = "proces"
+
+    @hookimpl
+    def start(self): ...
+
+
 class NoClaims:
     claims = "gpu"
 
     @hookimpl
     def start(self): ...
+
+
+@pytest.mark.parametrize(
+    ("cls", "what"),
+    [
+        (Misspelt, "unknown hook 'strat'"),
+        (WrongArgument, "{'windw'} are declared in the hookimpl but can not be found"),
+        (AnotherKinds, "{'run'} are declared in the hookimpl but can not be found"),
+        (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
+                   "follow Migration in rlprof's CHANGELOG.md")),
+        (NoClaims, "has claims that are no mapping"),
+        (NoPlace, "has runs_on 'proces'; choose one of ('thread', 'process', 'node')"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)  # fmt: skip
+def test_what_core_could_not_call_is_refused(cls, what):
+    """Hooks that do not exist, arguments that are not given, and the contract before this one."""
+    assert what in by_hand(cls)
 
 
 @pytest.mark.parametrize(
@@ -383,26 +312,31 @@ class NoClaims:
                        "(there are: capture, folder, out)")),
         (WantsAHandle, ("takes 'handle' in start, which only engines are given "
                        "(there are: window, target, folder)")),
-        (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
-                   "follow Migration in rlprof's CHANGELOG.md")),
         (Defaulted, ("has a default for 'folder' in start, which then is never given; "
                     "take the default away")),
         (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
         (NoOptions, "has Options <class 'dict'> that are no attrs class"),
-        (NoClaims, "has claims 'gpu' that are no mapping"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
-def test_hooks_that_would_not_be_called_are_refused(cls, what):
-    """What a plugin's author got wrong is told before a run, in the words of the contract."""
-    assert what == by_hand(cls)
+def test_an_author_is_told_what_would_not_be_called(cls, what):
+    """`rlprof plugins` and the kit say what is wrong in the words of the contract."""
+    assert misfits("tool", cls) == [what]
+
+
+def test_a_class_that_fits_has_no_misfits():
+    """What inherits the contract itself has nothing that is never called."""
+
+    class Mine(Recorder):
+        @hookimpl
+        def start(self, folder): ...
+
+    assert misfits("tool", Mine) == []
 
 
 def test_an_exporter_is_held_to_its_own_contract():
     """Each kind has its hooks: an exporter does not start."""
-    assert by_hand(Unmarked, "exporter") == (
-        "marks 'start', which is no hook (an exporter has render, render_files)"
-    )
+    assert "unknown hook 'start'" in by_hand(Unmarked, "exporter")
 
 
 def test_an_exporter_of_the_earlier_contract_is_told_what_changed():
@@ -458,7 +392,7 @@ def test_hooks_may_be_inherited_and_renamed():
         def halt(self, window, unit="s"):
             return f"{window} {unit}"
 
-    hooks = plugins.hooks("tool", Mine())
+    hooks = plugins.hooks(Mine())
 
     assert hooks.start(window=1, target=2, folder=3) == 3
     assert hooks.stop(window=1, folder=3) == "1 s"
@@ -477,7 +411,7 @@ def test_instances_are_called_alone():
             self.told.append(window)
 
     one, other, manager = Mine(), Mine(), new_manager()
-    hooks = [plugins.hooks("tool", each, manager) for each in (one, other)]
+    hooks = [plugins.hooks(each, manager) for each in (one, other)]
     hooks[0].stop(window=1, folder=None)
 
     assert (one.told, other.told) == ([1], [])
@@ -494,7 +428,7 @@ def test_a_hook_that_raises_raises_to_its_caller():
             raise rlprof.CaptureError("no")
 
     with pytest.raises(rlprof.CaptureError) as error:
-        plugins.hooks("tool", Mine()).start(window=1, target=None, folder=None)
+        plugins.hooks(Mine()).start(window=1, target=None, folder=None)
 
     assert str(error.value) == "no"
 
@@ -512,6 +446,6 @@ def test_the_plugins_of_this_checkout_fit(kind, name):
     """What is developed together works together, and comes from whom core says."""
     plugin = plugins.load(kind, name)
 
-    (offer,) = [offer for offer in plugins.offers() if (offer.kind, offer.name) == (kind, name)]
+    (offer,) = [offer for offer in offers() if (offer.kind, offer.name) == (kind, name)]
     assert plugins.KNOWN[kind, name] == offer.distribution
     assert plugin.__doc__

@@ -334,35 +334,29 @@ def test_interpolations_are_resolved(monkeypatch):
     assert config.roles["critic"].ranks is None
 
 
-def test_all_that_is_missing_or_points_nowhere_is_told_at_once():
-    """OmegaConf stops at the first; here each is a fault beside all others, and told once."""
-    config = OmegaConf.create(
-        {
-            "run_dir": "${nope}",
-            "scratch_dir": "${oc.env:RLPROF_NO_SUCH_VARIABLE}",
-            "tool": "???",
-            "strict": "???",
-            "mode": "${mode}",
-            "stpes": 3,
-            "roles": {"actor": {"ranks": [0, "???"], "phases": "${nope.more}"}},
-            "limits": {"window_s": "${limits.bytes}", "bytes": "???"},
-        }
-    )
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"run_dir": "${nope}"}, "run_dir: Interpolation key 'nope' not found; repair it"),
+        (
+            {"scratch_dir": "${oc.env:RLPROF_NO_SUCH}"},
+            "scratch_dir: KeyError raised while resolving",
+        ),
+        ({"strict": "???"}, "strict: Missing mandatory value: strict; repair it"),
+        ({"roles": {"actor": {"ranks": [0, "???"]}}}, "roles.actor.ranks[1]: Missing mandatory"),
+        ({"tools": {"t": "${tools}"}}, "tools.t: Interpolation to parent node detected; repair it"),
+    ],
+    ids=["nowhere", "environment", "missing", "inside", "itself"],
+)
+def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
+    """Where a value is missing or points to nowhere, its path is named, and what to do."""
+    (_, line) = faults_in(OmegaConf.create({"tool": "torch", **wrong})).splitlines()
 
-    _, *lines = faults_in(config).splitlines()
-
-    paths = [line.removeprefix("  config: ").partition(": ")[0] for line in lines]
-    assert paths == [
-        "run_dir", "scratch_dir", "tool", "strict", "mode", "roles.actor.ranks[1]",
-        "roles.actor.phases", "limits.window_s", "limits.bytes", "stpes",
-    ]  # fmt: skip
-    assert "Interpolation key 'nope' not found; repair it" in lines[0]
-    assert "Missing mandatory value: tool; repair it" in lines[2]
+    assert line.startswith(f"  config: {told}")
 
 
-def test_a_node_that_contains_itself_is_a_fault():
-    """An interpolation to what is around it would go on for ever, by one step or by two."""
-    direct = OmegaConf.create({"tool": "torch", "roles": {"a": {}}, "tools": {"t": "${tools}"}})
+def test_a_node_that_contains_itself_by_two_steps_is_a_fault():
+    """An interpolation to what is around it would go on for ever."""
     around = OmegaConf.create(
         {
             "other": {"back": "${profile.tools}"},
@@ -370,27 +364,21 @@ def test_a_node_that_contains_itself_is_a_fault():
         }
     )
 
-    assert faults_in(direct) == (
-        "config: 1 fault\n  config: tools.t: Interpolation to parent node detected; "
-        "repair it or write the value itself"
-    )
-    fault = faults_in(around.profile)
-    assert fault.startswith("config: 1 fault\n  config: tools.t.back.t.back.")
-    assert fault.endswith(".t: is nested too deep; does it contain itself?")
+    assert "contains itself" in faults_in(around.profile)
 
 
 @pytest.mark.parametrize(
-    ("node", "got"),
+    ("node", "told"),
     [
-        (OmegaConf.create([1]), "got [1]"),
-        (DictConfig("???"), "got '???'"),
-        (DictConfig(None), "got None; write {} for the defaults"),
+        (OmegaConf.create([1]), "expected keys and values, got [1]"),
+        (DictConfig("???"), "Missing mandatory value; repair it or write the value itself"),
+        (DictConfig(None), "expected keys and values, got None; write {} for the defaults"),
     ],
     ids=["list", "missing", "none"],
 )
-def test_a_node_without_keys_is_refused(node, got):
+def test_a_node_without_keys_is_refused(node, told):
     """A node must be a mapping that is there."""
-    assert f"config: 1 fault\n  config: expected keys and values, {got}" == faults_in(node)
+    assert f"config: 1 fault\n  config: {told}" == faults_in(node)
 
 
 def test_nodes_are_not_coerced_either():

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlprof.config._faults import BAD, Faults, join
-from rlprof.config._structure import structure
+from rlprof.config._structure import BAD, Faults, join, structure
 from rlprof.errors import shown
 
 QUICK = settings(max_examples=150, deadline=None)

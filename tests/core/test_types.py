@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import attrs
 import pytest
@@ -162,8 +164,26 @@ def test_every_public_name_is_there():
     """All that `__all__` promises can be had, and `dir` shows it."""
     found = {name: getattr(rlprof, name) for name in rlprof.__all__}
 
-    assert sorted(found) == rlprof.__all__
+    assert sorted(found) == sorted(rlprof.__all__)
     assert set(rlprof.__all__) <= set(dir(rlprof))
+
+
+def test_type_checkers_see_the_names_there_are():
+    """The stub beside the package promises the same names, and imports each from somewhere."""
+    stub = ast.parse(Path(rlprof.__file__).with_suffix(".pyi").read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    (promised,) = (
+        ast.literal_eval(node.value) for node in stub.body if isinstance(node, ast.Assign)
+    )
+
+    assert sorted(promised) == sorted(rlprof.__all__)
+    assert set(promised) <= imported
+    assert all(hasattr(rlprof, name) for name in imported)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -14,6 +14,7 @@ import pytest
 
 import rlprof
 from rlprof import hookspecs, plugins, types
+from rlprof_cli.offers import COMMANDS
 from rlprof_run import Answer, CaptureResult, Left, Process, Run, Skipped, Span
 from tests.docs.pages import PAGES, rows, section, words
 
@@ -34,7 +35,7 @@ OF_A_RUN = {
 }
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
 GROUPS = {
-    group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), plugins.COMMANDS)
+    group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), COMMANDS)
 }  # fmt: skip
 FILES = {"json"}
 """What makes `rlprof.x` the name of a file."""

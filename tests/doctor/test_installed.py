@@ -17,9 +17,9 @@ import rlprof
 import rlprof_cli
 import rlprof_live
 import rlprof_run
-from rlprof import plugins
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
 from rlprof_cli.doctor._plugins import fits, look_at_plugins
+from rlprof_cli.offers import offers
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.doctor.running import doctor
 
@@ -168,8 +168,8 @@ def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, m
 @pytest.mark.slow
 def test_an_environment_without_tools_is_bad(monkeypatch):
     """Where only exporters are installed nothing can be recorded."""
-    offers = [offer for offer in plugins.offers() if offer.kind == "exporter"]
-    monkeypatch.setattr(plugins, "offers", lambda: offers)
+    found = [offer for offer in offers() if offer.kind == "exporter"]
+    monkeypatch.setattr("rlprof_cli.doctor._plugins.offers", lambda: found)
 
     found = [f"{one.level} {one}" for one in look_at_plugins(None, 30)]
 

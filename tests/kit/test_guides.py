@@ -16,11 +16,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rlprof import contract, hookspecs
+from rlprof import hookspecs
 from rlprof.config import Limits
 from rlprof.testing import EngineTests, ToolTests
 from rlprof.types import Recording
-from rlprof_cli import calibrate_process
+from rlprof_cli import calibrate_process, contract
 from rlprof_run import CaptureResult, Process, Run, Span
 
 ROOT = Path(__file__).parents[2]

@@ -51,7 +51,7 @@ def options(**asked):
 def configured(**asked):
     """Return the hooks of a tool that is configured in this process, and the tool."""
     tool = Nsys()
-    hooks = plugins.hooks("tool", tool)
+    hooks = plugins.hooks(tool)
     hooks.configure(
         place="process", target=Target("actor"), options=options(**{"start_s": 60, **asked})
     )

@@ -168,7 +168,7 @@ def test_it_is_not_asked_for_together_with_another_reader_of_cupti():
 def _offered():
     from rlprof import plugins
 
-    return [offer.name for offer in plugins.offers() if offer.kind == "tool"]
+    return plugins.names("tool")
 
 
 def test_a_name_of_a_role_may_be_anything():

@@ -33,7 +33,8 @@ print("all of", package.__file__)
 """
 OFFERED = """
 from rlprof import plugins
-for one in plugins.offers():
+from rlprof_cli.offers import offers
+for one in offers():
     plugins.load(one.kind, one.name)
     print(one.distribution, one.version)
 """

@@ -37,7 +37,7 @@ class RunBuilder:
     def export(self, out: Path, **options: Any) -> Path:
         """Export as `rlprof export` does."""
         out.mkdir(exist_ok=True)
-        hooks = plugins.hooks("exporter", Timeline())
+        hooks = plugins.hooks(Timeline())
         (file,) = hooks.render(run=rlprof.read(self.path), out=out, options=options)
         assert [file] == list(out.iterdir())
         return file

@@ -25,7 +25,7 @@ def laid(folder: Path, out: Path, options: Mapping[str, Any] | None = None) -> W
     """Export all files of *folder*."""
     out.mkdir()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    hooks = plugins.hooks("exporter", Timeline())
+    hooks = plugins.hooks(Timeline())
     (file,) = hooks.render_files(files=files, out=out, options=options or {})
     return Written(file)
 

@@ -33,7 +33,7 @@ def test_only_the_selected_time_is_shown(run, tmp_path, layout) -> None:
     process.span("span", "a span before", NOW - 10, NOW + 1)
     part = rlprof.read(run.path).only(rlprof.Selection(from_ns=NOW + 1_000, until_ns=NOW + 2_000))
 
-    hooks = plugins.hooks("exporter", Timeline())
+    hooks = plugins.hooks(Timeline())
     (file,) = hooks.render(run=part, out=tmp_path, options={})
 
     assert sorted(event["name"] for event in Written(file).events) == ["in", "into"]
@@ -44,7 +44,7 @@ def test_windows_are_shown_where_what_they_recorded_is_not(run, tmp_path) -> Non
     two_ranks(run)
     part = rlprof.read(run.path).only(rlprof.Selection(only="windows"))
 
-    hooks = plugins.hooks("exporter", Timeline())
+    hooks = plugins.hooks(Timeline())
     (file,) = hooks.render(run=part, out=tmp_path, options={})
 
     names = [event["name"] for event in Written(file).events]

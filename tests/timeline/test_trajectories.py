@@ -136,7 +136,7 @@ def test_perfetto_shows_each_of_many_on_a_lane(tmp_path) -> None:
 
     with rlprof.open(config) as prof, prof.span("rollout"):
         asyncio.run(loops())
-    (file,) = plugins.hooks("exporter", Timeline()).render(
+    (file,) = plugins.hooks(Timeline()).render(
         run=rlprof.read(prof.run_dir), out=tmp_path, options={}
     )
 

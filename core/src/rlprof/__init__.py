@@ -20,44 +20,13 @@ Other distributions bring what a training process does not need, under names of 
 rlprof-remote, `rlprof.doctor` from rlprof-cli, `rlprof.testing` from rlprof-testing.
 
 Names and modules are imported when they are first used, so that `import rlprof` costs next to
-nothing where rlprof is off.
+nothing where rlprof is off; `__init__.pyi` has them for type checkers.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rlprof import control as control
-    from rlprof import doctor as doctor
-    from rlprof import hookspecs as hookspecs
-    from rlprof import testing as testing
-    from rlprof import types as types
-    from rlprof.answers import Advice, Ready
-    from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, RunError
-    from rlprof.hookspecs import hookimpl
-    from rlprof.plugins import register
-    from rlprof.session._annotate import annotate
-    from rlprof.session._off import Off
-    from rlprof.session._open import launch, open  # noqa: A004 -- rlprof.open, as one says it
-    from rlprof.session._session import Session
-    from rlprof.session._spans import span, trajectory
-    from rlprof.types import (
-        Artifact,
-        Capture,
-        Clock,
-        Launch,
-        Recording,
-        Target,
-        Window,
-        Workers,
-        safe_name,
-    )
-    from rlprof_remote import Follower, Leader, Order, follow
-    from rlprof_run import Run, Selection, read
-
-    __version__: str
+from typing import Any
 
 _HOMES = {
     "answers": ("Advice", "Ready"),
@@ -86,40 +55,7 @@ _ELSEWHERE = {
 _ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
 """Modules that are there without an import of their own: `rlprof.doctor.findings()`."""
 
-__all__ = [
-    "Advice",
-    "Artifact",
-    "Capture",
-    "CaptureError",
-    "Clock",
-    "ConfigError",
-    "Follower",
-    "Launch",
-    "Leader",
-    "Off",
-    "Order",
-    "PluginError",
-    "Ready",
-    "Recording",
-    "RlprofError",
-    "Run",
-    "RunError",
-    "Selection",
-    "Session",
-    "Target",
-    "Window",
-    "Workers",
-    "annotate",
-    "follow",
-    "hookimpl",
-    "launch",
-    "open",
-    "read",
-    "register",
-    "safe_name",
-    "span",
-    "trajectory",
-]
+__all__ = list({**_HOME, **_ELSEWHERE})
 
 
 def __getattr__(name: str) -> Any:

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 hookspec = pluggy.HookspecMarker("rlprof")
 hookimpl = pluggy.HookimplMarker("rlprof")
 
-OF_ENGINES = frozenset({"handle", "workers", "tools"})
-"""Arguments that only an engine's hooks are given."""
-
 
 class Recorder:
     """A plugin that records: a tool records a process, an engine records a rollout engine.

@@ -1,24 +1,36 @@
-"""Plugins by name: found by entry point, loaded one by one; the only file that knows either.
+"""Plugins: found by entry point, loaded one by one, held to the contract, each called alone.
 
 One broken stranger breaks nothing else, because nothing but what the config names is imported.
+`rlprof_cli.offers` lists what is installed; `rlprof_cli.contract` tells authors more.
 """
 
 from __future__ import annotations
 
-import re
+import inspect
+from collections.abc import Mapping
+from functools import partial
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import attrs
+import pluggy
 
-from rlprof import contract
 from rlprof.errors import PluginError, closest, raised, shown, with_article
+from rlprof.hookspecs import Exporter, Recorder
+from rlprof.listenerspecs import Listener
+from rlprof.types import RunsOn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-Kind = contract.Kind
-hooks = contract.hooks
+Kind = Literal["tool", "engine", "exporter", "listener"]
+
+KINDS: dict[Kind, type] = {
+    "tool": Recorder,
+    "engine": Recorder,
+    "exporter": Exporter,
+    "listener": Listener,
+}
+"""Kind of plugin → its hooks."""
 
 GROUPS: dict[Kind, str] = {
     "tool": "rlprof.tools",
@@ -27,10 +39,6 @@ GROUPS: dict[Kind, str] = {
     "listener": "rlprof.listeners",
 }
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
-
-COMMANDS = "rlprof.commands"
-"""The entry-point group of commands; the entry's name is the command, its object a module with
-`add(subparsers)`, as those in `rlprof_cli` are."""
 
 KNOWN: dict[tuple[Kind, str], str] = {
     ("tool", "torch"): "rlprof-torch",
@@ -45,32 +53,10 @@ KNOWN: dict[tuple[Kind, str], str] = {
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 
-_CORE = ("rlprof-core", "rlprof")
-"""What a plugin may ask for: core, or the product, whose version is the same."""
-
-_EXTRA = re.compile(r";.*\bextra==")
-"""Marks what is asked only with an extra of the distribution: its tests, for one."""
+_IN_ADVISE = ("cautions", "misfits", "capabilities", "who_records", "within")
+"""What classes declared before rlprof 0.2, and `advise` says now."""
 
 _registered: dict[tuple[Kind, str], type] = {}
-
-
-@attrs.frozen
-class Offer:
-    """A plugin somebody offers: what can be known without importing it."""
-
-    kind: Kind
-    name: str
-    distribution: str
-    version: str
-    requires: str
-    """What it asks of core, as its distribution says: `rlprof-core>=0.1,<0.2`."""
-    entry: metadata.EntryPoint | None = attrs.field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        if self.entry is None:
-            return f"{self.kind} {self.name!r} (registered by hand)"
-        asks = f", which asks for {self.requires}" if self.requires else ""
-        return f"{self.kind} {self.name!r} ({self.distribution} {self.version}{asks})"
 
 
 def register(kind: Kind, name: str, plugin: type) -> None:
@@ -85,98 +71,66 @@ def register(kind: Kind, name: str, plugin: type) -> None:
     _registered[kind, name] = plugin
 
 
-def offers() -> list[Offer]:
-    """List all that is installed or registered, without importing any of it."""
-    hand = [Offer(kind, name, "", "", "") for kind, name in _registered]
-    installed = [offer for kind in GROUPS for offer in _installed(kind)]
-    return sorted(hand + installed, key=lambda offer: (list(GROUPS).index(offer.kind), offer.name))
-
-
-def kinds(name: str) -> list[Kind]:
-    """List the kinds that are installed or registered under *name*, without importing any."""
-    return list(dict.fromkeys(offer.kind for offer in offers() if offer.name == name))
-
-
-def commands() -> list[metadata.EntryPoint]:
-    """List the commands that are installed, without importing any of them."""
-    return _entries(COMMANDS)
-
-
-def _entries(group: str) -> list[metadata.EntryPoint]:
-    """List the entry points of *group*, also where some `entry_points.txt` cannot be read."""
-    try:
-        return list(metadata.entry_points(group=group))
-    except Exception:  # somebody's file; importlib gives up on all of them
-        found: dict[str, list[metadata.EntryPoint]] = {}
-        for dist in metadata.distributions():
-            try:
-                found.setdefault(dist.metadata["Name"], list(dist.entry_points.select(group=group)))
-            except Exception:  # noqa: S112 -- the stranger itself
-                continue
-        return [entry for entries in found.values() for entry in entries]
-
-
-def _installed(kind: Kind) -> Iterator[Offer]:
-    for entry in _entries(GROUPS[kind]):
-        dist = entry.dist
-        if dist is None:
-            yield Offer(kind, entry.name, "?", "?", "", entry)
-            continue
-        needs = [need.replace(" ", "") for need in dist.requires or ()]
-        core = next(
-            (need for need in needs if _dist_of(need) in _CORE and not _EXTRA.search(need)), ""
-        )
-        head = dist.metadata
-        name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
-        version = head["Version"] if "Version" in head else "?"  # noqa: SIM401
-        yield Offer(kind, entry.name, name, version, core, entry)
-
-
-def _dist_of(requirement: str) -> str:
-    end = next((i for i, c in enumerate(requirement) if c in "<>=!~;[@("), len(requirement))
-    return requirement[:end].lower()
+def names(kind: Kind) -> list[str]:
+    """List what is installed or registered of *kind*, without importing any of it."""
+    installed = {entry.name for entry in metadata.entry_points(group=GROUPS[kind])}
+    return sorted(installed | {name for of, name in _registered if of == kind})
 
 
 def load(kind: Kind, name: str) -> type[Any]:
     """Return the class offered under *name*, or raise a PluginError that says what to do."""
     if (kind, name) in _registered:
-        plugin = _registered[kind, name]
-        check(kind, plugin, Offer(kind, name, "", "", ""))
-        return plugin
-    found = [offer for offer in _installed(kind) if offer.name == name]
-    if not found:
-        raise PluginError(_not_installed(kind, name))
-    if len(found) > 1:
-        who = " and ".join(f"{offer.distribution} {offer.version}" for offer in found)
-        raise PluginError(f"{kind} {name!r} is offered by {who}; uninstall one")
-    offer = found[0]
+        plugin, whose, repair = _registered[kind, name], "registered by hand", ""
+    else:
+        entry = _entry(kind, name)
+        dist = entry.dist
+        whose = f"{dist.name} {dist.version}" if dist else "of no distribution"
+        here = f"this is rlprof {core_version()}"
+        repair = f"; {here}: repair {entry.value!r}, or install a version that fits"
+        try:
+            plugin = entry.load()
+        except (Exception, SystemExit) as exc:
+            said = f"does not load: {raised(exc)}{repair}"
+            raise PluginError(f"{kind} {name!r} ({whose}) {said}") from exc
     try:
-        plugin = offer.entry.load()  # type: ignore[union-attr]  # installed offers have one
-    except (Exception, SystemExit) as exc:
-        raise PluginError(_misfit(offer, f"does not load: {raised(exc)}", is_entry=True)) from exc
-    check(kind, plugin, offer)
-    return plugin  # type: ignore[no-any-return]
+        check(kind, name, plugin)
+    except PluginError as exc:
+        raise PluginError(f"{kind} {name!r} ({whose}) {exc}{repair}") from exc
+    return plugin
 
 
-def listeners(names: Sequence[str] | None) -> dict[str, type[Any]]:
-    """Load the listeners of these names, and `live` where it is offered; none if *names* is empty.
+def _entry(kind: Kind, name: str) -> metadata.EntryPoint:
+    """Return the entry point under which one distribution offers the plugin."""
+    found = list(metadata.entry_points(group=GROUPS[kind], name=name))
+    if len(found) > 1:
+        who = " and ".join(f"{one.dist.name} {one.dist.version}" for one in found if one.dist)
+        raise PluginError(f"{kind} {name!r} is offered by {who}; uninstall one")
+    if found:
+        return found[0]
+    there = names(kind)
+    installed = f" (installed: {', '.join(there) or 'none'})"
+    if (kind, name) in KNOWN:
+        todo = f"; pip install {KNOWN[kind, name]}"
+        raise PluginError(f"{kind} {name!r} is not installed{todo}{installed}")
+    for other in GROUPS:
+        if name in names(other) or (other, name) in KNOWN:
+            is_meant = (kind, other) == ("tool", "engine")
+            todo = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
+            what = f"is {with_article(other)}, not {with_article(kind)}"
+            raise PluginError(f"{shown(name)} {what}{installed}{todo}")
+    hint = closest(name, [*there, *(word for of, word in KNOWN if of == kind)])
+    raise PluginError(f"{kind} {shown(name)} is not installed{hint}{installed}")
+
+
+def listeners(asked: Sequence[str] | None) -> dict[str, type[Any]]:
+    """Load the listeners of these names, and `live` where it is offered; none if *asked* is empty.
 
     None stands for no names of one's own.
     """
-    if names is None or names:
-        there = ("listener", "live") in _registered or any(
-            one.name == "live" for one in _installed("listener")
-        )
-        names = list(dict.fromkeys([*(["live"] if there else []), *(names or ())]))
-    return {name: load("listener", name) for name in names or ()}
-
-
-def drives(name: str) -> bool:
-    """Whether the tools of its role record inside the engine *name*; no, where it is not there."""
-    try:
-        return bool(getattr(load("engine", name), "drives", False))
-    except PluginError:
-        return False
+    if asked is not None and not asked:
+        return {}
+    usual = ["live"] if "live" in names("listener") else []
+    return {name: load("listener", name) for name in dict.fromkeys([*usual, *(asked or ())])}
 
 
 def core_version() -> str:
@@ -187,38 +141,106 @@ def core_version() -> str:
         return ""
 
 
-def check(kind: Kind, plugin: Any, offer: Offer) -> None:
-    """Raise PluginError unless *plugin* is a class that implements hooks of *kind*, rightly."""
+def check(kind: Kind, name: str, plugin: Any) -> None:
+    """Raise PluginError unless *plugin* is a class that implements hooks of *kind*, as pluggy sees.
+
+    What it declares and nobody would read is for its author: `rlprof plugins` and the kit tell.
+    """
     if not isinstance(plugin, type):
-        what = shown(plugin) if offer.entry is None else with_article(type(plugin).__name__)
-        raise PluginError(_misfit(offer, f"is {what} where a class is needed", is_entry=True))
+        raise PluginError(f"is {with_article(type(plugin).__name__)} where a class is needed")
+    if not isinstance(getattr(plugin, "claims", {}), Mapping):
+        raise PluginError("has claims that are no mapping")
     try:
-        contract.check(kind, plugin)
-    except PluginError as exc:
-        raise PluginError(_misfit(offer, str(exc))) from exc
+        held = _Held(plugin())
+    except Exception as exc:
+        raise PluginError(f"cannot be made: {raised(exc)}") from exc
+    _refuse_earlier(kind, plugin, held)
+    alone = pluggy.PluginManager("rlprof")
+    alone.add_hookspecs(KINDS[kind])
+    try:
+        alone.register(held, name)
+        alone.check_pending()
+    except pluggy.PluginValidationError as exc:
+        said = " ".join(str(exc).split())
+        raise PluginError(f"implements a hook wrongly for {with_article(kind)}: {said}") from exc
+    if not vars(held):
+        has = ", ".join(hook for hook in vars(KINDS[kind]) if not hook.startswith("_"))
+        raise PluginError(
+            f"implements no hook; mark its methods with @rlprof.hookimpl ({with_article(kind)} "
+            f"has {has})"
+        )
 
 
-def _misfit(offer: Offer, what: str, *, is_entry: bool = False) -> str:
-    """Say what is wrong with a plugin, and what to do; *is_entry*: its entry point may be wrong."""
-    if offer.entry is None or contract.MIGRATION in what:  # which says what to do
-        return f"{offer} {what}"
-    entry = f"repair its entry point {offer.name} = {offer.entry.value!r}, or " if is_entry else ""
-    if not offer.requires:
-        return f"{offer} {what}; {entry}repair or uninstall {offer.distribution}"
-    core = core_version() or "of an unknown version"
-    return f"{offer} {what}; this is rlprof {core}; {entry}install versions that fit each other"
+def _refuse_earlier(kind: Kind, plugin: type[Any], held: _Held) -> None:
+    """Raise PluginError for a plugin that was written for the contract before this one."""
+    declared = {name: inspect.getattr_static(plugin, name, None) for name in _IN_ADVISE}
+    runs_on = inspect.getattr_static(plugin, "runs_on", None)
+    old = [f"{name} is now in advise" for name, value in declared.items() if value]
+    if isinstance(runs_on, property):
+        old.append("runs_on is now in the Ready that configure returns")
+    elif runs_on not in (None, *get_args(RunsOn)):
+        raise PluginError(f"has runs_on {shown(runs_on)}; choose one of {get_args(RunsOn)}")
+    if kind == "exporter":
+        old = ["export is now render"] if hasattr(held, "export") else []
+    if old:
+        words = f"is written for an earlier rlprof: {', '.join(old)}"
+        raise PluginError(f"{words}; follow Migration in rlprof's CHANGELOG.md")
 
 
-def _not_installed(kind: Kind, name: str) -> str:
-    names = sorted({offer.name for offer in offers() if offer.kind == kind})
-    there = f" (installed: {', '.join(names) or 'none'})"
-    other = [offer.kind for offer in offers() if offer.name == name]
-    other += [known for known, word in KNOWN if word == name]
-    if (kind, name) in KNOWN:
-        return f"{kind} {shown(name)} is not installed; pip install {KNOWN[kind, name]}{there}"
-    if other:
-        is_meant = (kind, other[0]) == ("tool", "engine")
-        advice = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
-        return f"{shown(name)} is {with_article(other[0])}, not {with_article(kind)}{there}{advice}"
-    hint = closest(name, names) or closest(name, [word for which, word in KNOWN if which == kind])
-    return f"{kind} {shown(name)} is not installed{hint}{there}"
+def new_manager() -> pluggy.PluginManager:
+    """Make a manager that knows all hooks: a session has one for all its plugins."""
+    manager = pluggy.PluginManager("rlprof")
+    for spec in dict.fromkeys(KINDS.values()):
+        manager.add_hookspecs(spec)
+    return manager
+
+
+class _Held:
+    """A plugin as the manager holds it: its marked methods.
+
+    Two plugins may compare as equal, which pluggy refuses; and a property may have no answer yet.
+    """
+
+    def __init__(self, plugin: Any) -> None:
+        for name in dir(plugin):
+            method = inspect.getattr_static(plugin, name, None)
+            if hasattr(getattr(method, "__func__", method), "rlprof_impl"):
+                setattr(self, name, getattr(plugin, name))
+
+    def __repr__(self) -> str:
+        return "it"
+
+
+class Hooks:
+    """The hooks of one plugin. Each is given what it names; one that is not there returns None."""
+
+    def __init__(self, found: Mapping[str, pluggy.HookImpl]) -> None:
+        self._found = found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda **given: self.bound(name, **given)()
+
+    def bound(self, name: str, /, **given: Any) -> Callable[[], Any]:
+        """Return the hook with its arguments, ready to be called."""
+        hook = self._found.get(name)
+        if hook is None:
+            return lambda: None
+        return partial(hook.function, *[given.get(arg) for arg in hook.argnames])
+
+
+def hooks(plugin: Any, manager: pluggy.PluginManager | None = None) -> Hooks:
+    """Register *plugin* with *manager*, or with one of its own, and return its hooks alone."""
+    among, held = manager or new_manager(), _Held(plugin)
+    among.register(held)
+    callers = among.get_hookcallers(held) or ()
+    return Hooks(
+        {
+            caller.name: hook
+            for caller in callers
+            for hook in caller.get_hookimpls()
+            if hook.plugin is held
+        }
+    )

@@ -10,11 +10,16 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
-from rlprof.config._advice import advice_of
-from rlprof.config._faults import BAD, Faults, join
 from rlprof.config._source import read_source
-from rlprof.config._structure import structure
-from rlprof.config._tools import ToolUse, check_names, merge_launches, options_of, use_tools
+from rlprof.config._structure import BAD, Faults, join, structure
+from rlprof.config._tools import (
+    ToolUse,
+    advice_of,
+    check_names,
+    merge_launches,
+    options_of,
+    use_tools,
+)
 from rlprof.config._values import (
     Config,
     Counters,

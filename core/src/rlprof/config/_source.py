@@ -8,14 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlprof.config._faults import Faults, join
+from rlprof.config._structure import Faults, join
 from rlprof.errors import ConfigError, one_line, raised
 
 ALWAYS = "always"
 """The word in place of a file: spans and counters of every process, and no window."""
-
-_DEEPEST = 30
-"""An OmegaConf node can contain itself through interpolations."""
 
 _YAML_RAISES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What PyYAML raises, beside its own errors, for `!!bool x`, `!!int ""`, `!!timestamp x`, …"""
@@ -39,34 +36,16 @@ def read_source(config: Any) -> tuple[Any, Faults]:
 
 
 def _from_omegaconf(config: Any) -> tuple[Any, Faults]:
-    faults = Faults()
-    data = sys.modules["omegaconf"].OmegaConf.to_container(config, resolve=False)
-    if isinstance(data, dict):  # else it is None or missing as a whole, or a list
-        data = _resolved(config, "", faults)
-    return data, faults
-
-
-def _resolved(node: Any, path: str, faults: Faults) -> Any:
-    """Turn *node* into plain data; what is missing or points to nothing is a fault and left out.
-
-    Key by key, for `OmegaConf.to_container` stops at the first fault.
-    """
     omegaconf = sys.modules["omegaconf"]
-    if not omegaconf.OmegaConf.is_config(node):
-        return node
-    if path.count(".") + path.count("[") > _DEEPEST:
-        faults.add(path, "is nested too deep; does it contain itself?")
-        return None
-    is_list = omegaconf.OmegaConf.is_list(node)
-    made = {}
-    for key in range(len(node)) if is_list else node:
-        here = f"{path}[{key}]" if is_list else join(path, key)
-        try:
-            made[key] = _resolved(node[key], here, faults)
-        except omegaconf.errors.OmegaConfBaseException as exc:
-            what = one_line(str(exc).partition("\n")[0])  # below it stand path and type
-            faults.add(here, f"{what}; repair it or write the value itself")
-    return list(made.values()) if is_list else made
+    try:
+        data = omegaconf.OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except omegaconf.errors.OmegaConfBaseException as exc:
+        where = f"config: {exc.full_key}" if exc.full_key else "config"
+        what = one_line(str(exc).partition("\n")[0])  # below it stand path and type
+        raise ConfigError([f"{where}: {what}; repair it or write the value itself"]) from exc
+    except RecursionError:
+        raise ConfigError(["config: contains itself by an interpolation; repair it"]) from None
+    return data, Faults()
 
 
 def _from_yaml(file: Path) -> tuple[Any, Faults]:

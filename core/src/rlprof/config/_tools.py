@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof.config._advice import advice_of
-from rlprof.config._faults import BAD, Faults, join
-from rlprof.config._structure import build, structure, values_of
-from rlprof.errors import PluginError, RlprofError, closest, one_line, raised, shown
+from rlprof.answers import Advice
+from rlprof.config._structure import BAD, Faults, build, join, structure, values_of
+from rlprof.errors import CaptureError, PluginError, RlprofError, closest, one_line, raised, shown
 from rlprof.types import Launch, Target, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from rlprof.answers import Advice
-    from rlprof.config._values import Config
+    from rlprof.config._values import Config, Limits
 
 
 @attrs.frozen
@@ -75,16 +73,17 @@ def check_names(config: Config, faults: Faults) -> None:
     """
     tools = {name for role in config.roles for name in config.tools_inside(role)}
     engines = {role.engine for role in config.roles.values() if role.engine is not None}
-    for key, other, given, used in (
-        ("tools", "engine", config.tools.keys(), tools),
-        ("engines", "tool", config.engines.keys(), engines),
-    ):
-        for name in sorted(given - used):
-            kinds, hint = plugins.kinds(name), closest(name, sorted(used - given), cutoff=0.8)
-            if kinds == [other]:
-                faults.add(join(key, name), f"is no {key[:-1]}; put it under {other}s")
-            elif hint and not kinds:
-                faults.add(join(key, name), f"no role uses it{hint}")
+    kinds: tuple[tuple[plugins.Kind, plugins.Kind, Any, set[str]], ...] = (
+        ("tool", "engine", config.tools.keys(), tools),
+        ("engine", "tool", config.engines.keys(), engines),
+    )
+    for kind, other, given, used in kinds:
+        for name in sorted(given - used - {*plugins.names(kind)}):
+            hint = closest(name, sorted(used - given), cutoff=0.8)
+            if name in plugins.names(other):
+                faults.add(join(f"{kind}s", name), f"is no {kind}; put it under {other}s")
+            elif hint:
+                faults.add(join(f"{kind}s", name), f"no role uses it{hint}")
 
 
 def options_of(plugin: type[Any], asked: Any, faults: Faults, *, path: str = "") -> Any:
@@ -169,13 +168,13 @@ def _use(
     if options is BAD:
         return None
     tools = given["workers"].tools if "workers" in given else {}
-    advice = advice_of(kind, plugin, options, config.limits, tools, asked=asked)
+    advice = advice_of(plugin, options, config.limits, tools, asked=asked)
     for one in advice:
         if one.level == "fault":
             place = join(here if one.about in special else everywhere, one.about)
             faults.add(place if one.about else at, one_line(one.text, longest=500))
     try:
-        hook = plugins.hooks(kind, plugin())
+        hook = plugins.hooks(plugin())
         launch = hook.configure(place="launch", target=target, options=options, **given)
     except RlprofError as exc:
         faults.add(at, one_line(exc, longest=500))
@@ -186,6 +185,36 @@ def _use(
             return ToolUse(name, kind, plugin, options, asked, launch or Launch(), advice)
         faults.add(at, f"configure returned {shown(launch)}, not a Launch or nothing")
     return None
+
+
+def advice_of(
+    plugin: type[Any],
+    options: Any,
+    limits: Limits,
+    tools: Mapping[str, Mapping[str, Any]],
+    *,
+    asked: Collection[str] = (),
+    on_host: bool = False,
+) -> tuple[Advice, ...]:
+    """Ask *plugin*. A fault about an option that is not *asked* for is a warning."""
+    try:
+        made = plugins.hooks(plugin())
+        found = made.advise(options=options, limits=limits, tools=tools, on_host=on_host)
+        return tuple(_judged(one, asked) for one in found or ())
+    except CaptureError as exc:
+        said = one_line(exc)
+    except (Exception, SystemExit) as exc:  # a stranger's code, and words only
+        said = f"advise raised {raised(exc)}"
+    return (Advice(said, level="warning"),)
+
+
+def _judged(one: Any, asked: Collection[str]) -> Advice:
+    if not isinstance(one, Advice):
+        raise TypeError(f"it must return a list of rlprof.Advice, got {shown(one)} in it")
+    is_default = one.about not in ("", *asked)
+    if one.level == "fault" and is_default:
+        return attrs.evolve(one, level="warning")
+    return one
 
 
 def merge_launches(launches: Mapping[str, Launch]) -> Launch:

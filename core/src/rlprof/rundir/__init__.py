@@ -14,14 +14,19 @@ Manifest and spans are separate files because a manifest is read whole and spans
 
 from __future__ import annotations
 
-from rlprof.rundir._clock import read_clock
-from rlprof.rundir._fields import known
+from rlprof.rundir._files import oddity, open_regular, own_folder, read_regular
 from rlprof.rundir._identity import RunFolder, join
-from rlprof.rundir._journal import SALVAGED, Journal, as_json, as_line, last_event
-from rlprof.rundir._process import Here, is_alive
-from rlprof.rundir._regular import oddity, open_regular, read_regular
-from rlprof.rundir._spans import RawSpan, span_line, span_record
-from rlprof.rundir._user_folder import own_folder
+from rlprof.rundir._lines import (
+    SALVAGED,
+    Journal,
+    RawSpan,
+    as_json,
+    as_line,
+    known,
+    span_line,
+    span_record,
+)
+from rlprof.rundir._process import Here, is_alive, read_clock
 
 __all__ = [
     "SALVAGED",
@@ -34,7 +39,6 @@ __all__ = [
     "is_alive",
     "join",
     "known",
-    "last_event",
     "oddity",
     "open_regular",
     "own_folder",

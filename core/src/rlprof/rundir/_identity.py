@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir._fields import known
-from rlprof.rundir._journal import as_json
+from rlprof.rundir._files import read_regular
+from rlprof.rundir._lines import as_json, known
 from rlprof.rundir._names import NO_LINKS, agreed_name
 from rlprof.rundir._process import Here, born_ns, is_alive
-from rlprof.rundir._regular import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,4 +1,8 @@
-"""Who a process is, for all that share the run folder, and whether it still lives."""
+"""Who a process is, for all that share the run folder, whether it still lives, and its clocks.
+
+rlprof stamps everything with the monotonic clock, which never steps, and reads pairs of both
+clocks now and then. `rlprof_run` turns one into the other.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import time
 from pathlib import Path
 
 import attrs
+
+from rlprof.types import Clock
 
 
 def _read(path: str) -> str:
@@ -88,3 +94,14 @@ def is_alive(process: Here) -> bool | None:
     except PermissionError:
         pass  # it is there, and somebody else's
     return _started(process.pid) == process.started
+
+
+def read_clock() -> Clock:
+    """Read both clocks; the tightest of three tries, for a thread may be put aside in between."""
+    tries = []
+    for _ in range(3):
+        before = time.monotonic_ns()
+        realtime = time.time_ns()
+        after = time.monotonic_ns()
+        tries.append(Clock(realtime, (before + after) // 2, after - before))
+    return min(tries, key=lambda pair: pair.bound_ns)

@@ -18,9 +18,8 @@ import attrs
 
 from rlprof import plugins
 from rlprof.config import check_config
-from rlprof.contract import new_manager
 from rlprof.errors import ConfigError, RlprofError, RunError
-from rlprof.plugins import core_version
+from rlprof.plugins import core_version, new_manager
 from rlprof.rundir import Here, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current

@@ -11,7 +11,7 @@ from rlprof.answers import Ready, loop_of, runs_on_of
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse
-    from rlprof.contract import Hooks
+    from rlprof.plugins import Hooks
     from rlprof.session._link import Link
     from rlprof.types import RunsOn
 

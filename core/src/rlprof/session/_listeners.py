@@ -11,14 +11,14 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlprof.contract import hooks
+from rlprof.plugins import hooks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pluggy import PluginManager
 
-    from rlprof.contract import Hooks
+    from rlprof.plugins import Hooks
     from rlprof.session._scribe import Scribe
 
 _MOST = 10_000
@@ -56,8 +56,7 @@ class Listeners:
     def open(self, session: Heard) -> None:
         """Start them, and let each hear that *session* is open."""
         self._all = tuple(
-            _Ear(name, hooks("listener", one(), self._manager), session)
-            for name, one in self._loaded.items()
+            _Ear(name, hooks(one(), self._manager), session) for name, one in self._loaded.items()
         )
         for one in self._all:
             one.hear("session_opened", {})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.contract import new_manager
+from rlprof.plugins import new_manager
 from rlprof.session._listeners import Listeners
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from rlprof.session._off import Off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import TypeAlias
 
     from rlprof.config import Config
     from rlprof.session._session import Session
     from rlprof.types import Launch, Led
 
-    Given = Mapping[str, Any] | str | os.PathLike[str] | Config | None
+    Given: TypeAlias = Mapping[str, Any] | str | os.PathLike[str] | Config | None
 
 
 def open(  # noqa: A001 -- rlprof.open, as one says it

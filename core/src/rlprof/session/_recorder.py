@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.contract import hooks
 from rlprof.errors import PluginError
+from rlprof.plugins import hooks
 from rlprof.session._answers import ON_ITS_LOOP, ready_of, said_by
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
@@ -77,7 +77,7 @@ class Recorder:
                 return
         unrecorded_by(use.plugin)
         plugin = use.plugin()
-        found = hooks(use.kind, plugin, self._means.plugins)
+        found = hooks(plugin, self._means.plugins)
         self._now = Instance(use, plugin, found, self._link)
         self._instances.append(self._now)
         self._configure(self._now)

@@ -79,7 +79,7 @@ def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
         capture = read_capture(folder)
         plugin = _plugin_of(capture)
         out.mkdir(parents=True, exist_ok=True)
-        hooks = plugins.hooks(capture.kind, plugin())
+        hooks = plugins.hooks(plugin())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out)
         artifacts, error = _checked(_listed(found), out, root)
     except (Exception, SystemExit) as exc:  # a stranger's code: its words go into the manifest

@@ -12,9 +12,10 @@ import attrs
 
 from rlprof import plugins
 from rlprof.errors import PluginError, one_line
+from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 DEFAULT = "timeline"
 """The exporter, if none is named."""
@@ -106,7 +107,7 @@ def _asked(words: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _installed() -> Iterator[str]:
-    return (offer.name for offer in plugins.offers() if offer.kind == "exporter")
+    return (offer.name for offer in offers() if offer.kind == "exporter")
 
 
 def _ask(name: str) -> Declared:
@@ -149,6 +150,5 @@ def _clash(one: Declared, other: Declared) -> str:
 
 
 def _offer(name: str) -> str:
-    found: Iterable[plugins.Offer] = plugins.offers()
-    mine = (str(one) for one in found if one.kind == "exporter" and one.name == name)
+    mine = (str(one) for one in offers() if one.kind == "exporter" and one.name == name)
     return next(mine, f"exporter {name!r}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rlprof import plugins
 from rlprof.errors import PluginError, one_line
+from rlprof_cli.offers import commands
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ def wanted(argv: Sequence[str], own: Collection[str]) -> bool:
 def add_offered(subparsers: Any, own: Collection[str]) -> None:
     """Let each describe itself; one that cannot says why when it is called, and breaks no other."""
     offered: dict[str, list[Any]] = {}
-    for entry in plugins.commands():
+    for entry in commands():
         if entry.name not in own:
             offered.setdefault(entry.name, []).append(entry)
     for name, entries in sorted(offered.items()):

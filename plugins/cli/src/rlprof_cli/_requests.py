@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config import parse_ranks
 from rlprof.errors import ConfigError, RunError, shown
-from rlprof.plugins import drives
 from rlprof.schedule import LAST_STEP
 from rlprof.types import DRIVER
 from rlprof_cli._set import misfits, read_set
+from rlprof_cli.offers import drives
 from rlprof_live import control
 
 if TYPE_CHECKING:

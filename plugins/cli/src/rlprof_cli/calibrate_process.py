@@ -54,7 +54,7 @@ def measure(plugin: type[Any], asked: dict[str, Any]) -> dict[str, float]:
     options = options_of(plugin, asked, faults)
     if faults:
         raise ValueError(f"options are not accepted: {faults.found}")
-    hooks = plugins.hooks("tool", plugin())
+    hooks = plugins.hooks(plugin())
     target, window = Target("calibration"), Window(0, 1)
     hooks.configure(place="process", target=target, options=options)
     rounds, bare_s = 1, 0.0
@@ -70,7 +70,7 @@ def measure(plugin: type[Any], asked: dict[str, Any]) -> dict[str, float]:
         stop_s = _timed(lambda _: hooks.stop(window=window, folder=raw), 0)
         me = f"{plugin.__module__}:{plugin.__qualname__}"
         capture = Capture("calibration", target, window, "tool", "here", os.getpid(), asked, me)
-        made = plugins.hooks("tool", plugin()).export(capture=capture, folder=raw, out=out) or []
+        made = plugins.hooks(plugin()).export(capture=capture, folder=raw, out=out) or []
         size = sum((out / artifact.path).stat().st_size for artifact in made)
     return {
         "slowdown": round(max(1.0, recorded_s / bare_s), 3),

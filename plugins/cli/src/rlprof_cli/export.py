@@ -115,7 +115,7 @@ def _files(rendered: Any) -> list[Path]:
 def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
     """Return the hook of an instance of *plugin*; None, and said why, where there is none."""
     try:
-        hooks = plugins.hooks("exporter", plugin())
+        hooks = plugins.hooks(plugin())
     except Exception as exc:  # a stranger's code; it could be made a moment ago
         print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
         return None

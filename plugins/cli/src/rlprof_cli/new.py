@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.errors import RlprofError, shown
+from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +71,7 @@ def _check_name(kind: plugins.Kind, name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise RlprofError(f"{name!r} is a keyword of Python; choose another name")
-    taken = {offer.name: offer.distribution for offer in plugins.offers() if offer.kind == kind}
+    taken = {offer.name: offer.distribution for offer in offers() if offer.kind == kind}
     taken |= {word: dist for (of, word), dist in plugins.KNOWN.items() if of == kind}
     if name in taken:
         raise RlprofError(f"{kind} {name!r} is offered by {taken[name]}; choose another name")

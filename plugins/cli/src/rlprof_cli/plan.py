@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config import check_config, load_config
 from rlprof.errors import ConfigError
-from rlprof.plugins import drives
 from rlprof.rundir import as_json
 from rlprof.schedule import parse_steps
 from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json, duration
 from rlprof_cli._estimate import estimates
 from rlprof_cli._table import table
+from rlprof_cli.offers import drives
 from rlprof_run import read
 
 if TYPE_CHECKING:

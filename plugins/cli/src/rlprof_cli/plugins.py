@@ -9,6 +9,8 @@ from rlprof.errors import PluginError
 from rlprof.rundir import as_json
 from rlprof_cli._arguments import add_json
 from rlprof_cli._table import table
+from rlprof_cli.contract import misfits
+from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
     import argparse
@@ -30,13 +32,16 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table, and what is wrong below it."""
     rows, faults, values = [], [], []
-    for offer in plugins.offers():
+    for offer in offers():
         try:
             plugin = plugins.load(offer.kind, offer.name)
             note = next(iter((plugin.__doc__ or "").strip().splitlines()), "")
-            fits, fault = "yes", ""
+            fault = "; ".join(f"{offer} {what}" for what in misfits(offer.kind, plugin))
         except PluginError as exc:
-            fits, note, fault = "NO", "see below", str(exc)
+            fault = str(exc)
+        fits = "NO" if fault else "yes"
+        if fault:
+            note = "see below"
             if fault not in faults:
                 faults.append(fault)
         origin = f"{offer.distribution} {offer.version}" if offer.entry else "by hand"
@@ -57,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows))
     for fault in faults:
         print(f"\n{fault}")
-    there = {(offer.kind, offer.name) for offer in plugins.offers()}
+    there = {(offer.kind, offer.name) for offer in offers()}
     missing = [f"{key[1]} ({dist})" for key, dist in plugins.KNOWN.items() if key not in there]
     if missing:
         print("\nnot installed: " + ", ".join(missing))

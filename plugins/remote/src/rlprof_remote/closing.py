@@ -11,8 +11,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir import Here, is_alive, known, last_event
+from rlprof.rundir import Here, is_alive, known
 from rlprof.types import safe_name
+from rlprof_remote.leader import last_event
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof.rundir import Here, is_alive, last_event
+from rlprof.rundir import Here, is_alive
 
 if TYPE_CHECKING:
     from rlprof import Session
+
+_TAIL = 4096
+"""The last line of a manifest is shorter."""
 
 
 @attrs.frozen
@@ -62,3 +67,15 @@ class Pulse:
         if self._has_ended:  # its process may go on, and train
             return float("inf")
         return 0.0 if alive else time.monotonic() - self._heard
+
+
+def last_event(file: Path) -> str:
+    """Return what the last line of the manifest *file* tells of; nothing while it is written."""
+    with file.open("rb") as lines:
+        lines.seek(0, os.SEEK_END)
+        lines.seek(max(0, lines.tell() - _TAIL))
+        last = lines.read().splitlines()[-1:]
+    try:
+        return str(json.loads(last[0])["event"]) if last else ""
+    except (ValueError, KeyError, TypeError):
+        return ""

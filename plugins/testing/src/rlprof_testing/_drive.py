@@ -96,7 +96,7 @@ class Driven:
         self.link = link
         self.end = end
         """For an engine: end it, as it ends by itself; any number of times."""
-        self._hooks = plugins.hooks(kind, self.instance)
+        self._hooks = plugins.hooks(self.instance)
         self._kind = kind
         self._name = name
         self._home = home
@@ -186,10 +186,10 @@ def structured(plugin: type[Any], asked: Any) -> Any:
     return value
 
 
-def export_here(kind: plugins.Kind, plugin: type[Any], recorded: Recorded, out: Path) -> Any:
+def export_here(plugin: type[Any], recorded: Recorded, out: Path) -> Any:
     """Let a new instance export, in this process; what it raises passes."""
     out.mkdir(parents=True, exist_ok=True)
-    hooks = plugins.hooks(kind, plugin())
+    hooks = plugins.hooks(plugin())
     return hooks.export(capture=recorded.capture, folder=recorded.raw, out=out) or []
 
 

@@ -75,7 +75,7 @@ class EngineTests(WindowTests):
     def launch(self) -> Launch:
         """Return what the plugin asks the engine to be born with."""
         options = structured(self.plugin, dict(self.options))
-        hooks = plugins.hooks("engine", self.plugin())
+        hooks = plugins.hooks(self.plugin())
         target = Target("rollout", replica=0)
         given = {"handle": None, "workers": Workers(self.inside())}
         found = hooks.configure(place="launch", target=target, options=options, **given)

@@ -65,7 +65,7 @@ class ExporterTests(PluginTests):
         """Export as `rlprof export` does."""
         self.skip_where_it_cannot_run()
         out.mkdir(parents=True, exist_ok=True)
-        hooks = plugins.hooks("exporter", self.plugin())
+        hooks = plugins.hooks(self.plugin())
         read = rlprof.read(run).only(part or rlprof.Selection())
         return list(hooks.render(run=read, out=out, options=self._options()) or [])
 
@@ -119,7 +119,7 @@ class ExporterTests(PluginTests):
         An exporter without that hook reads runs alone.
         """
         self.skip_where_it_cannot_run()
-        hooks = plugins.hooks("exporter", self.plugin())
+        hooks = plugins.hooks(self.plugin())
         if "render_files" not in hooks:
             pytest.skip("has no hook render_files: it reads runs alone")
         files, out = make_files(tmp_path / "files"), tmp_path / "out"
@@ -167,7 +167,7 @@ class ExporterTests(PluginTests):
         self.skip_where_it_cannot_run()
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
-        hooks = plugins.hooks("exporter", self.plugin())
+        hooks = plugins.hooks(self.plugin())
         options = self._options()
         hooks.render(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=options)
         whole = rlprof.read(runs["whole"])

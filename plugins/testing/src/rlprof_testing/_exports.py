@@ -135,7 +135,7 @@ class ExportTests(OptionTests):
         self._is_honest(killed, tmp_path / "out", "those of a killed process", may_be_empty=True)
 
     def _export(self, recorded: Recorded, out: Path) -> list[Artifact]:
-        return list(export_here(self.kind, self.plugin, recorded, out))
+        return list(export_here(self.plugin, recorded, out))
 
     def _is_honest(self, recorded: Recorded, out: Path, what: str, *, may_be_empty: bool) -> None:
         try:

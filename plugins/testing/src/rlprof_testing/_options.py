@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rlprof.contract import Hooks
+    from rlprof.plugins import Hooks
 
 _ODD: tuple[Any, ...] = (
     None, True, -1, 0, 10**30, 1.5, float("nan"), "", "x", "\ud800", [], ["x"], [None, {}], {},
@@ -46,7 +46,7 @@ environ, folder = dict(os.environ), os.getcwd()
 said, odd = [], ""
 for _ in range(2):
     options = options_of(plugin, asked, Faults())
-    hook = plugins.hooks(kind, plugin()).configure
+    hook = plugins.hooks(plugin()).configure
     launch = hook(place="launch", target=target, options=options, handle=None, workers=workers)
     if launch is not None and not isinstance(launch, Launch):
         odd = repr(launch)
@@ -85,7 +85,7 @@ class OptionTests(PluginTests):
         return f"{self.kind}s.{called}"
 
     def _hooks(self) -> Hooks:
-        return plugins.hooks(self.kind, self.plugin())
+        return plugins.hooks(self.plugin())
 
     def inside(self) -> dict[str, dict[str, Any]]:
         """Return the tools that record inside it, with their options: only an engine has any."""

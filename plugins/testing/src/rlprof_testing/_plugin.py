@@ -6,12 +6,13 @@ import inspect
 import json
 import os
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from rlprof import plugins
-from rlprof.contract import arguments
+from rlprof_cli.contract import arguments, misfits
 from rlprof_testing._drive import python
 from rlprof_testing._guard import silent_overrides
 
@@ -76,12 +77,9 @@ class PluginTests:
 
     def _names(self) -> Iterator[str]:
         """Go through the names under which something installed offers this very class."""
-        for offer in plugins.offers():
-            entry = offer.entry
-            if offer.kind != self.kind or entry is None:
-                continue
+        for entry in metadata.entry_points(group=plugins.GROUPS[self.kind]):
             if entry.attr == self.plugin.__qualname__ and entry.load() is self.plugin:
-                yield offer.name
+                yield entry.name
 
     def skip_where_it_cannot_run(self) -> None:
         """Skip a test that records; the reason is the one declared."""
@@ -115,7 +113,8 @@ class PluginTests:
 
     def test_it_fits_the_contract(self, called: str) -> None:
         """Its hooks are marked, are hooks, and take only arguments that are given."""
-        assert plugins.load(self.kind, called) is self.plugin  # raises what does not fit
+        assert plugins.load(self.kind, called) is self.plugin  # raises what core refuses
+        assert misfits(self.kind, self.plugin) == []
 
     def test_its_hooks_are_called_as_they_are(self) -> None:
         """No hook is a coroutine or a generator; only an engine's start and stop may be async."""

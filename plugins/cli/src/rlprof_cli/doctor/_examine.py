@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof import plugins
 from rlprof.config import Config, load_config
 from rlprof.errors import ConfigError
 from rlprof.rundir import read_clock
@@ -17,6 +16,7 @@ from rlprof_cli.doctor._interpreter import look_at_core, look_at_limits, look_at
 from rlprof_cli.doctor._plugins import look_at_plugins
 from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
 from rlprof_cli.doctor._report import Use
+from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
     import os
@@ -69,7 +69,7 @@ def examine(
             uses = uses_of(config, chosen, _driving(engines))
         names = {use.tool for use in uses} | engines
     else:
-        offered = [offer.name for offer in plugins.offers() if offer.kind == "tool"]
+        offered = [offer.name for offer in offers() if offer.kind == "tool"]
         uses = [Use(name) for name in dict.fromkeys(offered)]
     progress("trying the folders")
     found, answers = _folders(config)

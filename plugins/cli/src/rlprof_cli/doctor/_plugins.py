@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rlprof import plugins
+from rlprof.plugins import core_version
 from rlprof_cli.doctor._child import ask
 from rlprof_cli.doctor._finding import Finding, advised
+from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,14 +21,14 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
 
     With *names* only those count: the others are none of this config's.
     """
-    offers = [offer for offer in plugins.offers() if names is None or offer.name in names]
-    core = plugins.core_version()
-    for offer in offers:
+    found = [offer for offer in offers() if names is None or offer.name in names]
+    core = core_version()
+    for offer in found:
         if core and not fits(core, offer.requires):
             what = f"asks for {offer.requires}, and this is rlprof {core}"
             advice = "install versions that fit each other"
             yield Finding("warn", f"{offer.kind} {offer.name}", what, advice)
-    for kind, name in dict.fromkeys((offer.kind, offer.name) for offer in offers):
+    for kind, name in dict.fromkeys((offer.kind, offer.name) for offer in found):
         if kind == "tool":
             continue
         answer = ask("load", timeout_s=timeout_s, kind=kind, name=name)
@@ -41,7 +42,7 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
             yield Finding("ok", where, "fits")
             if kind == "engine":
                 yield from _capabilities(name, timeout_s)
-    if names is None and all(offer.kind == "exporter" for offer in offers):
+    if names is None and all(offer.kind == "exporter" for offer in found):
         what = "no tool is installed, so nothing can be recorded"
         yield Finding("BAD", "plugins", what, "pip install what you use, e.g. rlprof-torch")
 

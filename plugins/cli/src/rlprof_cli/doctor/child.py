@@ -18,6 +18,7 @@ import attrs
 from rlprof import plugins
 from rlprof.config import Limits, advice_of, check_config, merge_launches
 from rlprof.errors import ConfigError, PluginError
+from rlprof_cli import offers
 from rlprof_cli._interrupts import heed_interrupts
 from rlprof_cli.doctor import _folders
 
@@ -57,7 +58,7 @@ def check(config: Any, roles: list[str] | None) -> dict[str, Any]:
 
 def _on_host(use: ToolUse, limits: Limits) -> tuple[Advice, ...]:
     return advice_of(
-        use.kind, use.plugin, use.options, limits, use.asked_inside, asked=use.asked, on_host=True
+        use.plugin, use.options, limits, use.asked_inside, asked=use.asked, on_host=True
     )
 
 
@@ -72,13 +73,13 @@ def load(kind: plugins.Kind, name: str) -> str:
 
 def drives(name: str) -> bool:
     """Whether the tools of an engine's role record inside the engine."""
-    return plugins.drives(name)
+    return offers.drives(name)
 
 
 def advise(name: str) -> list[dict[str, str]]:
     """Ask the plugin of an engine what the one that is installed here can do."""
     plugin = plugins.load("engine", name)
-    found = advice_of("engine", plugin, None, Limits(), {}, on_host=True)
+    found = advice_of(plugin, None, Limits(), {}, on_host=True)
     return [attrs.asdict(one) for one in found]
 
 

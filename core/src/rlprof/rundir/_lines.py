@@ -1,11 +1,19 @@
-"""An append-only file of JSON lines with one writer, readable after any crash of that writer."""
+"""Lines of JSON: how records and spans are written and read, and a file of them.
+
+A line of a span holds: kind, name, monotonic start and end in ns, step, thread, own id, parent's
+id, and what else there is. It is written when the span has ended, by the helper thread.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from json.encoder import encode_basestring_ascii
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,10 +21,21 @@ if TYPE_CHECKING:
 
 SALVAGED = "+"
 """Begins the name of a manifest file that tells of other processes; no role's name does."""
-_TAIL = 4096
-"""The last line of a manifest is shorter."""
 _DEEPEST = 50
 """Values nested deeper than this become text where JSON cannot hold them as they are."""
+
+_HALF = "\\ud"
+"""Perhaps half of a surrogate pair, which is no character."""
+
+_quote = encode_basestring_ascii
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+RawSpan = tuple[
+    str, str, int, int, int | None, int, int, int | None, int, "Mapping[str, Any] | None"
+]
+"""kind, name, start, end, step, thread, id, parent, occurrence, attributes: as kept in memory."""
+
+T = TypeVar("T", bound=attrs.AttrsInstance)
 
 
 def as_line(record: Mapping[str, Any]) -> bytes:
@@ -59,8 +78,67 @@ def _text(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+def known(cls: type[T], said: Any) -> T:
+    """Make a *cls* of what was *said*, passing over fields that *cls* has not."""
+    if not isinstance(said, dict):
+        raise TypeError(said)
+    names = _names(cls)
+    return cls(**{key: value for key, value in said.items() if key in names})
+
+
+@cache
+def _names(cls: type[Any]) -> frozenset[str]:
+    return frozenset(attrs.fields_dict(cls))
+
+
+def span_record(raw: RawSpan) -> dict[str, Any]:
+    """Name the fields of *raw* as the file does; what says nothing is left out."""
+    kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
+    record: dict[str, Any] = {"kind": kind, "name": name, "t0": start, "t1": end}
+    record |= {"step": step, "thread": thread, "id": own_id}
+    if parent is not None:
+        record["parent"] = parent
+    if occurrence:
+        record["occurrence"] = occurrence
+    if attributes:
+        record["attributes"] = dict(attributes)
+    return record
+
+
+def _object(attributes: Mapping[str, Any]) -> str:
+    """Encode *attributes*; most are whole numbers and text, which need no encoder."""
+    try:
+        pairs = [
+            f"{_quote(key)}:{value if type(value) is int else _quote(value)}"
+            for key, value in attributes.items()
+        ]
+    except TypeError:
+        return _encode(dict(attributes))
+    return f"{{{','.join(pairs)}}}"
+
+
+def span_line(raw: RawSpan) -> bytes:
+    """Encode *raw* as a line, as `as_line(span_record(raw))` does, in less than half the time."""
+    kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
+    rest = f',"parent":{parent}' if parent is not None else ""
+    if occurrence:
+        rest += f',"occurrence":{occurrence}'
+    try:
+        if attributes:
+            rest += f',"attributes":{_object(attributes)}'
+        line = (
+            f'{{"kind":"{kind}","name":{_quote(name)},"t0":{start},"t1":{end},'
+            f'"step":{"null" if step is None else step},"thread":{thread},"id":{own_id}{rest}}}\n'
+        )
+    except (ValueError, TypeError, RecursionError):
+        line = _HALF
+    return as_line(span_record(raw)) if _HALF in line else line.encode("ascii")
+
+
 class Journal:
-    """The file; made on the first write, one `write` call for many lines.
+    """An append-only file of lines with one writer, readable after any crash of that writer.
+
+    It is made on the first write; one `write` call appends many lines.
 
     What a full disk refuses stays here, to the byte: the next call goes on where it was cut. Code
     that closes every descriptor of its process closes ours, and its own files get their numbers;
@@ -117,15 +195,3 @@ class Journal:
         except OSError as exc:  # a file system that fails is told when it is written to
             return exc.errno != errno.EBADF
         return (found.st_dev, found.st_ino) == self._file
-
-
-def last_event(file: Path) -> str:
-    """Return what the last line of the manifest *file* tells of; nothing while it is written."""
-    with file.open("rb") as lines:
-        lines.seek(0, os.SEEK_END)
-        lines.seek(max(0, lines.tell() - _TAIL))
-        last = lines.read().splitlines()[-1:]
-    try:
-        return str(json.loads(last[0])["event"]) if last else ""
-    except (ValueError, KeyError, TypeError):
-        return ""

@@ -1,4 +1,4 @@
-"""Opening what somebody else may have put there: files are read, and nothing else.
+"""Files that others may have put there are read, and nothing else; a folder is the user's alone.
 
 A run folder is shared. A FIFO holds whoever opens it until somebody writes, `/dev/zero` never
 ends, and neither may hang a command, let alone a process that trains.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
+
+from rlprof.errors import RunError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,3 +60,23 @@ def oddity(status: os.stat_result) -> str:
     """Say what is there instead of a file, in words; empty: a file."""
     kind = stat.S_IFMT(status.st_mode)
     return "" if kind == stat.S_IFREG else f"is {_KINDS.get(kind, 'odd')}, not a file"
+
+
+def own_folder(base: Path) -> Path:
+    """Make the user's own folder below *base*, a folder for raw data and what was measured.
+
+    What lies in it says which code an export runs, so nobody else may write there.
+    """
+    home = base / f"rlprof-{os.getuid()}"
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        words = exc.strerror or exc
+        raise RunError(f"{home}: cannot be made: {words}; name another scratch_dir") from exc
+    found = home.lstat()
+    if home.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise RunError(f"{home}: others may write there; remove it or name another scratch_dir")
+    if found.st_mode & 0o077:  # by a loose umask, what lies in it may be anybody's to write to
+        with suppress(OSError):  # a file system without modes
+            home.chmod(0o700)
+    return home

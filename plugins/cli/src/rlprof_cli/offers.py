@@ -1,0 +1,88 @@
+"""What is installed, as far as it can be known without importing it."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rlprof import plugins
+from rlprof.errors import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMANDS = "rlprof.commands"
+"""The entry-point group of commands; the entry's name is the command, its object a module with
+`add(subparsers)`, as those in `rlprof_cli` are."""
+
+_CORE = ("rlprof-core", "rlprof")
+"""What a plugin may ask for: core, or the product, whose version is the same."""
+
+_EXTRA = re.compile(r";.*\bextra==")
+"""Marks what is asked only with an extra of the distribution: its tests, for one."""
+
+
+@attrs.frozen
+class Offer:
+    """A plugin somebody offers."""
+
+    kind: plugins.Kind
+    name: str
+    distribution: str
+    version: str
+    requires: str
+    """What it asks of core, as its distribution says: `rlprof-core>=0.1,<0.2`."""
+    entry: metadata.EntryPoint | None = attrs.field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        if self.entry is None:
+            return f"{self.kind} {self.name!r} (registered by hand)"
+        return f"{self.kind} {self.name!r} ({self.distribution} {self.version})"
+
+
+def offers() -> list[Offer]:
+    """List all that is installed or registered, without importing any of it."""
+    found = []
+    for kind in plugins.GROUPS:
+        installed = list(_installed(kind))
+        by_hand = set(plugins.names(kind)) - {offer.name for offer in installed}
+        installed += [Offer(kind, name, "", "", "") for name in by_hand]
+        found += sorted(installed, key=lambda offer: offer.name)
+    return found
+
+
+def commands() -> list[metadata.EntryPoint]:
+    """List the commands that are installed, without importing any of them."""
+    return list(metadata.entry_points(group=COMMANDS))
+
+
+def drives(name: str) -> bool:
+    """Whether the tools of its role record inside the engine *name*; no, where it is not there."""
+    try:
+        return bool(getattr(plugins.load("engine", name), "drives", False))
+    except PluginError:
+        return False
+
+
+def _installed(kind: plugins.Kind) -> Iterator[Offer]:
+    for entry in metadata.entry_points(group=plugins.GROUPS[kind]):
+        dist = entry.dist
+        if dist is None:
+            yield Offer(kind, entry.name, "?", "?", "", entry)
+            continue
+        needs = [need.replace(" ", "") for need in dist.requires or ()]
+        core = next(
+            (need for need in needs if _dist_of(need) in _CORE and not _EXTRA.search(need)), ""
+        )
+        head = dist.metadata
+        name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
+        version = head["Version"] if "Version" in head else "?"  # noqa: SIM401
+        yield Offer(kind, entry.name, name, version, core, entry)
+
+
+def _dist_of(requirement: str) -> str:
+    end = next((i for i, c in enumerate(requirement) if c in "<>=!~;[@("), len(requirement))
+    return requirement[:end].lower()
