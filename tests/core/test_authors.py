@@ -115,7 +115,7 @@ def test_a_place_that_is_none_is_refused_before_the_run(config):
     with pytest.raises(rlprof.ConfigError) as refused:
         rlprof.open(config())
 
-    says = "has runs_on 'anywhere'; choose one of"
+    says = "has runs_on 'anywhere'; choose one of thread, process, node"
     assert says in refused.value.faults[0]
 
 

@@ -290,7 +290,7 @@ class NoClaims:
         (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
                    "follow Migration in rlprof's CHANGELOG.md")),
         (NoClaims, "has claims that are no mapping"),
-        (NoPlace, "has runs_on 'proces'; choose one of ('thread', 'process', 'node')"),
+        (NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
@@ -363,17 +363,18 @@ def test_a_property_is_not_asked_before_configure():
     assert plugins.load("tool", "late") is Late
 
 
-def test_a_property_that_says_where_it_runs_is_of_the_earlier_contract():
+@pytest.mark.parametrize("name", ["runs_on", "loop"])
+def test_a_property_that_configure_answers_now_is_of_the_earlier_contract(name):
     """`configure` says it now: nobody would read the property any more."""
 
     class Early:
-        runs_on = property(lambda self: "process")
-
         @hookimpl
         def start(self): ...
 
+    setattr(Early, name, property(lambda self: "process"))
+
     assert by_hand(Early) == (
-        "is written for an earlier rlprof: runs_on is now in the Ready that configure returns; "
+        f"is written for an earlier rlprof: {name} is now in the Ready that configure returns; "
         "follow Migration in rlprof's CHANGELOG.md"
     )
 

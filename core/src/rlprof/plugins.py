@@ -53,8 +53,10 @@ KNOWN: dict[tuple[Kind, str], str] = {
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 
-_IN_ADVISE = ("cautions", "misfits", "capabilities", "who_records", "within")
-"""What classes declared before rlprof 0.2, and `advise` says now."""
+_MOVED = ("cautions", "misfits", "capabilities", "who_records", "within")
+"""What classes declared in the earlier contract, and `advise` says now."""
+_READY = ("runs_on", "loop")
+"""What properties said in the earlier contract."""
 
 _registered: dict[tuple[Kind, str], type] = {}
 
@@ -173,18 +175,22 @@ def check(kind: Kind, name: str, plugin: Any) -> None:
 
 def _refuse_earlier(kind: Kind, plugin: type[Any], held: _Held) -> None:
     """Raise PluginError for a plugin that was written for the contract before this one."""
-    declared = {name: inspect.getattr_static(plugin, name, None) for name in _IN_ADVISE}
-    runs_on = inspect.getattr_static(plugin, "runs_on", None)
-    old = [f"{name} is now in advise" for name, value in declared.items() if value]
-    if isinstance(runs_on, property):
-        old.append("runs_on is now in the Ready that configure returns")
-    elif runs_on not in (None, *get_args(RunsOn)):
-        raise PluginError(f"has runs_on {shown(runs_on)}; choose one of {get_args(RunsOn)}")
+    declared = {name: inspect.getattr_static(plugin, name, None) for name in (*_MOVED, *_READY)}
+    old = [f"{name} is now in advise" for name in _MOVED if declared[name]]
+    old += [
+        f"{name} is now in the Ready that configure returns"
+        for name in _READY
+        if isinstance(declared[name], property)
+    ]
     if kind == "exporter":
         old = ["export is now render"] if hasattr(held, "export") else []
     if old:
         words = f"is written for an earlier rlprof: {', '.join(old)}"
         raise PluginError(f"{words}; follow Migration in rlprof's CHANGELOG.md")
+    runs_on = declared["runs_on"]
+    if runs_on not in (None, *get_args(RunsOn)):
+        choice = ", ".join(get_args(RunsOn))
+        raise PluginError(f"has runs_on {shown(runs_on)}; choose one of {choice}")
 
 
 def new_manager() -> pluggy.PluginManager:
