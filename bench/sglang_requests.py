@@ -26,8 +26,8 @@ from typing import Any
 from _measure import machine, verdict
 from _stood_in import run
 
-from rlprof_engine.requests import FILE
-from rlprof_sglang._requests import Requests, Watched
+from rlprof_engine.requests import FILE, Watched
+from rlprof_sglang._requests import Requests
 
 _REQUESTS = 4000
 _TOKENS = 2

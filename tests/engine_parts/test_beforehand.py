@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlprof_engine.beforehand import cannot_be_written, who_records
+from rlprof_engine.beforehand import beyond_known, cannot_be_written, who_records
 
 PROC = Path("/proc/x")
 OWN = "Its own profiler"
@@ -52,3 +52,13 @@ def test_a_folder_that_cannot_be_is_told_with_what_to_do(tmp_path):
 
     assert "Not a directory" in below
     assert nowhere.endswith("; name a folder that can be made and written to")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_newer"),
+    [("0.5.23", False), ("0.5.9", False), ("0.5.23.post1", False), ("0.6", True), ("1.0rc1", True),
+     ("of unknown version", False)],
+)  # fmt: skip
+def test_a_release_newer_than_the_newest_known_is_warned_of(version, is_newer):
+    """Releases compare by number, and one without a number is not judged."""
+    assert [one.level for one in beyond_known(version, "0.5.23")] == ["warning"] * is_newer

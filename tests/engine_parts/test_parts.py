@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rlprof import CaptureError
-from rlprof_engine.answers import fewer
+from rlprof_engine.answers import answers_in, fewer, unseen
 from rlprof_engine.calls import aside, called, run_on
 from rlprof_engine.cuts import Cuts
 from rlprof_engine.iterations import Iterations
@@ -180,3 +180,21 @@ def test_what_takes_long_does_not_stand_in_the_way_of_a_loop():
     assert asyncio.run(main()) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
         asyncio.run(aside(lambda: 1 // 0))
+
+
+def test_answers_are_sorted_by_their_state():
+    """All that failed is an error with the reasons; that others were not chosen is none."""
+    recording, refused = {"state": "recording"}, {"state": "refused", "why": "no disk"}
+    other = {"state": "not chosen"}
+
+    assert answers_in([recording, refused], "recording", "x") == [recording]
+    assert answers_in([other, refused], "recording", "x") == []
+    with pytest.raises(CaptureError, match="x: no disk"):
+        answers_in([refused], "recording", "x")
+
+
+def test_requests_without_steps_are_told():
+    """Some step must have given the first token; who recorded nothing by choice says nothing."""
+    assert unseen([3, 0], 2) == unseen([0], 0) == unseen([], 2) == []
+    (why,) = unseen([0, 0], 2)
+    assert "2 requests" in why

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import rlprof
 from rlprof import Window
 from rlprof_engine.recording import Cut, Place, Recording, obeyed
 
@@ -197,3 +198,107 @@ def test_a_process_that_does_not_know_itself_is_answered():
     said = json.loads(obeyed("{}", place))
 
     assert (said["state"], said["why"]) == ("failed", "LookupError: has said nothing yet")
+
+
+WINDOW = Window(1, 2)
+
+
+class Sent(Order):
+    """An order as a process reads it."""
+
+    def __init__(self, verb, run="a", *, window=WINDOW, is_chosen=True):
+        super().__init__()
+        self.verb, self.run, self.window, self.reason = verb, run, window, "end"
+        self.is_chosen, self.made = is_chosen, []
+
+    def chooses(self, _):
+        return self.is_chosen
+
+    def rank(self, number):
+        return 10 + number
+
+    def follower(self, *_):
+        self.made.append(Follower())
+        return self.made[-1]
+
+
+@pytest.fixture(name="obey")
+def _obey(monkeypatch):
+    """Return a function that has a worker obey an order, and answers as it does."""
+
+    def obey(worker, order, method="run"):
+        monkeypatch.setattr(rlprof.Order, "read", lambda _: order)
+        said = json.dumps({"order": "", "iterations": {}})
+        return json.loads(obeyed(said, lambda: Place(3, {"tp": 1}, worker, method, str)))
+
+    return obey
+
+
+def test_a_process_prepares_records_and_ends_as_it_is_ordered(obey):
+    """Each verb has a state of its own, and the end says how many steps were recorded."""
+    worker = Worker()
+    begin = Sent("begin")
+
+    ready = obey(worker, Sent("prepare", window=None))
+    recording = obey(worker, begin)
+    worker.run("one")
+    worker.run("two")
+    ended = obey(worker, Sent("end"))
+    again = obey(worker, Sent("end"))
+
+    assert [one["state"] for one in (ready, recording, ended, again)] == [
+        "ready", "recording", "ended", "idle",
+    ]  # fmt: skip
+    assert (begin.begun, ended["iterations"]) == (1, 2)
+    assert begin.made[0].seen == ["one", "pop", "two", "pop", "end"]
+    assert {key: ended[key] for key in ("worker", "rank", "tp")} == {
+        "worker": 3, "rank": 13, "tp": 1,
+    }  # fmt: skip
+
+
+def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(obey):
+    """Several runs may record one engine, in turn; one of them may have died."""
+    worker = Worker()
+    first = Sent("begin", "dead")
+
+    obey(worker, first)
+    obey(worker, Sent("begin", "a"))
+    other = obey(worker, Sent("end", "dead"))
+    own = obey(worker, Sent("end", "a"))
+
+    assert first.made[0].seen == ["the next window began"]
+    assert (other["state"], own["state"]) == ("idle", "ended")
+
+
+def test_a_process_that_is_not_chosen_does_nothing(obey):
+    """It answers all the same, for others wait for all."""
+    worker, order = Worker(), Sent("begin", is_chosen=False)
+
+    assert obey(worker, order)["state"] == "not chosen"
+    assert (order.begun, vars(worker)) == (0, {})
+
+
+@pytest.mark.parametrize("verb", ["prepare", "begin"])
+def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
+    """Its release is not known: no window is better than an empty one that reads whole."""
+    order = Sent(verb)
+
+    said = obey(Worker(), order, method="no_such")
+
+    assert said["state"] == "refused"
+    assert "no Worker.no_such" in said["why"]
+    assert order.begun == 0
+
+
+def test_a_method_is_replaced_while_a_window_is_open():
+    """It is the engine's own again afterwards."""
+    worker, follower = Worker(), Follower()
+    place = Place(0, {}, worker, "run", str, instead={"asked": lambda inner, what: f"not {what}"})
+    recording = Recording(place, Order(), follower)
+    before = worker.asked("one")
+
+    recording.begin()
+    within = worker.asked("two")
+    recording.end("end")
+
+    assert (before, within, worker.asked("three")) == ("did one", "not two", "did three")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -157,14 +158,23 @@ def put_hooks(scheduler: Scheduler) -> None:
     """Put what a plugin has registered around its methods, as SGLang does."""
     registry = sys.modules.get("sglang.srt.plugins.hook_registry")
     for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
-        name = "profile" if target in PROFILERS else target.rpartition(".")[2]
-        if name.endswith("stop_profile"):  # by itself, too, which finds it by its name
-            around(scheduler.part, "_stop_profile", hook)
+        name = target.rpartition(".")[2]
+        if target in PROFILERS:
+            around(scheduler.part, "_profile", hook, name)
+            scheduler.around["profile"] = hook
+        elif name.endswith("stop_profile"):  # by itself, too, which finds it by its name
+            around(scheduler.part, "_stop_profile", hook, name)
         else:
             scheduler.around[name] = hook
 
 
-def around(part: Any, name: str, hook: Callable[..., Any]) -> None:
-    """Have *hook* called with the method of that name, the object, and what it is given."""
-    own = getattr(type(part), name)
-    setattr(part, name, lambda *args, **kwargs: hook(own, part, *args, **kwargs))
+def around(part: Any, own_name: str, hook: Callable[..., Any], name: str) -> None:
+    """Have *hook* called with the part's own method and what that is given, by both names."""
+    own = getattr(type(part), own_name)
+
+    @functools.wraps(own)
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        return hook(own, part, *args, **kwargs)
+
+    setattr(part, own_name, hooked)
+    setattr(part, name, hooked)

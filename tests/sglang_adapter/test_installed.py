@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import rlprof
 from rlprof_sglang import Sglang, _installed
+from rlprof_sglang._facts import release
 
 
 @pytest.fixture(name="installed")
@@ -89,3 +92,14 @@ def test_a_folder_of_its_name_is_not_taken_for_it(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
 
     assert _installed.sources_here() is None
+
+
+def test_a_release_nobody_has_read_is_warned_of(installed):
+    """The newest that was read is the newest in the record of releases."""
+    releases = json.loads(Path(__file__).with_name("signatures.json").read_bytes())
+    newest = max(release(one.split("==")[1]) for one in releases)
+    assert release(_installed.NEWEST) == newest
+
+    installed("99.1.0")
+
+    assert "99.1.0 is newer" in warnings()["release"]

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlprof_engine.requests import FILE, trace_events
-from rlprof_sglang._requests import Answers, Requests, Watched
+from rlprof_engine.requests import FILE, Watched, trace_events
+from rlprof_sglang._requests import Answers, Requests
 
 
 @pytest.fixture(name="frontend")
@@ -121,7 +121,7 @@ def test_a_request_of_before_the_window_is_told_and_one_of_after_is_not(frontend
     begin(frontend, "between")
     end(frontend, "between")
     watched = frontend.rid_to_state
-    kept = watched.gone
+    kept = watched.left
 
     again = Requests(frontend, has_metrics=True)
     again.start()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import rlprof
-from rlprof_vllm import Vllm
+from rlprof_vllm import Vllm, _installed
 
 NEWEST = {
     "envs.py": "",
-    "_version.py": '__version__ = version = "0.33.1"\n',
+    "_version.py": '__version__ = version = "0.33.0"\n',
     "config/profiler.py": (
-        "class ProfilerConfig:\n    profiler: str = ''\n    max_iterations: int = 0\n"
+        "class ProfilerConfig:\n    profiler: str = ''\n    torch_profiler_dir: str = ''\n"
+        "    max_iterations: int = 0\n"
     ),
     "v1/engine/async_llm.py": (
         "class AsyncLLM:\n    async def start_profile(self, profile_prefix=None, *,"
@@ -23,14 +26,17 @@ NEWEST = {
     "v1/metrics/stats.py": "class RequestStateStats:\n    num_preemptions: int = 0\n",
 }
 OLDEST = {
-    "envs.py": "",
+    "envs.py": "VLLM_TORCH_PROFILER_DIR",
     "v1/engine/async_llm.py": "class AsyncLLM:\n    async def start_profile(self): ...\n",
     "v1/metrics/stats.py": "class RequestStateStats:\n    queued_ts: float = 0\n",
 }
 
 
+ENGINE = {"engine": "vllm"}
+
+
 @pytest.fixture(name="installed")
-def _installed(tmp_path, monkeypatch):
+def _laid_out(tmp_path, monkeypatch):
     """Return a function that lays out sources as an installed vLLM."""
     monkeypatch.delenv("VLLM_PLUGINS", raising=False)
 
@@ -62,7 +68,7 @@ def test_the_newest_can_do_all_of_it_for_each_window(installed):
 
     said = capabilities()
 
-    assert said["vllm"] == "0.33.1"
+    assert said["vllm"] == "0.33.0"
     assert {said[f"native {what}"] for what in ("iterations", "contents")} == {"of each window"}
     assert said["requests"].endswith("preemptions")
 
@@ -94,3 +100,34 @@ def test_without_vllm_it_is_said_where_to_install(monkeypatch):
 
     with pytest.raises(rlprof.CaptureError, match="where the engine runs"):
         Vllm.advise(None, {}, on_host=True)
+
+
+def test_a_release_nobody_has_read_is_warned_of(installed):
+    """The newest that was read is the newest in the record of releases."""
+    releases = json.loads(Path(__file__).with_name("signatures.json").read_bytes())
+    newest = max(tuple(map(int, one.split("==")[1].split("."))) for one in releases)
+    assert ".".join(map(str, newest)) == _installed.NEWEST
+
+    installed({**NEWEST, "_version.py": '__version__ = version = "99.1.0"\n'})
+
+    assert "99.1.0 is newer" in warnings()["release"]
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"config/profiler.py": ""},
+        {"config/profiler.py": "class ProfilerConfig:\n    profiler: str"},
+    ],
+    ids=["profiler elsewhere", "folder renamed"],
+)
+def test_a_profiler_that_moved_is_no_reason_for_an_engine_not_to_start(installed, moved):
+    """The launch asks nothing of it, for half of it would be refused; the doctor warns."""
+    installed({**NEWEST, **moved})
+
+    launch = rlprof.launch(
+        {"tool": "torch", "steps": [1], "roles": {"rollout": ENGINE}}, role="rollout"
+    )
+
+    assert "profiler_config" not in launch.engine_args
+    assert "elsewhere" in warnings()["way native"]

@@ -10,7 +10,7 @@ import attrs
 from rlprof import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from rlprof import Workers
 
@@ -47,6 +47,17 @@ def fewer(options: Mapping[str, Any], ran: Iterable[tuple[str, int | None]]) -> 
         for who, steps in ran
         if count is not None and steps is not None and 0 < steps < count
     ]
+
+
+def unseen(steps: Collection[int], begun: int) -> list[str]:
+    """Say it where *begun* requests got their first token in the window, but no step was seen.
+
+    *steps*: how many each process recorded from the window's beginning on.
+    """
+    if not begun or not steps or any(steps):
+        return []
+    what = f"{begun} requests were answered, but no engine step was seen"
+    return [f"{what}; rlprof does not know how this release runs its steps"]
 
 
 def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from rlprof import Advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +28,20 @@ def who_records(
     if way == "worker" or names != "torch":
         return f"inside it: {names}"
     return f"inside it: {names}; where rlprof is not in its {word}, {profiler} stands for it"
+
+
+def beyond_known(version: str, newest: str) -> list[Advice]:
+    """Warn of a release newer than *newest*, the last one whose sources were read."""
+    if _numbers(version) <= _numbers(newest):
+        return []
+    text = f"{version} is newer than {newest}, the newest that rlprof knows; record a step to see"
+    return [Advice(f"{text} whether it still fits", "release", "warning")]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of *version*; none if it has no release number."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 def cannot_be_written(folder: Path) -> str:

@@ -47,6 +47,16 @@ class Place:
     cuts: Sequence[Cut] = ()
     is_lazy: bool = False
     """Whether to begin with the first step, and not with the window: idle time is not recorded."""
+    instead: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
+    """Methods of the owner that others replace while a window is open, where there are any."""
+
+    @property
+    def lacks(self) -> str:
+        """Say that this release of the engine runs its steps by another method; else nothing."""
+        if callable(getattr(self.owner, self.method, None)):
+            return ""
+        what = f"{type(self.owner).__name__}.{self.method}"
+        return f"this engine has no {what}; rlprof does not know its release"
 
 
 def obeyed(text: str, place: Callable[[], Place]) -> str:
@@ -69,6 +79,8 @@ def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
     recording: Recording | None = getattr(place.owner, _ATTRIBUTE, None)
     if not order.chooses(number):
         return {"state": "not chosen", **known}
+    if place.lacks and order.verb != "end":
+        return {"state": "refused", "why": place.lacks, **known}
     if order.window is None:
         order.follower(number, coordinates)
         return {"state": "ready", **known}
@@ -131,6 +143,8 @@ class Recording:
         self._wrapped.put(self._place.owner, self._place.method, self._step)
         for cut in self._place.cuts:
             self._wrapped.put(cut.owner, cut.method, self._cutting(cut))
+        for method, other in self._place.instead.items():
+            self._wrapped.put(self._place.owner, method, other)
         return "" if self.is_waiting else self._open()
 
     def _open(self) -> str:

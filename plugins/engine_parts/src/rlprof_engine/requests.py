@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlprof import Artifact
 from rlprof_engine.traces import header
 from rlprof_traces import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from rlprof import Capture
@@ -41,10 +42,57 @@ def write(folder: Path, began: float, ended: float, lines: Iterable[dict[str, An
             file.write(json.dumps(line) + "\n")
 
 
-def trace_of(capture: Capture, file: Path, out: Path) -> Artifact:
-    """Make a trace of *file*; what is damaged is kept as it is."""
+class Watched(dict[str, Any]):
+    """The requests that an engine's frontend holds, in the place of the dict it had.
+
+    It stays there when a window ends, since another thread may be using it. Releases differ in how
+    they let a request go: by `pop` or by `del`.
+    """
+
+    left: Callable[[str, Any, bool], None] | None = None
+    """Called with the name and state of each request that leaves, and whether it might have left
+    before; None: no window is open."""
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Let a request go, if it is there."""
+        is_there = key in self
+        state = super().pop(key, *default)
+        if is_there:
+            self._tell(key, state, might_be_gone=bool(default))
+        return state
+
+    def __delitem__(self, key: str) -> None:
+        """Let a request go."""
+        state = self.get(key)
+        super().__delitem__(key)
+        self._tell(key, state, might_be_gone=False)
+
+    def _tell(self, key: str, state: Any, *, might_be_gone: bool) -> None:
+        left = self.left
+        if left is not None and state is not None:
+            with suppress(Exception):  # this is the engine's own loop, and it must go on
+                left(key, state, might_be_gone)
+
+
+def begun_in(file: Path) -> int:
+    """Count the requests of *file* that got their first token in its window."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            began = json.loads(next(lines))["began"]
+            return sum(json.loads(line).get("first_token_ts", 0) > began for line in lines)
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return 0  # what is damaged is told otherwise
+
+
+def trace_of(capture: Capture, file: Path, out: Path, *, steps: int = 0) -> Artifact:
+    """Make a trace of *file*; what is damaged is kept as it is.
+
+    *steps*: how many engine steps were recorded, so that a window without requests is not called
+    idle when the engine was at work.
+    """
     name = f"{capture.stem}_requests.trace.json.gz"
     note, events = "", 0
+    status: Literal["whole", "partial"] = "whole"
     try:
         made = trace_events(file, capture.pid)
         first = next(made)
@@ -61,7 +109,13 @@ def trace_of(capture: Capture, file: Path, out: Path) -> Artifact:
         packed.write(b"\n]}\n")
     if not first["requests"]:
         note = "idle: the engine had no request in the window"
-    return Artifact(name, "trace", "chrome-trace", note=note, events=events)
+        if steps:
+            status = "partial"
+            note = f"no request was seen, though the engine ran {steps} steps: another frontend "
+            note += "holds them, or this release keeps them in a way that rlprof does not know"
+    elif first["untimed"]:
+        note = f"{first['untimed']} requests have no times: the engine gave none"
+    return Artifact(name, "trace", "chrome-trace", status, note, events=events)
 
 
 def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
@@ -77,7 +131,8 @@ def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
         found = [_of_line(json.loads(line), common) for line in lines]
     offset_ns = common["realtime_ns"] - common["monotonic_ns"]
     epoch_ns = int(min([common["began"], *(one["begin"] for one in found)]) * 1e9) + offset_ns
-    yield {"epoch_ns": epoch_ns, "requests": len(found)}
+    untimed = sum(one["is_untimed"] for one in found)
+    yield {"epoch_ns": epoch_ns, "requests": len(found), "untimed": untimed}
     zero = (epoch_ns - offset_ns) / 1e9
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "requests"}}
     free: list[float] = []
@@ -123,4 +178,5 @@ def _of_line(line: dict[str, Any], common: dict[str, Any]) -> dict[str, Any]:
     for index, (key, at) in enumerate(known):
         until = known[index + 1][1] if index + 1 < len(known) else end
         slices.append((words[key], at, min(max(until, at), end), {}))
-    return {"begin": begin, "end": end, "slices": slices}
+    is_untimed = line["left"] is not None and not known
+    return {"begin": begin, "end": end, "slices": slices, "is_untimed": is_untimed}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlprof import Advice, CaptureError
 from rlprof_engine.beforehand import cannot_be_written, who_records
 from rlprof_sglang._facts import Facts
-from rlprof_sglang._installed import capabilities, sources_here
+from rlprof_sglang._installed import capabilities, newer_than_known, sources_here
 from rlprof_sglang._refusals import harm_of
 from rlprof_sglang._request import Request
 
@@ -30,7 +30,7 @@ def advise(
     if options is None:
         return capabilities()
     records = Advice(_records(options, tools), about="records")
-    return [records, *(_misfits(options, tools) if on_host else ())]
+    return [records, *((*_misfits(options, tools), *newer_than_known()) if on_host else ())]
 
 
 def _records(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> str:

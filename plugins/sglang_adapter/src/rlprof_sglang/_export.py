@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
-from rlprof_engine.answers import fewer
+from rlprof_engine.answers import fewer, unseen
 from rlprof_engine.recording import IDLE
 from rlprof_engine.requests import FILE as REQUESTS
-from rlprof_engine.requests import trace_of
+from rlprof_engine.requests import begun_in, trace_of
 from rlprof_engine.traces import Looked, Whose, artifact_of
 from rlprof_sglang._facts import SPANS, release
 from rlprof_sglang._native import FILES
@@ -38,9 +38,13 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         notes = json.loads((folder / NOTES).read_bytes())
     except (OSError, ValueError):  # the process that held the engine has died
         notes = {}
-    made = []
+    made, begun = [], 0
+    is_alone = (notes.get("facts") or {}).get("dp") == 1  # idle replicas have steps, too
     if (folder / REQUESTS).exists():
-        made.append(trace_of(capture, folder / REQUESTS, out))
+        begun = begun_in(folder / REQUESTS) if is_alone else 0
+        ended = (notes.get("answers") or {}).get("ended") or []
+        steps = sum(one.get("iterations") or 0 for one in ended) if is_alone else 0
+        made.append(trace_of(capture, folder / REQUESTS, out, steps=steps))
     found: list[dict[str, Any]] = []
     raws = sorted((folder / FILES).glob("*"))
     whose = partial(_whose, capture, notes.get("facts") or {}, {raw.name for raw in raws})
@@ -51,7 +55,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         if raw not in merged
     ]
     made += [_as_it_is(capture, raw, out) for raw in merged]
-    made.append(_summary(capture, notes, found, out, has_merged=bool(merged)))
+    made.append(_summary(capture, notes, found, out, begun, has_merged=bool(merged)))
     return made
 
 
@@ -100,6 +104,7 @@ def _summary(
     notes: dict[str, Any],
     found: list[dict[str, Any]],
     out: Path,
+    begun: int,
     *,
     has_merged: bool,
 ) -> Artifact:
@@ -108,6 +113,9 @@ def _summary(
     missing, idle = _missing(notes, found)
     if notes.get("merged") and not has_merged:
         missing.append("SGLang left no merged file; its log says why")
+    ended = (notes.get("answers") or {}).get("ended") or []
+    idle_or_ended = [one for one in ended if one["state"] == "ended" or one.get("why") == IDLE]
+    missing += unseen([one.get("iterations") or 0 for one in idle_or_ended], begun)
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
     told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []

@@ -50,7 +50,9 @@ class Facts:
     has_metrics: bool = False
     """Whether requests say when they waited."""
     is_inside: bool = False
-    """Whether rlprof's code is in its schedulers."""
+    """Whether rlprof's code is in its schedulers, and has found there all that it needs."""
+    lacks: tuple[str, ...] = ()
+    """What its code did not find there: this release is not known."""
     is_profiling: bool = False
     """Whether somebody's session runs there, or is armed; only rlprof's code there tells."""
     is_overdue: bool = False
@@ -120,9 +122,14 @@ def looked_inside(facts: Facts, states: Sequence[Mapping[str, Any]]) -> Facts:
     """Look at what the schedulers have said of themselves: one of each replica does."""
     ours = [state.get(STATE) for state in states if isinstance(state, dict)]
     said = [one for one in ours if isinstance(one, dict)]
+    lacks = sorted({name for one in said for name in one.get("lacks") or ()})
     return attrs.evolve(
         facts,
-        is_inside=bool(said) and len(said) == len(states),
+        is_inside=bool(said)
+        and len(said) == len(states)
+        and not lacks
+        and not any("error" in one for one in said),
+        lacks=tuple(lacks),
         is_profiling=any(one.get("profiling") for one in said),
         is_overdue=any(one.get("overdue") for one in said),
         device=facts.device or next((str(one.get("device") or "") for one in said), ""),

@@ -9,8 +9,12 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 from rlprof import Advice, CaptureError
+from rlprof_engine.beforehand import beyond_known
 from rlprof_sglang._facts import EXACT, SPANS, release
 from rlprof_sglang._words import PLUGIN
+
+NEWEST = "0.5.23"
+"""The newest release whose sources were read; tests hold it against their record of releases."""
 
 
 def sources_here() -> Path | None:
@@ -71,5 +75,11 @@ def capabilities() -> list[Advice]:
         "when they waited with enable_metrics",
     }
     return [
-        Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()
+        *(Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()),
+        *newer_than_known(),
     ]
+
+
+def newer_than_known() -> list[Advice]:
+    """Warn of an SGLang that nobody has read."""
+    return [] if sources_here() is None else beyond_known(version(), NEWEST)

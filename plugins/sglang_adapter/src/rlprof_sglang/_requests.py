@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.requests import write
+from rlprof_engine.requests import Watched, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,30 +50,6 @@ class Answers(list[Any]):
                 self._said["finish_reason"] = str(reason.get("type", reason))
 
 
-class Watched(dict[str, Any]):
-    """A frontend's requests, as they are; somebody may be told of each that leaves.
-
-    It stays in its place when a window ends: another thread may be using it.
-    """
-
-    gone: list[tuple[dict[str, float], dict[str, Any], float]] | None = None
-    """Of those that have left: their times, what is or will be said of them, and when they left;
-    None: nobody wants to know."""
-
-    def __delitem__(self, key: str) -> None:
-        """Let a request go. Its last answer comes next, or has just come."""
-        state = self.get(key)
-        super().__delitem__(key)
-        gone = self.gone
-        if gone is None or state is None:
-            return
-        said: dict[str, Any] = {"id": key}
-        with suppress(Exception):  # this is SGLang's own loop, and the engine ends if it raises
-            times = _times(state)
-            state.out_list = Answers(getattr(state, "out_list", ()), said)
-            gone.append((times, said, time.monotonic()))
-
-
 class Requests:
     """What one window sees of the requests of one engine."""
 
@@ -81,6 +57,9 @@ class Requests:
         self.unsupported: dict[str, str] = {}
         self._manager = getattr(handle, "tokenizer_manager", handle)
         self._watched: Watched | None = None
+        self._gone: list[tuple[dict[str, float], dict[str, Any], float]] = []
+        """Of requests that have left: their times, what is or will be said of them, and when they
+        left."""
         self._began = 0.0
         if not isinstance(getattr(self._manager, "rid_to_state", None), dict):
             self._manager = None
@@ -99,8 +78,15 @@ class Requests:
             states = Watched(states)
             self._manager.rid_to_state = states
         self._began = time.monotonic()
-        states.gone = []
+        states.left = self._left
         self._watched = states
+
+    def _left(self, key: str, state: Any, _: bool) -> None:  # noqa: FBT001
+        """Keep what is known of a request. Its last answer comes next, or has just come."""
+        said: dict[str, Any] = {"id": key}
+        times = _times(state)
+        state.out_list = Answers(getattr(state, "out_list", ()), said)
+        self._gone.append((times, said, time.monotonic()))
 
     def stop(self, folder: Path) -> None:
         """Write down those that have left, and those that are still there."""
@@ -108,7 +94,8 @@ class Requests:
         if watched is None:
             return
         there = [(name, _times(state)) for name, state in tuple(watched.items())]
-        gone, watched.gone = watched.gone or [], None
+        watched.left = None
+        gone = self._gone
         offset = time.time() - time.monotonic()
         lines = [_line(times, said, left, offset) for times, said, left in gone]
         known = {line["id"] for line in lines}

@@ -10,12 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof_sglang._engine import Engine
+    from rlprof_sglang._facts import Facts
     from rlprof_sglang._options import SglangOptions
 
 _NOT_THERE = (
     "rlprof-sglang is not in its schedulers: install it there (SGLang 0.5.11 or later), launch "
     "with the environment that rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
 )
+
+
+def _not_there(facts: Facts) -> str:
+    """Say why rlprof cannot record in the schedulers, and what to do."""
+    if not facts.lacks:
+        return _NOT_THERE
+    return (
+        f"this SGLang has no {', '.join(facts.lacks)}: install an rlprof-sglang that knows release "
+        f"{facts.version or 'of this engine'}"
+    )
 
 
 def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
@@ -26,7 +37,7 @@ def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str
     elif not tools:
         inside = "the config names no tool for them"
     elif not engine.facts.is_inside:
-        inside = _NOT_THERE
+        inside = _not_there(engine.facts)
     native = ""
     if tools and "torch" not in tools:
         native = f"it is torch's, and cannot stand for {', '.join(tools)}"
@@ -43,7 +54,7 @@ def unasked(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) ->
     """Say that SGLang's profiler stands for the tools, where nobody has asked for it."""
     if options.way != "auto" or options.needs_native or not tools or engine.facts.is_inside:
         return {}
-    return {"tool: torch": f"SGLang's own profiler records, unguarded; {_NOT_THERE}"}
+    return {"tool: torch": f"SGLang's own profiler records, unguarded; {_not_there(engine.facts)}"}
 
 
 def sleepless(engine: Engine) -> dict[str, str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rlprof_engine.recording import Place
 
 _SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+_STEP = "run_batch"
+"""Its method that runs a step."""
 _ENDS = ("UpdateWeight", "BeginWeightUpdate", "ReleaseMemory")
 """How requests that end a window begin: what is recorded is one phase of generation."""
 
@@ -62,6 +64,7 @@ def _said(scheduler: Any) -> dict[str, Any]:
     number, coordinates = _numbered(scheduler)
     part = _refusals.part_of(scheduler)
     return {
+        "lacks": _lacks(scheduler, part),
         "number": number,
         **coordinates,
         "pid": os.getpid(),
@@ -75,6 +78,19 @@ def _said(scheduler: Any) -> dict[str, Any]:
         "why": _guard.last_why,
         "refused": _guard.refused_why,
     }
+
+
+def _lacks(scheduler: Any, part: Any) -> list[str]:
+    """Name what of this release our hooks did not find: SGLang only logs it, and goes on."""
+    from rlprof_sglang import _refusals
+
+    known = _refusals.profiler_part()
+    found = [
+        f"{type(part).__name__}.{name}"
+        for name in (known.handler, known.stop)
+        if not hasattr(getattr(part, name, None), "__wrapped__")
+    ]
+    return found if callable(getattr(scheduler, _STEP, None)) else [*found, f"Scheduler.{_STEP}"]
 
 
 def asked(original: Any, part: Any, request: Any) -> Any:
@@ -148,7 +164,7 @@ def place() -> Place:
         number=number,
         coordinates=coordinates,
         owner=_scheduler,
-        method="run_batch",
+        method=_STEP,
         name=range_name,
         cuts=[Cut(_scheduler, "_request_dispatcher", _ended_by)],
         is_lazy=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import Advice
 from rlprof_engine.beforehand import cannot_be_written, who_records
-from rlprof_vllm._installed import capabilities
+from rlprof_vllm._installed import capabilities, newer_than_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ def advise(
     if options is None:
         return capabilities()
     records = Advice(_records(options, tools), about="records")
-    return [records, *(_misfits(options, tools) if on_host else ())]
+    return [records, *((*_misfits(options, tools), *newer_than_known()) if on_host else ())]
 
 
 def _records(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> str:

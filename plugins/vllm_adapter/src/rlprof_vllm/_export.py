@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
-from rlprof_engine.answers import fewer
+from rlprof_engine.answers import fewer, unseen
 from rlprof_engine.requests import FILE as REQUESTS
-from rlprof_engine.requests import trace_of
+from rlprof_engine.requests import begun_in, trace_of
 from rlprof_engine.traces import Looked, Whose, artifact_of
 from rlprof_vllm._native import FILES
 
@@ -34,16 +34,18 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         notes = json.loads((folder / NOTES).read_bytes())
     except (OSError, ValueError):  # the process that held the engine has died
         notes = {}
-    made = []
+    made, begun = [], 0
     if (folder / REQUESTS).exists():
-        made.append(trace_of(capture, folder / REQUESTS, out))
+        begun = begun_in(folder / REQUESTS)
+        steps = sum(one.get("iterations") or 0 for one in _ended(notes))
+        made.append(trace_of(capture, folder / REQUESTS, out, steps=steps))
     found: list[dict[str, Any]] = []
     whose = partial(_whose, capture, notes.get("facts") or {})
     made += [
         artifact_of(capture, raw, out, step=_STEP, whose=whose, found=found)
         for raw in sorted((folder / FILES).glob("*"))
     ]
-    made.append(_summary(capture, notes, found, out))
+    made.append(_summary(capture, notes, found, out, begun))
     return made
 
 
@@ -68,18 +70,25 @@ def _coordinates(worker: int, facts: dict[str, Any]) -> dict[str, int]:
 
 
 def _summary(
-    capture: Capture, notes: dict[str, Any], found: list[dict[str, Any]], out: Path
+    capture: Capture, notes: dict[str, Any], found: list[dict[str, Any]], out: Path, begun: int
 ) -> Artifact:
     """Say who was asked, who answered, and whose trace is not there."""
     name = f"{capture.stem}_vllm.json"
     missing = _missing(notes, found)
+    if (notes.get("facts") or {}).get("dp") == 1:  # else another replica may have answered them
+        ended = [one for one in _ended(notes) if one["state"] == "ended"]
+        missing += unseen([one.get("iterations") or 0 for one in ended], begun)
     said = {**notes, "traces": found, "missing": missing}
     (out / name).write_text(json.dumps(said, indent=1, default=str) + "\n", encoding="utf-8")
     told = [f"closed early: {notes['cut']}"] if notes.get("cut") else []
-    ended = (notes.get("answers") or {}).get("ended") or []
-    ran = [(f"worker {one.get('worker', '?')}", one.get("iterations")) for one in ended]
+    ran = [(f"worker {one.get('worker', '?')}", one.get("iterations")) for one in _ended(notes)]
     note = "; ".join([*told, *missing, *fewer(capture.options, ran)])
     return Artifact(name, "files", "json", "partial" if missing else "whole", note)
+
+
+def _ended(notes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the workers have answered at the end of the window."""
+    return (notes.get("answers") or {}).get("ended") or []
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:

@@ -124,12 +124,14 @@ def seen(handle: Any) -> Facts:
         type(handle).__name__,
         version=_version(),
         parameters=parameters_of(start),
-        profiler=_old_profiler() if profiler is None else profiler.profiler or "",
-        directory=_old_directory() if profiler is None else profiler.torch_profiler_dir,
+        profiler=_old_profiler() if profiler is None else getattr(profiler, "profiler", "") or "",
+        directory=_old_directory()
+        if profiler is None
+        else getattr(profiler, "torch_profiler_dir", None),
         contents=_old_contents() if profiler is None else _contents(profiler),
         at_launch=_old_counts() if profiler is None else _counts(profiler),
         schedule={} if profiler is None else _schedule(profiler),
-        records_frontend=profiler is not None and not profiler.ignore_frontend,
+        records_frontend=profiler is not None and not getattr(profiler, "ignore_frontend", False),
         tp=parallel.tensor_parallel_size,
         pp=parallel.pipeline_parallel_size,
         dp=parallel.data_parallel_size,
@@ -166,7 +168,7 @@ def _schedule(profiler: Any) -> dict[str, int]:
     """Torch's schedule, which vLLM has only if it waits or warms up."""
     names = ("wait_iterations", "warmup_iterations")
     found = {name: count for name in names if (count := getattr(profiler, name, 0))}
-    return found and {**found, "active_iterations": profiler.active_iterations}
+    return found and {**found, "active_iterations": getattr(profiler, "active_iterations", 0)}
 
 
 def _old_counts() -> dict[str, int]:

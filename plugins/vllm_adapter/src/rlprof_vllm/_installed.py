@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlprof import Advice, CaptureError
+from rlprof_engine.beforehand import beyond_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 PLUGIN = "rlprof"
 """Our name among vLLM's general plugins."""
+NEWEST = "0.33.0"
+"""The newest release whose sources were read; tests hold it against their record of releases."""
 PROFILER = "config/profiler.py"
 _ENGINE = "v1/engine/async_llm.py"
 _STATS = "v1/metrics/stats.py"
@@ -72,6 +75,23 @@ def version(sources: Path) -> str:
     return found[1] if found else "of unknown version"
 
 
+def has_known_profiler(sources: Path) -> bool:
+    """Whether vLLM's own profiler is where its launch can switch it on."""
+    known = fields(sources, PROFILER, "ProfilerConfig")
+    if known:
+        return {"profiler", "torch_profiler_dir"} <= set(known)
+    try:
+        return "VLLM_TORCH_PROFILER_DIR" in (sources / "envs.py").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+def newer_than_known() -> list[Advice]:
+    """Warn of a vLLM that nobody has read."""
+    sources = sources_here()
+    return [] if sources is None else beyond_known(version(sources), NEWEST)
+
+
 def capabilities() -> list[Advice]:
     """Say what the installed vLLM can do for a recording, and by which way."""
     sources = sources_here()
@@ -99,7 +119,11 @@ def capabilities() -> list[Advice]:
         "native contents": per_window if "profiler_kwargs" in taken else as_launched,
         "requests": f"queued, prefill, decode, tokens{requests}",
     }
-    lacks = () if is_admitted else ("way worker",)
+    lacks = [] if is_admitted else ["way worker"]
+    if not has_known_profiler(sources):
+        found["way native"] = "not known: this vLLM has its profiler elsewhere"
+        lacks.append("way native")
     return [
-        Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()
+        *(Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()),
+        *newer_than_known(),
     ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import Launch, safe_name
 from rlprof_vllm._facts import CONTENTS
-from rlprof_vllm._installed import PLUGIN, PROFILER, fields, sources_here
+from rlprof_vllm._installed import PLUGIN, PROFILER, fields, has_known_profiler, sources_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,9 @@ def engine_launch(
         wanted = _wanted(options, target, tools)
         sources = sources_here()
         known = _OLDEST if sources is None else fields(sources, PROFILER, "ProfilerConfig")
-        if known:
+        if sources is not None and not has_known_profiler(sources):
+            pass  # vLLM would refuse to start with half of it; the window says what is missing
+        elif known:
             arguments["profiler_config"] = {k: v for k, v in wanted.items() if k in known}
         elif sources is not None:
             env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))

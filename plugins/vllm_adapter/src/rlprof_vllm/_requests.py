@@ -10,29 +10,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.requests import TIMES, write
+from rlprof_engine.requests import TIMES, Watched, write
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class Watched(dict[str, Any]):
-    """A frontend's requests, as they are; somebody may be told of each that leaves.
-
-    It stays in its place when a window ends: another thread may be using it.
-    """
-
-    gone: list[tuple[Any, float]] | None = None
-    """States that have left, and when; None: nobody wants to know."""
-
-    def pop(self, key: str, *default: Any) -> Any:
-        """Let a request go."""
-        state = super().pop(key, *default)
-        gone = self.gone
-        if gone is not None and state is not None:
-            # Only what is aborted may be gone already, and so only that has a default.
-            gone.append(((*_kept(state), bool(default)), time.monotonic()))
-        return state
 
 
 def _counts_preemptions() -> bool:
@@ -51,6 +32,8 @@ class Requests:
         inner = getattr(handle, "llm_engine", handle)
         self._processor = getattr(inner, "output_processor", None)
         self._watched: Watched | None = None
+        self._gone: list[tuple[tuple[Any, ...], float | None]] = []
+        """What is kept of requests that have left, and when they did."""
         self._began = 0.0
         if not isinstance(getattr(self._processor, "request_states", None), dict):
             self._processor = None
@@ -67,8 +50,12 @@ class Requests:
             states = Watched(states)
             self._processor.request_states = states
         self._began = time.monotonic()
-        states.gone = []
+        states.left = self._left
         self._watched = states
+
+    def _left(self, _: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
+        # Only an aborted request may have left already.
+        self._gone.append(((*_kept(state), might_be_gone), time.monotonic()))
 
     def stop(self, folder: Path) -> None:
         """Write down those that have left, and those that are still there."""
@@ -76,7 +63,8 @@ class Requests:
         if watched is None:
             return
         there = tuple(watched.values())  # first: who leaves now would be in neither
-        gone, watched.gone = watched.gone or [], None
+        watched.left = None
+        gone = self._gone
         now = time.monotonic()
         known = {id(kept[4]) for kept, _ in gone if kept[4] is not None}
         still = [
@@ -112,9 +100,10 @@ def _line(kept: tuple[Any, ...], left: float | None) -> dict[str, Any]:
         return line
     line |= {key: value for key in TIMES if (value := getattr(stats, key, 0.0))}
     line["arrival"] = getattr(stats, "arrival_time", 0.0)
-    line["tokens"] = stats.num_generation_tokens
-    if left is not None and not is_aborted:
-        line["finish"] = "length" if most is not None and line["tokens"] >= most else "stop"
+    if (tokens := getattr(stats, "num_generation_tokens", None)) is not None:
+        line["tokens"] = tokens
+    if left is not None and not is_aborted and tokens is not None:
+        line["finish"] = "length" if most is not None and tokens >= most else "stop"
     if hasattr(stats, "num_preemptions"):
         line["preemptions"] = stats.num_preemptions
     return line

@@ -19,6 +19,7 @@ from rlprof_vllm._beforehand import advise
 from rlprof_vllm._counters import Counters
 from rlprof_vllm._engine import Engine, reach
 from rlprof_vllm._export import NOTES, exported
+from rlprof_vllm._installed import has_known_profiler, sources_here, version
 from rlprof_vllm._launch import engine_launch, profiler_dir
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import VllmOptions
@@ -219,6 +220,9 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     native = ""
     if facts.profiler == "":
         native = "it was launched without; launch it with the arguments that rlprof.launch gives"
+        sources = sources_here()
+        if sources is not None and not has_known_profiler(sources):
+            native = f"vLLM {version(sources)} has it where rlprof-vllm does not know it"
     elif "start_profile" not in facts.methods:
         native = f"{facts.kind} has no start_profile"
     elif tools and "torch" not in tools:

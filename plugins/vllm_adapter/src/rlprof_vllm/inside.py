@@ -9,9 +9,14 @@ leaves the answers of the others unread, and every later call gets the answer of
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.recording import Cut, Place, obeyed
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 METHOD = "rlprof_obey"
 """What `collective_rpc` is asked for."""
@@ -54,6 +59,11 @@ def place_of(worker: Any) -> Place:
     model = getattr(getattr(worker, "model_runner", None), "model", None)
     if model is not None:
         cuts.append(Cut(model, "load_weights"))
+    profiler = getattr(worker, "profiler", None)
+    instead: dict[str, Any] = {}
+    if profiler is not None and not hasattr(profiler, "is_running"):
+        # Until 0.27 vLLM names each step of a worker that has a profiler, whether it runs or not.
+        instead["annotate_profile"] = partial(_unnamed, profiler)
     return Place(
         number=dp * tp * pp + local,
         coordinates={"tp": local % tp, "pp": local // tp, "dp": dp},
@@ -61,7 +71,14 @@ def place_of(worker: Any) -> Place:
         method="execute_model",
         name=range_name,
         cuts=cuts,
+        instead=instead,
     )
+
+
+def _unnamed(profiler: Any, *_: Any, **__: Any) -> AbstractContextManager[None]:
+    """Have vLLM's own profiler count a step, and leave its name to ours."""
+    profiler.step()
+    return nullcontext()
 
 
 def range_name(output: Any = None, *_: Any, **__: Any) -> str:

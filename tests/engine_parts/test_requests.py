@@ -1,0 +1,78 @@
+"""The life of requests: how they leave a frontend, and what a window without them says."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlprof import Capture, Target, Window
+from rlprof_engine import requests
+from rlprof_engine.requests import Watched, begun_in, trace_of
+
+
+def test_a_request_is_seen_however_a_release_lets_it_go():
+    """By `pop`, with a default or without, and by `del`; what is not there is no request."""
+    seen = []
+    watched = Watched({"a": 1, "b": 2, "c": 3})
+    watched.left = lambda *said: seen.append(said)
+
+    watched.pop("a")
+    watched.pop("b", None)
+    assert watched.pop("nobody", "none") == "none"
+    del watched["c"]
+    with pytest.raises(KeyError):
+        del watched["nobody"]
+
+    assert seen == [("a", 1, False), ("b", 2, True), ("c", 3, False)]
+    assert watched == {}
+
+
+def test_a_frontend_goes_on_whatever_we_do_with_its_requests():
+    """What we raise stays with us, and between windows nobody is called."""
+    watched = Watched({"a": 1, "b": 2})
+    watched.left = lambda *_: 1 / 0
+
+    assert watched.pop("a") == 1
+    watched.left = None
+    del watched["b"]
+    assert watched == {}
+
+
+@pytest.fixture(name="trace")
+def _trace(tmp_path):
+    """Return a function that makes the artifact of a window with those lines."""
+    capture = Capture("r1", Target("rollout"), Window(1, 2), "vllm", "h", 1)
+
+    def trace(*lines, steps=0):
+        requests.write(tmp_path, 10.0, 20.0, lines)
+        return trace_of(capture, tmp_path / requests.FILE, tmp_path, steps=steps)
+
+    return trace
+
+
+def test_a_window_without_requests_is_idle_only_if_the_engine_was(trace):
+    """If it ran steps somebody asked it, whom nobody here has seen."""
+    idle, unseen = trace(), trace(steps=3)
+
+    assert (idle.status, idle.note.split(":")[0]) == ("whole", "idle")
+    assert unseen.status == "partial"
+    assert "ran 3 steps" in unseen.note
+
+
+def test_requests_without_times_are_told(trace):
+    """A release that renames them leaves slices that show nothing."""
+    timed = trace({"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0})
+    untimed = trace({"id": "a", "left": 15.0, "tokens": 4}, {"id": "b", "left": None})
+
+    assert timed.note == ""
+    assert untimed.note.startswith("1 requests have no times")
+
+
+def test_first_tokens_in_the_window_are_counted(tmp_path):
+    """Those of a request from before are not, and a damaged file has none."""
+    before, within = ({"left": None, "first_token_ts": at} for at in (9.0, 12.0))
+    lines = [{"id": "a", **before}, {"id": "b", **within}, {"id": "c", "left": 11.0}]
+    requests.write(tmp_path, 10.0, 20.0, lines)
+    (tmp_path / "damaged").write_text("{")
+
+    assert begun_in(tmp_path / requests.FILE) == 1
+    assert begun_in(tmp_path / "damaged") == 0
