@@ -31,6 +31,7 @@ def exported(folder, name, raw):
     return json.loads((folder / "exported.json").read_bytes())
 
 
+# failures.md: export-returned
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -53,6 +54,7 @@ def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
     assert (tmp_path / "raw/raw.txt").exists()
 
 
+# failures.md: export-returned
 @pytest.mark.parametrize(
     ("trace", "says"),
     [
@@ -85,6 +87,7 @@ def test_a_large_trace_is_looked_at_by_the_size_it_was_written_with(tmp_path):
     assert "is cut" in fault_of(attrs.evolve(whole, text_size=len(TRACE) + 1), file)
 
 
+# failures.md: start-returned
 @pytest.mark.parametrize(
     ("plugin", "says"),
     [
@@ -108,6 +111,7 @@ def test_what_start_returns_wrongly_is_said(config, caplog, plugin, says):
     assert f"fake.start: PluginError: {says}" in caplog.text
 
 
+# failures.md: start-returned
 def test_a_place_that_is_none_is_refused_before_the_run(config):
     """A class that says where it runs is held to the words there are."""
     rlprof.register("tool", "fake", authors.RunsAnywhere)
@@ -119,6 +123,7 @@ def test_a_place_that_is_none_is_refused_before_the_run(config):
     assert says in refused.value.faults[0]
 
 
+# failures.md: start-returned
 def test_a_place_that_is_none_is_refused_once_it_is_said(config, capsys):
     """A property answers after configure; the tool is not used, and the run says why."""
     rlprof.register("tool", "fake", authors.RunsAnywhereLater)

@@ -810,6 +810,7 @@ def test_durations_are_short(value, text):
     assert text == seconds(value)
 
 
+# failures.md: passed-over
 def test_exports_that_lead_out_of_the_run_are_refused(rlprof, run_folder, tmp_path):
     """A link in a run folder of somebody else's does not say where you write; --out does."""
     outside = tmp_path / "outside"

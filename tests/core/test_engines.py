@@ -268,6 +268,7 @@ def test_async_with_lets_the_engines_own_loop_go_on(given):
     ]
 
 
+# failures.md: engine-loop
 def test_waiting_on_the_engines_own_loop_is_refused_at_once(given):
     """It could never answer; the capture says what to do instead."""
 

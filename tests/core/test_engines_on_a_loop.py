@@ -71,6 +71,7 @@ def states(prof):
     return {c.window.id: c.state for c in rlprof.read(prof.run_dir).captures}
 
 
+# failures.md: vllm-cut
 def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
     """Its window is closed beside the loop, which goes on; the next one is whole."""
 
@@ -128,6 +129,7 @@ def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
     assert [s.name for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"] == ["rollout"]
 
 
+# failures.md: vllm-cut
 def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(given):
     """It is closed on the loop that the engine needs; the engine is stopped once that goes on."""
 

@@ -97,6 +97,7 @@ def test_one_tool_failing_stops_no_other(config, calls, strict):
     assert {"fake", "other", "anywhere"} == {call[0] for call in calls if call[1] == "stop"}
 
 
+# failures.md: hook-raised
 def test_stop_is_called_after_a_failed_start(config, calls):
     """A start that raised may have begun something; stop is asked to end it."""
     with rlprof.open(config(options={"raises_in": "start"})) as prof:
@@ -142,6 +143,7 @@ def test_a_tool_of_the_process_that_hangs_is_given_up(config, calls, hook):
     assert "not started" in later.notes[0]
 
 
+# failures.md: not-answered
 def test_a_start_answered_too_late_is_stopped(config, calls):
     """A recording that begins after it was given up is ended by the thread that began it."""
     options = {"anywhere": {"hangs_in": "start"}}
@@ -158,6 +160,7 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
     assert [call[1] for call in calls if call[1] != "configure"] == ["start", "stop"]
 
 
+# failures.md: not-answered
 def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls):
     """It cannot be cut, but its time is measured, and once is enough."""
     limits = {"stop_timeout_s": 0.05}
@@ -308,6 +311,7 @@ def test_a_plugin_that_calls_exit_does_not_end_training(config, hook, tool):
     assert "SystemExit: 9" in notes
 
 
+# failures.md: interrupted
 def test_what_the_users_signal_handler_raises_passes_through_a_hook(config, monkeypatch):
     """A handler that calls sys.exit while a hook runs ends the process as the user wants."""
     import os
@@ -348,6 +352,7 @@ def _alarm():
     signal.signal(signal.SIGALRM, before)
 
 
+# failures.md: interrupted
 @pytest.mark.parametrize("tool", ["fake", "anywhere"])
 def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm, tool):
     """Bounding a reward check with SIGALRM works as without rlprof; the next window records."""
@@ -366,6 +371,7 @@ def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm,
     assert found["2/rollout"].state == "whole"
 
 
+# failures.md: interrupted
 def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, alarm):
     """What the handler raises passes; the second close waits for the exports that are left."""
     prof = rlprof.open(config())
@@ -381,6 +387,7 @@ def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, ala
     assert [p.state for p in run.processes] == ["ended"]
 
 
+# failures.md: all-whole
 def test_a_log_handler_that_raises_reaches_nobody(config):
     """Training would not have called it; what it was to be told stands in the manifest."""
 
@@ -399,6 +406,7 @@ def test_a_log_handler_that_raises_reaches_nobody(config):
     assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed", "failed"]
 
 
+# failures.md: second-session
 def test_of_threads_that_open_at_once_one_wins(config):
     """A process has one session, however close they come."""
     at_once, opened, refused = threading.Barrier(4), [], []
@@ -431,6 +439,7 @@ def test_a_failed_export_is_logged(config, caplog):
     assert len(told) == 1
 
 
+# failures.md: bad-step
 def test_a_step_that_is_refused_ends_the_one_before(config):
     """What follows a step number that is none belongs to no step, and is not recorded as one."""
     with rlprof.open(config()) as prof:
@@ -444,6 +453,7 @@ def test_a_step_that_is_refused_ends_the_one_before(config):
     assert phases == [1, None]
 
 
+# failures.md: disk-full
 def test_spans_a_full_disk_refused_are_counted(config, caplog, monkeypatch):
     """At close what could not be written is said, in the log and in the manifest."""
     from rlprof.rundir import Journal
@@ -525,6 +535,7 @@ def test_strict_does_not_end_the_helper_thread(config, monkeypatch):
     assert captures(prof)["1/rollout", "fake"].state == "whole"
 
 
+# failures.md: no-folder
 def test_a_scratch_folder_others_may_write_to_is_refused(config, tmp_path, caplog):
     """What lies there says which code an export runs; rlprof stays off, and no run is made."""
     import os

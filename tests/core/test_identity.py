@@ -286,6 +286,7 @@ def test_followers_wait_for_the_leader(runs, env):
     assert len(pauses) == 3
 
 
+# failures.md: no-leader
 def test_without_a_leader_the_message_helps(runs):
     """A rank that finds no run says what was missing and what to do; it makes none itself."""
     pauses = []

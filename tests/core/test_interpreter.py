@@ -62,6 +62,7 @@ def _shadows(tmp_path):
     return folder
 
 
+# failures.md: all-whole
 @pytest.mark.slow
 def test_the_working_directory_is_not_looked_into(tmp_path, shadows):
     """Exports and measurements are done in one that is full of traps.

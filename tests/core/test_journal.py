@@ -282,6 +282,7 @@ def test_closing_is_repeatable(file):
     assert b"".join(LINES) == file.read_bytes()
 
 
+# failures.md: closed-descriptors
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_descriptor_that_was_taken_is_left_alone(file, tmp_path, taken):
     """Closed by somebody else, perhaps another file by now: lines go where they belong."""
@@ -305,6 +306,7 @@ def test_a_descriptor_that_was_taken_is_left_alone(file, tmp_path, taken):
     os.close(other)
 
 
+# failures.md: closed-descriptors
 def test_a_descriptor_that_was_taken_is_not_closed(file, tmp_path):
     """Also where nothing more is written."""
     journal = Journal(file)

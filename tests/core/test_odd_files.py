@@ -75,6 +75,7 @@ def put(kind, path):
             file.truncate(8 << 30)
 
 
+# failures.md: passed-over
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("place", ["manifest", "spans"])
 def test_what_is_no_file_is_told_and_passed_over(run, monkeypatch, capsys, place, kind):
@@ -92,6 +93,7 @@ def test_what_is_no_file_is_told_and_passed_over(run, monkeypatch, capsys, place
     assert len(list(found.spans())) == 2
 
 
+# failures.md: passed-over
 def test_links_to_files_are_read(run, tmp_path):
     """Who keeps the files of a run, or the run itself, elsewhere finds all of it."""
     (manifest,) = (run / "manifest").iterdir()
@@ -113,6 +115,7 @@ def test_a_folder_of_files_that_cannot_be_listed_is_told(run):
     assert rlprof.read(run).problems == ("manifest: cannot be read: Not a directory",)
 
 
+# failures.md: passed-over
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -136,6 +139,7 @@ def test_a_header_that_is_no_file_is_refused(run, capsys, kind, words):
     assert "unreadable" in capsys.readouterr().out
 
 
+# failures.md: passed-over
 @pytest.mark.parametrize("kind", ["fifo", "device"])
 def test_an_artifact_that_is_no_file_any_more_is_told(run, kind):
     """The run says what it is instead."""
@@ -156,6 +160,7 @@ class MakesAFifo:
         return [Artifact("odd", "files", "text")]
 
 
+# failures.md: export-failed
 def test_an_artifact_that_is_none_fails_its_export(tmp_path):
     """A tool that names a FIFO is told so; its export does not wait for somebody to write."""
     who = {"role": "actor", "rank": 0, "world_size": 1}
@@ -173,6 +178,7 @@ def test_an_artifact_that_is_none_fails_its_export(tmp_path):
     assert "'odd'" in told
 
 
+# failures.md: passed-over
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -201,6 +207,7 @@ def test_a_request_that_is_no_file_stops_nothing(config, caplog, kind, words):
     assert [m for m in caplog.messages if f"a.json: cannot be read: {words}" in m] != []
 
 
+# failures.md: passed-over
 def test_a_request_longer_than_one_may_be_is_refused(tmp_path):
     """It would be in the memory of every process, and in every manifest."""
     file = tmp_path / "big.json"
@@ -210,6 +217,7 @@ def test_a_request_longer_than_one_may_be_is_refused(tmp_path):
         control.read(file)
 
 
+# failures.md: passed-over
 def test_a_line_without_end_is_passed_over_in_pieces(tmp_path):
     """What is far longer than any line of ours is not taken into memory; lines after it are."""
     file = tmp_path / "manifest" / "odd.jsonl"

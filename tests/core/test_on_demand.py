@@ -111,6 +111,7 @@ def test_a_request_may_name_its_first_step(config):
     assert answers == {late.id: (3,), soon.id: (0,)}
 
 
+# failures.md: step-over
 @pytest.mark.parametrize(
     ("at", "error"),
     [(3, "step 3 is over; the run is at step 5"), (5, "step 5 has begun already")],
@@ -127,6 +128,7 @@ def test_a_step_that_is_over_is_refused(config, at, error):
     assert windows(prof) == []
 
 
+# failures.md: step-over
 def test_a_step_that_began_while_the_request_came_in_is_refused(config):
     """The request was taken, and is answered by the step that begins too late for it."""
     with rlprof.open(config(steps="none")) as prof:
@@ -162,6 +164,7 @@ def test_a_request_that_got_its_steps_is_served(config, capsys):
     assert words(prof, capsys) == "served steps 2-4, 6-9"
 
 
+# failures.md: partly-served
 def test_a_step_that_was_skipped_is_not_served(config, capsys):
     """What was due in it was not recorded, and that is said."""
     with rlprof.open(config(steps="none")) as prof:
@@ -174,6 +177,7 @@ def test_a_step_that_was_skipped_is_not_served(config, capsys):
     assert words(prof, capsys) == "served 1 of 2 (step 2); step 1 was skipped"
 
 
+# failures.md: partly-served
 @pytest.mark.parametrize(
     ("options", "how"),
     [({"raises_in": "start"}, "failed"), ({"raises_in": "export"}, "failed"),
@@ -188,6 +192,7 @@ def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, 
     assert words(prof, capsys) == f"served 0 of 1; step 1 {how}"
 
 
+# failures.md: partly-served
 def test_a_request_says_how_far_it_came(config, capsys):
     """What came before the session was closed is counted."""
     with rlprof.open(config(steps="none")) as prof:
@@ -202,6 +207,7 @@ def test_a_request_says_how_far_it_came(config, capsys):
     assert words(prof, capsys) == "served 2 of 3 (steps 0-1), then the session was closed"
 
 
+# failures.md: partly-served
 def test_a_request_to_a_process_that_died_says_so(config, capsys, monkeypatch):
     """Its last window is lost; those before count."""
     with rlprof.open(config(steps="none")) as prof:

@@ -183,6 +183,7 @@ def test_a_forked_child_may_open_while_a_thread_of_its_parent_opens():
     _begin._opening.release()
 
 
+# failures.md: config-error
 def test_a_config_with_faults_never_opens(config):
     """All faults, of the config and of the plugins, are one error."""
     with pytest.raises(rlprof.ConfigError) as raised:

@@ -503,6 +503,7 @@ def test_a_header_that_is_none_is_refused(folder, content):
     assert str(caught.value).startswith(f"{file}: cannot be read: ")
 
 
+# failures.md: later-version
 @pytest.mark.parametrize(
     ("theirs", "is_newer"),
     [

@@ -85,6 +85,7 @@ def test_windows_nobody_exported_are_exported(killed, tmp_path, capsys):
         assert (path / capture.artifacts[0].path).exists()
 
 
+# failures.md: salvage-tried
 def test_a_second_salvage_finds_nothing_to_do(killed, capsys):
     """What was salvaged is in the manifest, by the one who did it."""
     path = killed()
@@ -98,6 +99,7 @@ def test_a_second_salvage_finds_nothing_to_do(killed, capsys):
     assert len(list(path.glob("manifest/+salvage-*"))) == 1
 
 
+# failures.md: salvage-busy
 def test_an_export_that_outlived_its_process_is_only_written_down(killed):
     """The helper process had finished: its files are taken as they are."""
     path = killed()
@@ -114,6 +116,7 @@ def test_an_export_that_outlived_its_process_is_only_written_down(killed):
     assert made[0].stat().st_mtime_ns == stamp
 
 
+# failures.md: salvage-busy
 def test_an_export_of_an_open_window_that_outlived_its_salvager_is_written_down(killed):
     """A salvager was killed before it could say so: its files are taken as they are."""
     path = killed()
@@ -127,6 +130,7 @@ def test_an_export_of_an_open_window_that_outlived_its_salvager_is_written_down(
     assert states(path) == ["whole", "whole", "partial"]
 
 
+# failures.md: salvage-busy
 def test_two_salvages_at_once_spoil_nothing(killed):
     """Whoever is first has the capture; what the other was at is said, and all is exported."""
     path = killed()
@@ -146,6 +150,7 @@ def test_two_salvages_at_once_spoil_nothing(killed):
     assert len([note for c in rlprof.read(path).captures for note in c.notes]) == 3
 
 
+# failures.md: salvage-busy
 def test_what_another_salvage_is_at_is_left_to_it(killed, capsys):
     """It is said, and is no loss: afterwards it can be had."""
     path = killed()
@@ -162,6 +167,7 @@ def test_what_another_salvage_is_at_is_left_to_it(killed, capsys):
     assert states(path) == ["whole", "whole", "partial"]
 
 
+# failures.md: salvage-tried
 def test_what_is_gone_is_said_to_be_lost(killed, capsys):
     """A scratch folder somebody has removed is named, and the others are salvaged."""
     import shutil
@@ -178,6 +184,7 @@ def test_what_is_gone_is_said_to_be_lost(killed, capsys):
     assert "1 of 3 could not be salvaged here" in err
 
 
+# failures.md: salvage-tried
 def test_another_host_is_named(killed, capsys):
     """Raw data that lie elsewhere are salvaged there."""
     path = killed()
@@ -199,6 +206,7 @@ def test_another_host_is_named(killed, capsys):
     assert capsys.readouterr().out.count("its raw data lie on node17; run this there") == 3
 
 
+# failures.md: salvage-tried
 def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
     """Raw data kept after a failed export are salvage, too, once the cause is mended."""
     from tests.fakes import tools
@@ -265,6 +273,7 @@ for step in prof.steps(range(7)):
 """
 
 
+# failures.md: salvage-tried
 def test_what_left_nothing_is_tried_once(killed, capsys, tmp_path):
     """One note says that nothing more can be done; nobody is sent there again."""
     path = killed("import glob\nprof.scribe.exports.poll = lambda: []" + EMPTY)
@@ -297,6 +306,7 @@ def test_lost_windows_are_told_of_together(killed, capsys):
     assert line.endswith(f"on {process.here.host}; there: rlprof salvage {path}")
 
 
+# failures.md: salvage-tried
 @pytest.mark.parametrize(
     ("plugin", "says"),
     [
@@ -324,6 +334,7 @@ def test_a_plugin_that_is_not_here_is_named(killed, capsys, plugin, says):
     assert all((Path(c.scratch) / "raw").exists() for c in rlprof.read(path).captures)
 
 
+# failures.md: salvage-tried
 def test_a_known_plugin_that_is_not_here_says_what_to_install(monkeypatch):
     """The tool's distribution is known by its name."""
 

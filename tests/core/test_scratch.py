@@ -49,6 +49,7 @@ def everything(folder):
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+# failures.md: left-alone
 def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys):
     """A manifest that names another place imports nothing from there, and deletes nothing."""
     path, scratch = kept
@@ -67,6 +68,7 @@ def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys)
     assert not (tmp_path / "ran").exists()
 
 
+# failures.md: left-alone
 @pytest.mark.parametrize(
     "scratch", ["", ".", "/", "relative/rlprof-0", "a\0b", "/proc/self", "x" * 5000]
 )
@@ -81,6 +83,7 @@ def test_a_name_no_folder_of_ours_has_is_refused(kept, scratch, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+# failures.md: left-alone
 def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
     """Neither what is read nor where it is written leaves the folders of this run."""
     path, scratch = kept
@@ -91,6 +94,7 @@ def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
     assert said.endswith("is not where rlprof keeps raw data of this window; left alone")
 
 
+# failures.md: left-alone
 def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
     """What lies there says which code is run."""
     path, _ = kept
@@ -115,6 +119,7 @@ def test_the_users_folder_is_closed_to_others(kept, tmp_path, capsys):
     assert home.stat().st_mode & 0o777 == 0o700
 
 
+# failures.md: left-alone
 @pytest.mark.parametrize("other", ["rlprof-99999", "elsewhere"])
 def test_a_folder_of_another_user_is_left_to_that_one(kept, tmp_path, other, capsys):
     """Only the folder that has the caller's own number is looked into."""
@@ -129,6 +134,7 @@ def test_a_folder_of_another_user_is_left_to_that_one(kept, tmp_path, other, cap
     assert said == f"{moved} is not where rlprof keeps raw data of this window; left alone"
 
 
+# failures.md: left-alone
 def test_a_link_to_a_folder_is_not_followed(kept, tmp_path, capsys):
     """Core makes the user's folder; a link in its place leads to somebody else's."""
     path, _ = kept
@@ -141,6 +147,7 @@ def test_a_link_to_a_folder_is_not_followed(kept, tmp_path, capsys):
     assert said.startswith(f"others may write to {home}, ")
 
 
+# failures.md: left-alone
 @pytest.mark.parametrize("text", ["", "[" * 100_000])
 def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
     """Nothing is exported without it."""
@@ -152,6 +159,7 @@ def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
     assert said.endswith(f"; raw data are kept in {scratch}")
 
 
+# failures.md: salvage-tried
 @pytest.mark.parametrize("plugin", ["os:abort", "subprocess:Popen", "pathlib:Path"])
 def test_what_is_no_plugin_is_not_called(kept, plugin, capsys):
     """Only a class that marks hooks is made."""
@@ -212,6 +220,7 @@ def _scripted(tmp_path):
     return run
 
 
+# failures.md: salvage-tried
 @pytest.mark.slow
 def test_a_class_of_the_script_cannot_be_salvaged(scripted, capsys):
     """No other process can import it: that is said, and the raw data stay."""

@@ -27,6 +27,7 @@ def problems(prof):
 RULE = {"every": 10, "first": 50, "last": 90}
 
 
+# failures.md: no-step
 @pytest.mark.parametrize(
     ("steps", "told", "said"),
     [
@@ -66,6 +67,7 @@ def test_a_run_that_is_as_asked_says_nothing(config, changes, told):
     assert problems(prof) == ()
 
 
+# failures.md: no-step
 @pytest.mark.parametrize("steps", [[2], {"every": 1}])
 def test_phases_outside_of_any_step_are_told(config, caplog, steps):
     """Without steps there is nothing to record them in; it is said once, at the end."""
@@ -98,6 +100,7 @@ def test_phases_before_the_first_step_are_no_problem(config):
     assert problems(prof) == ()
 
 
+# failures.md: no-step
 def test_a_run_without_any_step_is_told(config):
     """A config that asks for steps, and nobody who says when they begin."""
     with rlprof.open(config()) as prof:
@@ -117,6 +120,7 @@ def test_a_request_to_a_process_without_steps_says_what_is_missing(config):
     assert problems(prof) == (f"actor 0/1: phases were entered outside any step; {CALL}",)
 
 
+# failures.md: bad-step
 def test_a_step_that_is_no_number_is_a_problem(config):
     """The first is told as a problem and stands for those that follow; nothing else is said."""
     with rlprof.open(config()) as prof:
@@ -140,6 +144,7 @@ def test_problems_of_many_processes_are_told_once(config, monkeypatch, tmp_path,
     assert "  actor 0/3 and 2 more: the config asks for step 9; this process went" in out
 
 
+# failures.md: engine-missing
 def test_an_engine_that_nobody_attached_is_missing(given, capsys):
     """A role with an engine is recorded through prof.attach; if nobody calls it, that is said."""
     with rlprof.open(given(), role="actor") as prof:

@@ -68,6 +68,7 @@ def test_a_recurring_phase_gets_a_window_each_time(config, calls):
     assert starts(calls) == ["1/rollout", "1/rollout.1", "2/rollout", "2/rollout.1"]
 
 
+# failures.md: all-whole
 def test_a_step_that_comes_again_overwrites_nothing(config, calls):
     """After a rollback the same step and phase get a new occurrence."""
     with rlprof.open(config()) as prof:
@@ -158,6 +159,7 @@ def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
     assert hooks(calls) == ["start", "push", "minibatch", "minibatch", "pop", "stop"]
 
 
+# failures.md: skipped-phase
 def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
     """Discrete mode records phases; a step that enters none says so, in log and manifest."""
     with caplog.at_level(logging.WARNING, "rlprof"), rlprof.open(config(steps=[3])) as prof:
@@ -173,6 +175,7 @@ def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
     assert "step 3: the step entered no phase" in caplog.text
 
 
+# failures.md: skipped-phase
 def test_a_step_that_enters_other_phases_only_is_reported(config):
     """What was entered instead is named."""
     with rlprof.open(config(roles={"actor": {"phases": ["update"]}})) as prof:
@@ -196,6 +199,7 @@ def test_a_phase_that_outlives_its_step_keeps_its_window(config, calls):
     assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
 
 
+# failures.md: shared-window
 def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, calls):
     """Only one window is open at a time; it ends with the phase that opened it."""
 
@@ -250,6 +254,7 @@ def test_a_tool_of_the_process_is_called_on_a_thread_of_core(config, calls):
     assert {"rlprof-anywhere"} == {call[3] for call in calls if call[1] in ("start", "stop")}
 
 
+# failures.md: window-time
 def test_a_window_past_its_time_is_closed(config, calls):
     """limits.window_s ends the recording, the phase goes on and the manifest says why."""
     with rlprof.open(config(limits={"window_s": 0.01})) as prof:
@@ -265,6 +270,7 @@ def test_a_window_past_its_time_is_closed(config, calls):
     assert capture.state == "whole"
 
 
+# failures.md: window-time
 def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
     """A tool of the process is stopped in time also while the working thread is busy elsewhere."""
     stopped = threading.Event()
@@ -280,6 +286,7 @@ def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
     assert stopped.is_set()
 
 
+# failures.md: bytes-spent
 def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
     """A rank whose share of limits.bytes is used up skips its windows and says why."""
     roles = {"actor": {}, "critic": {"ranks": [0, 1]}}  # three ranks
@@ -301,6 +308,7 @@ def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
     assert [(s.step, s.reason) for s in run.skipped] == [(2, reason)]
 
 
+# failures.md: bad-step
 @pytest.mark.parametrize("steps", [["a", None], [1.5, object()]], ids=["text", "objects"])
 def test_a_step_that_is_no_number_reaches_nobody(config, caplog, steps):
     """Nonsense told to the session is logged and training goes on."""

@@ -12,6 +12,7 @@ ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["updat
 ONE_RUN = {"RLPROF_RUN_ID": "family"}
 
 
+# failures.md: children
 @pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_a_forked_child_trains_on_and_leaves_the_run_alone(lab, place, tool):
     """It writes nothing, closes nothing, ends as it likes; its parent's windows are whole."""
@@ -56,6 +57,7 @@ assert ended or prof.run_dir is None
 """
 
 
+# failures.md: all-whole
 def test_training_that_waits_for_any_child(lab):
     """It is given the process of an export, and its handler is called: nothing is lost by that."""
     told = lab.both(REAPER, model="floats")
@@ -84,6 +86,7 @@ if __name__ == "__main__":
 """
 
 
+# failures.md: children
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_child_with_a_session_of_its_own_joins_the_run(lab, method):
     """Another role in a process that multiprocessing started: both are whole, in one folder."""
@@ -99,6 +102,7 @@ def test_a_child_with_a_session_of_its_own_joins_the_run(lab, method):
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: children
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_child_without_a_session_is_no_part_of_the_run(lab, method):
     """What it trains is what it trained, and the run knows of the parent alone."""
@@ -112,6 +116,7 @@ def test_a_child_without_a_session_is_no_part_of_the_run(lab, method):
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: children
 @pytest.mark.parametrize(("method", "end"), [("fork", "pass"), ("spawn", "prof.close()")])
 def test_a_child_closes_its_session_at_its_end(lab, method, end):
     """Children of multiprocessing end without atexit; their sessions are closed all the same."""
@@ -137,6 +142,7 @@ if __name__ == "__main__":
     assert told.notes == told.log == []
 
 
+# failures.md: children
 def test_a_daemon_that_its_parent_ends_is_said_to_have_died(lab):
     """Its open window is lost, what it exported before is whole, its parent's windows are too."""
     script = """
@@ -167,6 +173,7 @@ with open_session(role="actor") as prof:
     assert told.log == []
 
 
+# failures.md: children
 def test_ranks_that_torch_started_share_a_run(lab):
     """torch.multiprocessing: two ranks, each its windows, one folder."""
     script = """

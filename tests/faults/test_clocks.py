@@ -22,6 +22,7 @@ with open_session() as prof:
 """
 
 
+# failures.md: all-whole
 @pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_a_clock_that_steps_back_spoils_no_capture(lab, place, tool):
     """In a window or between two: every window is whole, in order, and nothing is said."""
@@ -34,6 +35,7 @@ def test_a_clock_that_steps_back_spoils_no_capture(lab, place, tool):
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: all-whole
 def test_a_clock_that_steps_back_leaves_spans_in_order(lab):
     """Each step follows the one before, and each phase lies inside its step."""
     told = lab.both(STEPPING.format(place="within"))

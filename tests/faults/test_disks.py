@@ -33,6 +33,7 @@ with open_session() as prof:
 """
 
 
+# failures.md: disk-full
 def test_a_disk_that_is_full_for_a_while_loses_nothing(lab):
     """What the manifest could not take waits, and is there once there is room again."""
     told = lab.both(LIMITED.format(until=4))
@@ -43,6 +44,7 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(lab):
     assert len([line for line in told.log if "File too large" in line]) == 1
 
 
+# failures.md: disk-full
 def test_a_disk_that_stays_full_keeps_what_it_has(lab):
     """The windows before are whole; the line that did not fit is said to be cut."""
     told = lab.both(LIMITED.format(until=6), tool="torch")  # there is no step 6
@@ -69,6 +71,7 @@ os.unlink(filler)
 """
 
 
+# failures.md: disk-full
 def test_a_run_folder_without_room_keeps_what_it_has(lab):
     """On a disk that really is full windows before stay whole, and none after is said to be."""
     with disks.tmpfs(lab.runs, "size=256k"):
@@ -81,6 +84,7 @@ def test_a_run_folder_without_room_keeps_what_it_has(lab):
         assert len([line for line in told.log if line.startswith("helper thread: OSError")]) == 1
 
 
+# failures.md: disk-full
 def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
     """Those before are whole; of each later one it is said that there was no space."""
     with disks.tmpfs(lab.scratch, "size=256k"):
@@ -97,6 +101,7 @@ def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
     assert told.log.count(f"faulty.prepare: {reason}") == 1
 
 
+# failures.md: no-folder
 @pytest.mark.parametrize(
     ("place", "key"), [("a file", "run_dir"), ("/proc", "run_dir"), ("read-only", "scratch_dir")]
 )
@@ -134,6 +139,7 @@ with open_session() as prof:
 """
 
 
+# failures.md: folder-removed
 @pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_a_run_folder_removed_in_mid_run(lab, place, tool):
     """Nothing more can be kept; training goes on, and the log says once what became of the run."""
@@ -144,6 +150,7 @@ def test_a_run_folder_removed_in_mid_run(lab, place, tool):
     assert told.log[0].endswith("was removed; what is in it is lost")
 
 
+# failures.md: folder-removed
 @pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_a_scratch_folder_removed_in_mid_run(lab, place, tool):
     """The window whose raw data went with it is failed; those before and after are whole."""

@@ -48,6 +48,7 @@ ENDS = {
 """Name → what ends the process, what it does before, the exit code, the captures."""
 
 
+# failures.md: ended-in-window, died
 @pytest.mark.parametrize(("tool", "name"), [*(("torch", name) for name in ENDS),
                                             ("faulty", "exit 3"), ("faulty", "kill")])  # fmt: skip
 def test_an_end_in_a_window(lab, name, tool):
@@ -65,6 +66,7 @@ def test_an_end_in_a_window(lab, name, tool):
     assert told.problems == told.log == []
 
 
+# failures.md: died
 def test_an_end_that_nobody_announced_between_windows_loses_nothing(lab):
     """Killed while no window is open and all are exported: every one of them is whole."""
     script = """
@@ -84,6 +86,7 @@ train(prof, between=between)
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: ended-in-window
 def test_a_process_that_never_closes_is_closed(lab):
     """At its end a window that is still open is stopped and exported."""
     script = """
@@ -104,6 +107,7 @@ prof.phase("update").__enter__()
     assert told.problems == told.log == []
 
 
+# failures.md: died
 def test_a_kill_in_an_export_leaves_the_helper_to_end_itself(lab):
     """The capture reads as lost, windows before it are whole, and the helper does not stay."""
     script = """

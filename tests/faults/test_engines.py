@@ -46,6 +46,7 @@ def rows(states, engine="moody"):
     ]
 
 
+# failures.md: all-whole
 def test_an_engine_that_is_well_is_recorded(lab):
     """Its texts are the same as without rlprof; its windows stand beside those of training."""
     told = lab.both(TRAIN.format(also=""), model="floats", **given("mini"))
@@ -65,6 +66,7 @@ RAISES = {
 """Hook that raises in step 2 → what becomes of the windows of the engine."""
 
 
+# failures.md: hook-raised, export-failed
 @pytest.mark.parametrize("hook", RAISES)
 def test_a_hook_of_an_engine_that_raises_spoils_its_own_capture(lab, hook):
     """The engine serves, the process is recorded, and the manifest says which hook it was."""
@@ -87,6 +89,7 @@ HANGS = {
 """Hook that sleeps for ever in step 2 → what becomes of the windows of the engine."""
 
 
+# failures.md: not-answered
 @pytest.mark.parametrize("hook", HANGS)
 def test_a_hook_of_an_engine_that_never_returns_is_given_up(lab, hook):
     """The step goes on after the hook's time; the engine serves, and is not asked to record."""
@@ -99,6 +102,7 @@ def test_a_hook_of_an_engine_that_never_returns_is_given_up(lab, hook):
     assert told.log[0].startswith(f"moody.{hook}: ")
 
 
+# failures.md: not-returned
 def test_a_hook_of_an_engine_that_holds_the_interpreter_cannot_be_cut(lab):
     """A thread of its own does not help: training stands still, and killed it takes no engine."""
     broken = given(hook="start", how="hold")
@@ -150,6 +154,7 @@ engine.close()
 """
 
 
+# failures.md: engine-gone
 @pytest.mark.parametrize("place", ["within", "between"])
 def test_an_engine_whose_process_is_killed(lab, place):
     """In a window or between two: training goes on without it, and each window says it is gone."""
@@ -165,6 +170,7 @@ def test_an_engine_whose_process_is_killed(lab, place):
     assert told.problems == []
 
 
+# failures.md: engine-gone
 def test_an_engine_that_was_born_again_is_recorded_again(lab):
     """Attached anew after it was killed in a window, it takes the old one's place."""
     again = """if step == 2:
@@ -182,6 +188,7 @@ def test_an_engine_that_was_born_again_is_recorded_again(lab):
     assert {"2/rollout"} == {note.split()[0] for note in told.notes}
 
 
+# failures.md: not-answered, engine-gone
 def test_an_engine_that_is_suspended_in_a_window_is_given_up(lab):
     """The step goes on when its time is over; woken up, it ends its window, which is exported."""
     script = """
@@ -213,6 +220,7 @@ with Engine(profiler=True) as engine, open_session(role="actor") as prof:
     assert len(told.log) == 1
 
 
+# failures.md: engine-gone
 def test_a_trainer_that_is_killed_leaves_no_engine_behind(lab):
     """The capture of its engine reads as lost, and says to who salvages it that nothing is left."""
     also = "if step == 2: os.kill(os.getpid(), signal.SIGKILL)"
@@ -228,6 +236,7 @@ def test_a_trainer_that_is_killed_leaves_no_engine_behind(lab):
     assert captures(run) == told.captures
 
 
+# failures.md: config-error
 def test_an_engine_that_cannot_be_launched_is_told_before_it_exists(lab):
     """Like any other fault of the config: an error at once, and nothing was started."""
     script = """

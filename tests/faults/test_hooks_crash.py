@@ -14,6 +14,7 @@ with open_session() as prof:
 """
 
 
+# failures.md: crash
 @pytest.mark.parametrize("hook", ["start", "stop"])
 @pytest.mark.parametrize("tool", ["faulty", "anywhere"])
 def test_a_tool_that_crashes_in_training_takes_it_along(lab, tool, hook):
@@ -28,6 +29,7 @@ def test_a_tool_that_crashes_in_training_takes_it_along(lab, tool, hook):
     assert told.problems == []
 
 
+# failures.md: export-failed
 def test_an_export_that_crashes_spoils_its_own_capture(lab):
     """It has a process of its own: the raw data stay, and how the helper ended is said."""
     broken = {"faulty": {"hook": "export", "how": "crash"}}

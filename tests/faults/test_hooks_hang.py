@@ -55,6 +55,7 @@ GIVEN_UP = {
 """Hook that hangs → what becomes of the three windows, and what is said of them."""
 
 
+# failures.md: not-answered
 @pytest.mark.parametrize("hook", GIVEN_UP)
 def test_a_tool_of_the_process_is_given_up(lab, hook):
     """The step goes on after the hook's time; the tool is not used again, others are."""
@@ -83,6 +84,7 @@ EXPORTS = [("faulty", "sleep"), ("faulty", "hold"), ("faulty", "suspend"), ("any
 """Tool, what its export does."""
 
 
+# failures.md: export-failed
 def test_an_export_is_killed_at_its_deadline(lab):
     """Asleep, holding its interpreter, or suspended: the helper goes, the raw data stay."""
     script = TRAIN.format(captures=1)
@@ -117,6 +119,7 @@ HELD = [
 """Tool, what it does, hook: what nobody can cut in the training process."""
 
 
+# failures.md: not-returned
 @pytest.mark.parametrize(("tool", "how", "hook"), HELD)
 def test_what_nobody_can_cut_holds_the_step_and_is_on_disk(lab, tool, how, hook):
     """Window and tool were on disk before; killed, it reads as lost, and those before as whole."""
@@ -130,6 +133,7 @@ def test_what_nobody_can_cut_holds_the_step_and_is_on_disk(lab, tool, how, hook)
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: not-returned
 @pytest.mark.parametrize(
     ("tool", "hook"), [("faulty", "start"), ("faulty", "stop"), ("anywhere", "push")]
 )
@@ -158,6 +162,7 @@ def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
         assert [who] == [line.partition("has not returned for ")[0] for line in said]
 
 
+# failures.md: not-returned
 @pytest.mark.parametrize(
     ("how", "logged", "said"),
     [("sleep", "has not returned", "has not returned for "), ("hold", "", "never returned")],

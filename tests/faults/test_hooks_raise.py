@@ -31,6 +31,7 @@ ANYWHERE = ("start", "push", "stop")
 """Hooks that a thread of their own, or none, calls in another way."""
 
 
+# failures.md: hook-raised, export-failed
 @pytest.mark.parametrize(
     ("tool", "hook"),
     [*(("faulty", hook) for hook in OUTCOMES), *(("anywhere", hook) for hook in ANYWHERE)],
@@ -52,6 +53,7 @@ def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool):
 EXITS = [("faulty", "configure"), ("faulty", "push"), ("faulty", "export"), ("anywhere", "start")]
 
 
+# failures.md: hook-raised
 @pytest.mark.parametrize(("tool", "hook"), EXITS)
 def test_a_hook_that_exits_does_not_end_training(lab, hook, tool):
     """SystemExit from a hook is the plugin's: it is recorded as any other error."""
@@ -63,6 +65,7 @@ def test_a_hook_that_exits_does_not_end_training(lab, hook, tool):
     assert len(told.log) == 1
 
 
+# failures.md: strict
 @pytest.mark.parametrize(
     ("tool", "hook"),
     [*(("faulty", hook) for hook in OUTCOMES if hook != "export"), ("anywhere", "stop")],
@@ -81,6 +84,7 @@ def test_strict_passes_the_error_on(lab, hook, tool):
     assert told.processes == ["actor 0/1 ended"]
 
 
+# failures.md: export-failed
 def test_an_export_is_never_strict(lab):
     """It happens later and elsewhere: nobody is there to be told by an exception."""
     broken = {"faulty": {"hook": "export"}}

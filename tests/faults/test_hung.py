@@ -30,6 +30,7 @@ CLOSE_S = 60
 """Close waits ten seconds for a folder that does not answer; the rest is a slow machine's."""
 
 
+# failures.md: folder-hangs
 def test_a_file_that_never_opens_holds_neither_steps_nor_exit(lab):
     """The process ends with its own code; what was recorded lies in its scratch folder."""
     labs = [lab.within(folder) for folder in ("manifest", "spans")]
@@ -63,6 +64,7 @@ def trained(child):
     child.wait(CLOSE_S)
 
 
+# failures.md: no-folder
 def test_a_run_that_never_opens_leaves_rlprof_off(lab):
     """Training begins all the same where even looking for the run waits for ever."""
     script = """
@@ -81,6 +83,7 @@ with open_session() as prof:
     assert "does not answer" in child.err.read_text()
 
 
+# failures.md: folder-hangs
 def test_a_disk_that_answers_again_loses_nothing(lab):
     """Frozen under the run folder, it holds a step for a second, once; thawed, all is written."""
     script = """

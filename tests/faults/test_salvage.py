@@ -34,6 +34,7 @@ def killed_in_an_export(lab):
     return lab.both(CLOSED, tool=["faulty", "torch"], tools=waits, act=kill)
 
 
+# failures.md: salvaged
 def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
     """Killed while the first of many exports runs: salvaged, every window is whole."""
     told = killed_in_an_export(lab)
@@ -51,6 +52,7 @@ def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
     assert_exported(run)
 
 
+# failures.md: salvaged
 def test_a_trace_that_was_cut_is_repaired(lab):
     """Half of the raw trace of a window is gone: what is whole of it is exported, as partial."""
     told = killed_in_an_export(lab)
@@ -72,6 +74,7 @@ def closed(lab):
     return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
 
 
+# failures.md: salvaged
 @pytest.mark.parametrize(
     ("tool", "state", "number"), [("torch", "lost", "SIGKILL"), ("faulty", "partial", "SIGTERM")]
 )
@@ -95,6 +98,7 @@ train(prof, within=kill, between=lambda step: settle(prof, 1))
     assert_exported(run)
 
 
+# failures.md: salvaged
 def test_what_a_tool_kept_that_never_stopped_is_not_lost(lab):
     """A tool was given up in its stop: the raw data that stayed where they were are salvaged."""
     hangs = {"anywhere": {"hook": "stop", "how": "sleep"}}

@@ -35,6 +35,7 @@ LEFT_THERE = IN_STEP_2.format(
 )
 
 
+# failures.md: all-whole
 @pytest.mark.parametrize("tool", ["torch", "anywhere"])
 def test_a_phase_that_another_thread_leaves(lab, tool):
     """A tool that may be stopped anywhere is stopped there; the next window is recorded."""
@@ -45,6 +46,7 @@ def test_a_phase_that_another_thread_leaves(lab, tool):
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: closed-late
 @pytest.mark.parametrize("tool", ["torch", "faulty"])
 def test_a_tool_of_a_thread_is_stopped_when_that_comes_by(lab, tool):
     """The window goes on until its own thread takes the next step; that it was late is said."""
@@ -73,6 +75,7 @@ ABANDONED = {
 """What happens to a phase that a thread has entered → what becomes of the windows."""
 
 
+# failures.md: closed-late
 @pytest.mark.parametrize("name", ABANDONED)
 def test_a_window_whose_thread_has_ended_or_never_comes_by(lab, name):
     """Its recording is lost, and that is said; the process lives, and ends as it would have."""
@@ -86,6 +89,7 @@ def test_a_window_whose_thread_has_ended_or_never_comes_by(lab, name):
     assert "2/update torch: stop: CaptureError: was stopped on another thread" in told.notes[0]
 
 
+# failures.md: closed-late
 def test_a_tool_that_can_be_stopped_elsewhere_loses_nothing(lab):
     """Its thread has ended in the window: stopped on another, it exports what it has."""
     told = lab.both(IN_STEP_2.format(calls="run(phase.__enter__)"), tool="faulty")

@@ -57,6 +57,7 @@ prof.__exit__(None, None, None)
 """What is done → a script that trains whole and then does it."""
 
 
+# failures.md: all-whole
 @pytest.mark.parametrize("name", ODD)
 def test_odd_calls_change_nothing(lab, name):
     """What was recorded stays as it is, nothing is recorded twice, and nothing is said."""
@@ -72,6 +73,7 @@ def test_odd_calls_change_nothing(lab, name):
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: phase-outlives
 def test_a_phase_that_outlives_its_step(lab):
     """Its window goes on until it ends; the step in which it was open is skipped, and that said."""
     script = """
@@ -94,6 +96,7 @@ with open_session() as prof:
     assert told.log == [f"skipped: step 3: {reason}"]
 
 
+# failures.md: phase-outlives
 def test_a_phase_that_outlives_its_session(lab):
     """Closed in mid-window: what was recorded until then is exported, and said to be cut."""
     script = """
@@ -108,6 +111,7 @@ with open_session() as prof:
     assert told.problems == told.log == []
 
 
+# failures.md: second-session
 def test_a_second_session_is_refused_and_the_first_goes_on(lab):
     """A process has one; who opens another is told so, and nothing is lost."""
     script = """
@@ -126,6 +130,7 @@ with open_session() as prof:
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: attempts
 def test_a_session_after_another_is_an_attempt_of_its_own(lab):
     """Closed and opened again under one id, the second writes beside the first."""
     script = """
@@ -149,6 +154,7 @@ with open_session() as prof:
 """
 
 
+# failures.md: attempts
 @pytest.mark.parametrize("env", [{}, NAMED])
 def test_two_jobs_at_once_keep_apart(lab, env):
     """The same config, even the same run id: each has a folder that no other writes in."""
@@ -166,6 +172,7 @@ def test_two_jobs_at_once_keep_apart(lab, env):
     assert [] == told[0].log == told[1].log
 
 
+# failures.md: attempts
 @pytest.mark.parametrize("end", ["pass", "os._exit(7)"])
 def test_a_resumed_run_is_a_second_attempt(lab, end):
     """However the first life ended, the second has its own folder and the first is unchanged."""

@@ -9,6 +9,7 @@ from tests.faults.told import Told
 pytestmark = pytest.mark.slow
 
 
+# failures.md: all-whole
 def test_nothing_at_all_goes_wrong(lab):
     """A fresh process trains what the forked ones of these tests do; every window is whole."""
     script = """
@@ -26,6 +27,7 @@ with open_session() as prof:
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: closed-descriptors
 def test_every_descriptor_is_closed_under_rlprof(lab):
     """Training's own files get the numbers: nothing strange is written into them, none is closed.
 
@@ -58,6 +60,7 @@ print("state of my files: fine")
     assert told.notes == told.problems == told.log == []
 
 
+# failures.md: code-raised
 @pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
 def test_an_exception_passes_and_what_was_recorded_is_whole(lab, place, tool):
     """Raised in a window or between two, it ends the job as it would have; each window is whole."""

@@ -102,6 +102,7 @@ def test_without_hard_links_there_are_copies(tmp_path, monkeypatch):
     assert (home / TREE / KEPT[0]).read_text() == KEPT[0]
 
 
+# failures.md: npu-analysis
 def test_a_rank_that_is_missing_there_is_said(tmp_path, monkeypatch):
     """Where neither can be had, it is said which folder lacks the rank, and why."""
     monkeypatch.setattr(os, "link", refusing(errno.EPERM))

@@ -35,6 +35,7 @@ def raw_windows(tmp_path):
     }
 
 
+# failures.md: npu-missing
 @torch
 def test_no_library_is_one_sentence(monkeypatch):
     """Without torch_npu it is said what to install."""
@@ -44,6 +45,7 @@ def test_no_library_is_one_sentence(monkeypatch):
         import_library()
 
 
+# failures.md: npu-missing
 @torch
 def test_a_missing_cann_is_one_sentence(tmp_path, monkeypatch):
     """Where torch_npu cannot be imported, the error names the cause and the remedy."""
@@ -63,6 +65,7 @@ def test_a_missing_cann_is_one_sentence(tmp_path, monkeypatch):
     )
 
 
+# failures.md: npu-missing
 @torch
 def test_no_device_is_one_sentence(library):
     """Without an NPU the library profiles nothing, so it is refused when it is configured."""
@@ -77,6 +80,7 @@ def test_no_device_is_one_sentence(library):
     )
 
 
+# failures.md: npu-profiled
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -100,6 +104,7 @@ def _path(monkeypatch):
     return path
 
 
+# failures.md: npu-profiled
 @torch
 @pytest.mark.parametrize("whose", ["torch", "torch_npu"])
 def test_a_profiler_of_training_goes_on(library, path, tmp_path, monkeypatch, whose):
@@ -118,6 +123,7 @@ def test_a_profiler_of_training_goes_on(library, path, tmp_path, monkeypatch, wh
     assert library.profiles == []
 
 
+# failures.md: npu-profiled
 @torch
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_profiler_that_training_begins_in_a_window_is_noted(library, path, tmp_path, is_on):
@@ -133,6 +139,7 @@ def test_a_profiler_that_training_begins_in_a_window_is_noted(library, path, tmp
     ]
 
 
+# failures.md: npu-options
 @torch
 def test_an_old_release_is_asked_what_it_knows(library, tmp_path):
     """Fields are found by signature: mstx becomes msprof_tx, and what is not there is said."""
@@ -146,6 +153,7 @@ def test_an_old_release_is_asked_what_it_knows(library, tmp_path):
     assert sorted(recording.unsupported) == ["host_sys", "mstx_domain_exclude", "sys_io"]
 
 
+# failures.md: npu-options
 @torch
 def test_what_cann_may_leave_out_is_noted(library, tmp_path):
     """torch_npu does not report what an old CANN cannot record, and the notes say so."""
@@ -159,6 +167,7 @@ def test_what_cann_may_leave_out_is_noted(library, tmp_path):
     assert library.profiles[0].given["experimental_config"].sys_io is True
 
 
+# failures.md: hook-raised
 @torch
 def test_a_start_that_fails_silently_is_refused(library, tmp_path):
     """torch_npu prints why it did not start and leaves no folder; the next window opens."""
@@ -173,6 +182,7 @@ def test_a_start_that_fails_silently_is_refused(library, tmp_path):
     assert library.profiles[1].calls == ["start", "step", "stop"]
 
 
+# failures.md: npu-threads
 @torch
 def test_what_is_missing_is_said(library, tmp_path):
     """A window the library did not finish is noted as such."""
@@ -185,6 +195,7 @@ def test_what_is_missing_is_said(library, tmp_path):
     assert notes["missing"] == ["torch_npu did not finish (there is no profiler_info)"]
 
 
+# failures.md: closed-late
 @torch
 def test_a_phase_that_another_thread_leaves_is_ended_by_its_own(library, tmp_path):
     """Nobody else calls torch_npu; when its own thread comes by the window ends, and says so."""
@@ -207,6 +218,7 @@ def test_a_phase_that_another_thread_leaves_is_ended_by_its_own(library, tmp_pat
     assert capture.notes[0].startswith("closed late: it ended on another thread")
 
 
+# failures.md: npu-threads
 @torch
 def test_a_window_without_an_event_of_the_host_is_partial(library, tmp_path):
     """An empty FRAMEWORK is noticed when the window ends, and said with what there is."""
@@ -218,6 +230,7 @@ def test_a_window_without_an_event_of_the_host_is_partial(library, tmp_path):
     assert found[0].note.startswith("no event of the CPU was recorded (FRAMEWORK is empty)")
 
 
+# failures.md: disk-full
 @torch
 def test_no_room_for_notes_is_one_sentence(library, tmp_path, monkeypatch):
     """On a full disk the window does not open, and the next one does."""
@@ -240,6 +253,7 @@ def test_no_room_for_notes_is_one_sentence(library, tmp_path, monkeypatch):
     assert library.profiles[-1].calls == ["start", "step", "stop"]
 
 
+# failures.md: npu-threads
 @torch
 def test_a_window_that_another_thread_ends_is_the_last(library, tmp_path, monkeypatch):
     """It is partial, Python calls are followed no more, and later windows are refused."""
@@ -266,6 +280,7 @@ def test_a_window_that_another_thread_ends_is_the_last(library, tmp_path, monkey
     assert len(library.profiles) == 1
 
 
+# failures.md: npu-threads
 @torch
 def test_ranges_end_where_training_fails(library, tmp_path):
     """A phase left by an exception leaves no range of mstx open."""
@@ -280,6 +295,7 @@ def test_ranges_end_where_training_fails(library, tmp_path):
     assert capture.state == "whole"
 
 
+# failures.md: npu-analysis
 @torch
 def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monkeypatch):
     """Without a table of kernels, or with a trace without an end, the window is partial."""
@@ -304,6 +320,7 @@ def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monk
     assert [one.command for one in found if one.command] == []
 
 
+# failures.md: npu-analysis
 @torch
 def test_raw_data_that_were_cut_are_said(library, tmp_path):
     """A raw file that is shorter than the window left it makes a part of it."""
@@ -317,6 +334,7 @@ def test_raw_data_that_were_cut_are_said(library, tmp_path):
     assert found[0].note == "raw data were lost after the window had ended"
 
 
+# failures.md: npu-analysis
 @torch
 @pytest.mark.parametrize("text", ["", '{"rank": 3', "[]", '{"rank": 3}'])
 def test_damaged_notes_are_one_sentence(library, tmp_path, text):
@@ -331,6 +349,7 @@ def test_damaged_notes_are_one_sentence(library, tmp_path, text):
     assert str(caught.value) == start
 
 
+# failures.md: npu-analysis
 def test_an_analysis_has_a_deadline(tmp_path, monkeypatch):
     """One that takes longer is killed, and the note names the option."""
     monkeypatch.setattr(_analysis, "command", lambda *_: ["sleep", "1000"])
@@ -340,6 +359,7 @@ def test_an_analysis_has_a_deadline(tmp_path, monkeypatch):
     assert _analysis.analyse(made, 0.1) == "it took longer than analysis_timeout_s 0.1"
 
 
+# failures.md: npu-analysis
 def test_of_a_log_without_end_the_beginning_is_read(tmp_path, monkeypatch):
     """The first error counts; what is printed for hours after it is not taken into memory."""
     prints = "print('[ERROR] x.py: the reason'); print('y' * 9_000_000)"

@@ -65,6 +65,7 @@ def test_level_1_has_metrics():
     assert asked({"level": 1, "aic_metrics": "memoryub"}).metrics == "MemoryUB"
 
 
+# failures.md: npu-options
 @pytest.mark.parametrize(
     ("options", "faults"),
     [
@@ -91,6 +92,7 @@ def test_what_the_library_would_reset_is_refused(options, faults):
     assert asked(options) == faults
 
 
+# failures.md: npu-options
 @pytest.mark.parametrize(
     ("options", "fault"),
     [

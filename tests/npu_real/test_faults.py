@@ -20,6 +20,7 @@ def lines(done, start):
     return [line for line in done.output.splitlines() if line.startswith(start)]
 
 
+# failures.md: npu-analysis
 def test_a_killed_window_gives_what_the_host_has(drive):
     """The operators on disk come back, also where CANN cannot read what it did not finish."""
     killed = drive("be_killed", {"contents": ["cpu", "npu"]}, with_msprof=False)
@@ -37,6 +38,7 @@ def test_a_killed_window_gives_what_the_host_has(drive):
     assert sum(one["name"] == "aten::add" for one in events) == OPERATORS
 
 
+# failures.md: npu-threads
 def test_misuse_keeps_training_bit_equal(drive):
     """Forks and a window ended on another thread cost windows; training and its children go on."""
     options = {"contents": ["npu", "cpu", "stack"], "analysis": "none"}

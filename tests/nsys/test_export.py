@@ -191,6 +191,7 @@ def test_a_damaged_report_is_handed_on_with_what_nsys_says(export, nsys, raw):
     }  # fmt: skip
 
 
+# failures.md: nsys-sqlite
 @pytest.mark.parametrize(
     "damage",
     [
@@ -278,6 +279,7 @@ def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
         export(nsys=str(nsys), whole=False, why="the session had gone")
 
 
+# failures.md: nsys-shared
 def test_the_report_of_a_killed_process_is_waited_for(export, raw, nsys):
     """Salvage may come before nsys, which was told to end with the program, has written it."""
     (raw / "report.nsys-rep").unlink()

@@ -103,6 +103,7 @@ def test_a_program_is_born_as_it_would_be_alone(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
+# failures.md: nsys-quiet
 def test_variables_reach_the_program_byte_by_byte(nsys, tmp_path):
     """Whatever the encoding is that Python takes them for, and none is added in the locale C."""
     given = {
@@ -213,6 +214,7 @@ time.sleep(60)
 """
 
 
+# failures.md: nsys-killed
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_who_ends_its_group_ends_all_of_it(nsys, tmp_path, number):
     """The program stays in the group it was started in, and its children with it."""
@@ -233,6 +235,7 @@ def test_who_ends_its_group_ends_all_of_it(nsys, tmp_path, number):
     process.stdout.close()
 
 
+# failures.md: nsys-killed
 def test_what_a_program_does_to_its_group_does_not_reach_nsys(nsys, tmp_path):
     """A program that signals its own group, and handles it, goes on under nsys."""
     script = (
@@ -280,6 +283,7 @@ def test_a_file_that_the_program_closes_is_closed(nsys, tmp_path):
     process.stdout.close()
 
 
+# failures.md: nsys-unusable
 @pytest.mark.parametrize("most", [16, 64])
 def test_few_files_are_enough_or_it_runs_unprofiled(nsys, tmp_path, most):
     """The program has what it was given, however few files a process may have open."""
@@ -293,6 +297,7 @@ def test_few_files_are_enough_or_it_runs_unprofiled(nsys, tmp_path, most):
     assert (done.stdout, done.returncode) == (b"words", 0)
 
 
+# failures.md: nsys-unusable
 def test_a_full_disk_is_no_reason_not_to_run(nsys, tmp_path):
     """Files of no size at all: nsys cannot be had, and the program runs."""
     argv = ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *command(nsys), "true"]
@@ -316,6 +321,7 @@ def test_a_folder_for_temporary_files_may_have_any_name(nsys, tmp_path):
     assert done.returncode == 0
 
 
+# failures.md: nsys-session
 def test_nsys_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
     """The program goes on, and its exit status is its own."""
     script = (
@@ -332,6 +338,7 @@ def test_nsys_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
+# failures.md: nsys-unusable
 def test_where_nsys_does_not_start_the_program_runs_unprofiled(nsys, tmp_path):
     """The reason is on stderr and in the program's mark."""
     nsys.goes_wrong(launch="fail")
@@ -346,6 +353,7 @@ def test_where_nsys_does_not_start_the_program_runs_unprofiled(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
+# failures.md: nsys-unusable
 def test_an_nsys_older_than_the_oldest_supported_is_refused(nsys, tmp_path):
     """The program runs unprofiled; the reason names the oldest release."""
     nsys.goes_wrong(version="2023.3.1.92-233133147223v0")
@@ -359,6 +367,7 @@ def test_an_nsys_older_than_the_oldest_supported_is_refused(nsys, tmp_path):
     )
 
 
+# failures.md: nsys-unusable
 def test_an_nsys_that_hangs_is_given_up(nsys, tmp_path):
     """The program runs unprofiled, once, and what hung is ended."""
     nsys.goes_wrong(launch="hang")
@@ -370,6 +379,7 @@ def test_an_nsys_that_hangs_is_given_up(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
+# failures.md: nsys-unusable
 def test_a_launch_that_comes_late_starts_nothing(nsys, tmp_path):
     """The launcher alone starts the program: it runs once."""
     nsys.goes_wrong(launch="late")
@@ -393,6 +403,7 @@ def impatiently(tmp_path, nsys, program, *, within_s, more=""):
     )  # fmt: skip
 
 
+# failures.md: nsys-quiet
 def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, tmp_path):
     """A user's `json.py` and `select.py` are no part of the launcher, nor is his `rlprof_nsys`."""
     project = tmp_path / "project"
@@ -406,6 +417,7 @@ def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, tmp_path
     assert read_mark(json.loads(done.stdout)["env"]).why == ""
 
 
+# failures.md: nsys-session
 def test_a_keeper_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
     """The program goes on, and its exit status is its own."""
     script = (
@@ -429,6 +441,7 @@ def test_a_keeper_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
     assert done.stdout == "killed\nalive\n"
 
 
+# failures.md: nsys-unusable
 def test_without_nsys_the_program_runs_unprofiled(tmp_path):
     """There is no nsys: one sentence, and the program."""
     missing = str(tmp_path / "no-nsys")
@@ -441,6 +454,7 @@ def test_without_nsys_the_program_runs_unprofiled(tmp_path):
     assert errors.endswith("the program runs unprofiled\n")
 
 
+# failures.md: nsys-launch
 def test_a_process_under_nsys_is_not_wrapped_again(nsys, tmp_path):
     """A process tree has one session: the second launcher stands aside."""
     env = environment(tmp_path, NSYS_PROFILING_SESSION_ID="12")

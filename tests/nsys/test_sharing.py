@@ -86,6 +86,7 @@ def test_the_same_window_is_joined(inside, theirs, folder, tmp_path):
     assert notes(folder)["spans"] == 1
 
 
+# failures.md: nsys-shared
 def test_another_window_is_not_joined(inside, theirs, folder):
     """It is refused, by what is recorded and for whom; what is open stays so."""
     hooks = configured(self_test=False)
@@ -96,6 +97,7 @@ def test_another_window_is_not_joined(inside, theirs, folder):
     assert inside.calls == []
 
 
+# failures.md: nsys-hangs
 def test_a_window_that_is_ending_is_not_joined(inside, own, theirs, folder):
     """Who comes too late waits until it is over, and begins one of his own."""
     leave_word(own, attrs.evolve(theirs, state="ending"))
@@ -109,6 +111,7 @@ def test_a_window_that_is_ending_is_not_joined(inside, own, theirs, folder):
     assert notes(folder)["whole"] is True
 
 
+# failures.md: nsys-hangs
 def test_a_window_that_is_beginning_is_joined_once_it_is_open(inside, own, theirs, folder):
     """Nsys is asked once: two that come at once do not both begin."""
     leave_word(own, attrs.evolve(theirs, state="beginning"))
@@ -121,6 +124,7 @@ def test_a_window_that_is_beginning_is_joined_once_it_is_open(inside, own, their
     assert notes(folder)["joined"]["pid"] == theirs.pid
 
 
+# failures.md: nsys-hangs
 def test_a_window_that_never_comes_to_be_open_is_refused(inside, own, theirs, folder):
     """Training waits for `start_s` and no longer."""
     leave_word(own, attrs.evolve(theirs, state="beginning"))
@@ -133,6 +137,7 @@ def test_a_window_that_never_comes_to_be_open_is_refused(inside, own, theirs, fo
     assert read_word(own).pid == theirs.pid
 
 
+# failures.md: nsys-shared
 def test_the_word_is_there_before_nsys_is_asked(inside, own, folder):
     """So who is killed while nsys begins leaves word of what it has begun."""
     hooks = configured(self_test=False)
@@ -169,6 +174,7 @@ def hanging(inside):
     return found
 
 
+# failures.md: nsys-shared
 def test_of_two_that_come_at_once_one_is_first(own, theirs, inside):
     """There is one word at a time, and nobody writes over another's."""
     mine = attrs.evolve(theirs, pid=os.getpid(), folder="/mine")
@@ -207,6 +213,7 @@ def test_who_is_in_doubt_ends_nobody_elses_window(inside, own, theirs, folder):
     assert hooks.tool._session.is_in_doubt is False
 
 
+# failures.md: nsys-shared
 def test_a_window_that_somebody_else_has_ended_is_partial(inside, own, folder, tmp_path):
     """Who has joined is told the same."""
     guest = tmp_path / "guest"
@@ -227,6 +234,7 @@ def test_a_window_that_somebody_else_has_ended_is_partial(inside, own, folder, t
     assert (said["file"], said["why"]) == ("report.nsys-rep", notes(folder)["why"])
 
 
+# failures.md: nsys-shared
 def test_a_process_that_nobody_has_buried_is_dead(other):
     """A worker that was killed is a zombie until its parent looks."""
     other.kill()
@@ -237,6 +245,7 @@ def test_a_process_that_nobody_has_buried_is_dead(other):
     assert is_alive(os.getpid()) is True
 
 
+# failures.md: nsys-shared
 def test_what_a_process_was_before_exec_is_dead(inside, own, theirs, folder):
     """Its number lives on, and knows of no window: the next one is recorded."""
     leave_word(own, attrs.evolve(theirs, pid=os.getpid()))
@@ -248,6 +257,7 @@ def test_what_a_process_was_before_exec_is_dead(inside, own, theirs, folder):
     assert read_word(own).folder == str(folder)
 
 
+# failures.md: nsys-shared
 def test_who_has_joined_ends_what_a_dead_process_has_begun(inside, own, theirs, other, folder):
     """Nobody else would before the next window, and the report is wanted now."""
     hooks = configured(self_test=False)
@@ -269,6 +279,7 @@ def test_who_joins_as_it_ends_is_told(own, theirs, folder, monkeypatch):
     assert joined(folder.parent / "theirs") == {}
 
 
+# failures.md: nsys-shared
 def test_a_window_of_a_dead_process_is_ended(inside, own, theirs, other, folder):
     """Else the session could never record again."""
     session = inside.home / f"{SESSION}.session"
@@ -314,6 +325,7 @@ def test_a_session_that_is_busy_is_waited_for(inside, own, folder):
     assert read_word(own).folder == str(folder)
 
 
+# failures.md: nsys-shared
 def test_a_session_that_stays_busy_is_refused(inside, folder, monkeypatch):
     """It is somebody else's then, and training waits no longer."""
     session = inside.home / f"{SESSION}.session"
@@ -394,6 +406,7 @@ def test_who_has_begun_it_has_the_events_of_nobody_who_has_joined(shared, tmp_pa
     assert names(tmp_path) == ["theirs"]
 
 
+# failures.md: nsys-shared
 def test_a_window_that_was_ended_too_early_is_partial(shared, tmp_path):
     """By the process that had begun it, long before this one came to its end."""
     say(shared, wall=[[NOW, 1], [NOW + 5 * 10**9, 2]], **JOINED)
@@ -405,6 +418,7 @@ def test_a_window_that_was_ended_too_early_is_partial(shared, tmp_path):
     assert made.note.endswith("ended it 5.0 s before this process did")
 
 
+# failures.md: nsys-shared
 def test_a_window_that_nobody_has_ended_is_told(shared, tmp_path, monkeypatch):
     """The process that had begun it is waited for, if it lives, and named."""
     monkeypatch.setattr(_export, "_GIVEN_S", 0.2)
@@ -427,6 +441,7 @@ def _killed(shared, tmp_path):
     return guest
 
 
+# failures.md: nsys-shared
 def test_who_has_joined_a_dead_process_takes_its_report(shared, killed, tmp_path):
     """The launcher has had nsys write it: no event of anybody is lost with the one that began."""
     (shared / "report.sqlite").rename(killed / "report.sqlite")
@@ -450,6 +465,7 @@ def test_a_folder_that_was_never_joined_is_not_looked_into(shared, killed, tmp_p
     assert not (killed / "report.nsys-rep").exists()
 
 
+# failures.md: nsys-shared
 def test_the_export_of_who_has_died_gives_to_those_who_joined(shared, killed, tmp_path):
     """Before its own raw data go: whichever of them is salvaged first."""
     say(shared, why="the process ended inside the window", spans=1)

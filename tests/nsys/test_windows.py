@@ -87,6 +87,7 @@ def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
     assert ranges.unsupported == {"no-such-thing": f"nsys {VERSION} has no option --no-such-thing"}
 
 
+# failures.md: nsys-hangs
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -109,6 +110,7 @@ def test_a_start_that_fails_harms_no_later_window(inside, folder, fault, said):
     assert notes(folder)["whole"] is True
 
 
+# failures.md: nsys-hangs
 def test_a_call_in_doubt_is_settled_before_the_next_window(inside, folder):
     """After a start that was never answered nsys may be collecting: it is stopped first."""
     hooks = configured(self_test=False, start_s=2)
@@ -128,6 +130,7 @@ def configured_again(hooks):
     return hooks
 
 
+# failures.md: nsys-unusable, nsys-hangs
 @pytest.mark.parametrize(
     ("fault", "left", "said"),
     [
@@ -176,6 +179,7 @@ def test_a_report_written_elsewhere_is_fetched(inside, folder):
     assert notes(folder)["whole"] is True
 
 
+# failures.md: folder-removed
 def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, folder):
     """It would write elsewhere, and say nothing."""
     hooks = configured(self_test=False)
@@ -226,6 +230,7 @@ def test_a_process_has_one_window_at_a_time(inside, folder, tmp_path):
     assert notes(folder)["whole"] is True
 
 
+# failures.md: nsys-nvtx
 def test_ranges_that_nsys_does_not_see_are_told_and_not_counted(inside, folder):
     """A range of the self-test that is not in its report is said as unsupported."""
     inside.goes_wrong(export="blind")
@@ -262,6 +267,7 @@ def test_what_the_launcher_refused_is_told(inside, folder, monkeypatch):
     assert ranges.unsupported == {"ucx": "nsys 1 cannot trace it"}
 
 
+# failures.md: nsys-launch
 @pytest.mark.parametrize(
     ("mark", "mode", "said"),
     [
@@ -295,6 +301,7 @@ def test_attached_uses_the_session_it_finds(nsys, folder, monkeypatch):
     assert ranges.unsupported == {"cuda-graph-trace": "belongs to `nsys launch`; give it there"}
 
 
+# failures.md: nsys-unusable
 def test_attached_refuses_an_nsys_older_than_the_oldest_supported(nsys, monkeypatch):
     """The reason names the oldest release."""
     monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
@@ -370,6 +377,7 @@ def test_a_process_that_was_forked_is_found_out():
     assert said.stdout.split() == ["forked", "True", "not", "False"]
 
 
+# failures.md: nsys-launch
 def test_a_process_that_was_forked_is_refused(inside, monkeypatch):
     """With what to do about it, by the word of the engine that forks its workers."""
     monkeypatch.setattr(_nsys, "is_forked", lambda: True)
@@ -468,6 +476,7 @@ def test_variables_of_an_nsys_that_died_are_taken_away():
     }  # fmt: skip
 
 
+# failures.md: nsys-session
 def test_an_agent_that_has_died_already_is_noticed(monkeypatch):
     """Before the tool was configured: children are left alone from then on."""
     agent = subprocess.Popen(["true"])

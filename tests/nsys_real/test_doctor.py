@@ -42,6 +42,7 @@ def parted(nsys, home):
     return there / "nsys"
 
 
+# failures.md: nsys-unusable
 def test_one_without_its_importer_is_told_with_the_cure(nsys, tmp_path):
     """As Debian's is, whose importer is not installed: a window is raw data alone."""
     _, said = examined(parted(nsys, tmp_path / "debian"), tmp_path)
@@ -51,6 +52,7 @@ def test_one_without_its_importer_is_told_with_the_cure(nsys, tmp_path):
     assert "link its folder host-linux-x64 beside target-linux-x64" in said[0]
 
 
+# failures.md: nsys-unusable
 def test_debians_is_ok_though_it_does_not_find_its_importer(nsys, tmp_path):
     """The importer lies elsewhere there: the tool calls it where nsys does not."""
     program = parted(nsys, tmp_path / "debian")
@@ -63,6 +65,7 @@ def test_debians_is_ok_though_it_does_not_find_its_importer(nsys, tmp_path):
     assert said[0].startswith("ok    tool nsys of actor: recorded ")
 
 
+# failures.md: nsys-unusable
 def test_one_that_is_missing_is_told_with_the_cure(tmp_path):
     """There is no such program: what to install, or to set."""
     missing = tmp_path / "none/nsys"

@@ -38,6 +38,7 @@ def notes(capture):
     return "; ".join(capture.notes)
 
 
+# failures.md: nsys-unusable
 def test_without_nsys_every_window_says_so(tmp_path, alone):
     """There is no such program: training runs unprofiled, and each window says why."""
     home = tmp_path / "home"
@@ -53,6 +54,7 @@ def test_without_nsys_every_window_says_so(tmp_path, alone):
     assert is_clean(home)
 
 
+# failures.md: nsys-hangs
 def test_a_stop_that_hangs_costs_that_window(nsys, tmp_path, alone):
     """The window before and the window after are whole, and the manifest says what was."""
     home = tmp_path / "home"
@@ -70,6 +72,7 @@ def test_a_stop_that_hangs_costs_that_window(nsys, tmp_path, alone):
     assert is_clean(home)
 
 
+# failures.md: folder-removed
 def test_a_window_whose_folder_is_removed_costs_that_window(nsys, tmp_path, alone):
     """It writes elsewhere then, or not at all: it is told, and the next window is whole."""
     home = tmp_path / "home"
@@ -83,6 +86,7 @@ def test_a_window_whose_folder_is_removed_costs_that_window(nsys, tmp_path, alon
     assert is_clean(home)
 
 
+# failures.md: nsys-session
 def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, alone):
     """Training is what it is alone, and every window says that there is no session."""
     home = tmp_path / "home"
@@ -97,6 +101,7 @@ def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, 
     assert is_clean(home)
 
 
+# failures.md: nsys-session
 def test_a_killed_keeper_costs_windows_and_nothing_else(nsys, tmp_path, alone):
     """SIGKILL in a window: training goes on, nsys ends by itself, and later windows say why."""
     home = tmp_path / "home"
@@ -113,6 +118,7 @@ def test_a_killed_keeper_costs_windows_and_nothing_else(nsys, tmp_path, alone):
     assert processes_below(home) == []
 
 
+# failures.md: nsys-quiet
 def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
     """Nsight Systems appends to LD_LIBRARY_PATH, and so names the folder it is started in."""
     env = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
@@ -130,6 +136,7 @@ def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
     assert said == ["None\n", "/mine\n"]
 
 
+# failures.md: nsys-unusable
 def test_a_value_that_nsys_refuses_is_named(nsys, tmp_path, alone):
     """The program runs unprofiled, and every window has the sentence of nsys."""
     home = tmp_path / "home"
@@ -143,6 +150,7 @@ def test_a_value_that_nsys_refuses_is_named(nsys, tmp_path, alone):
     assert is_clean(home)
 
 
+# failures.md: nsys-quiet
 def test_a_report_has_no_process_but_the_programs(nsys, tmp_path):
     """Neither rlprof's exports are in it nor what the launcher has started."""
     home = tmp_path / "home"

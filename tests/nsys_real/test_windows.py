@@ -123,6 +123,7 @@ def test_each_window_is_a_whole_report(nsys, tmp_path, alone):
     assert is_clean(home)
 
 
+# failures.md: nsys-quiet
 def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
     """`nsys stats` runs Python files of the folder it is called in, so that is another.
 
@@ -141,6 +142,7 @@ def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
     assert {file.name for file in project.iterdir()} == {"train.py", "nvtx_sum.py"}
 
 
+# failures.md: nsys-quiet
 def test_two_processes_at_once(nsys, tmp_path, alone):
     """Each has a session of its own, and none records another's windows."""
     homes = [tmp_path / str(number) for number in range(2)]
@@ -156,6 +158,7 @@ def test_two_processes_at_once(nsys, tmp_path, alone):
         assert is_clean(home)
 
 
+# failures.md: nsys-killed
 def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
     """The launcher ends as it was ended, has nsys finish the report, and salvage finds it."""
     home = tmp_path / "home"
@@ -172,6 +175,7 @@ def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
     assert [capture.state for capture in captures(home)] == ["whole", "partial"]
 
 
+# failures.md: nsys-session
 def test_an_nsys_that_is_gone_costs_windows_and_nothing_else(nsys, tmp_path, alone):
     """Its agent is killed: earlier windows stay, and later ones say why they are not there."""
     home = tmp_path / "home"
@@ -199,6 +203,7 @@ def test_range_mode_has_a_report_per_window_too(nsys, tmp_path, alone):
     assert [len(ranges(nsys, file)) for file in reports(home)] == result(home)["spans"]
 
 
+# failures.md: nsys-nvtx
 def test_ranges_that_nsys_does_not_see_are_told(nsys, tmp_path):
     """An nvtx that does not reach nsys is found out by the self-test; windows are whole."""
     home = tmp_path / "home"

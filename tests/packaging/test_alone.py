@@ -126,6 +126,7 @@ print("run", prof.run_dir)
 """
 
 
+# failures.md: npu-missing
 def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, environment):
     """Its import loads nothing of ours; without torch_npu training runs, and the run says why."""
     wheels = needed(built["rlprof-npu"], built) | needed(built["rlprof-cli"], built)

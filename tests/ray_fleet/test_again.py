@@ -23,6 +23,7 @@ def train(ray, fleet, actors, steps):
             ray.get([actor.update.remote(step) for actor in actors])
 
 
+# failures.md: reattached
 def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
     """After rank 0 has gone, the actor that is rank 0 now is recorded as that."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -39,6 +40,7 @@ def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
     assert rows(fleet) == ["1/update actor 0/2 whole", "2/update actor 0/1 whole"]
 
 
+# failures.md: reattached
 def test_actors_in_another_order_have_other_ranks(ray, spawn, config):
     """Ranks are places in the list that was given last."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -55,6 +57,7 @@ def test_actors_in_another_order_have_other_ranks(ray, spawn, config):
     assert recorded == {pids[0]: 1, pids[1]: 0}
 
 
+# failures.md: reattached
 def test_an_actor_whose_rank_another_has_now_is_closed_too(ray, spawn, config):
     """It lives on, without a session: every process of the run has ended."""
     first, second = spawn(Trainer), spawn(Trainer)
@@ -69,6 +72,7 @@ def test_an_actor_whose_rank_another_has_now_is_closed_too(ray, spawn, config):
     assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
 
 
+# failures.md: reattached
 def test_nothing_is_attached_to_a_fleet_that_is_closed(ray, spawn, config):
     """The actor stays free for the next fleet."""
     actor = spawn(Trainer)
@@ -84,6 +88,7 @@ def test_nothing_is_attached_to_a_fleet_that_is_closed(ray, spawn, config):
     assert rows(fleet) == ["1/update actor 0/1 whole"]
 
 
+# failures.md: interrupted
 def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, spawn, config, monkeypatch):
     """Ctrl-C in it passes; the next call waits for what is left, and nothing is lost."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -103,6 +108,7 @@ def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, spawn, config
     assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
 
 
+# failures.md: reattached
 def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
     """Members leave the phase that the driver has left, not the one they entered last."""
     actor = spawn(Trainer)
@@ -125,6 +131,7 @@ def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
         assert took["actor", name] == pytest.approx(took["driver", name], abs=0.2)
 
 
+# failures.md: reattached
 def test_a_phase_from_before_the_window_ends_no_other(ray, spawn, config):
     """What members have not entered they do not leave."""
     actor = spawn(Trainer)
@@ -159,6 +166,7 @@ def test_an_actor_of_two_roles_has_the_tools_of_both(spawn, config):
     assert "none here, stacks there" in str(told.value)
 
 
+# failures.md: reattached
 def test_a_step_that_had_begun_before_says_so(ray, spawn, config):
     """Attached in the middle of a chosen step, its members are recorded from the next one on."""
     actor = spawn(Trainer)

@@ -94,6 +94,7 @@ def test_replicas_of_a_role_that_is_not_asked_for_are_left_out(ray, spawn, confi
     assert "role 'rollout' is not in the config: its replicas are not recorded" in caplog.text
 
 
+# failures.md: engine-attribute
 def test_an_attribute_that_is_not_there_is_said_at_each_window(ray, spawn, config):
     """The window of its replica is failed, with the attribute and whose it should be."""
     server = spawn(Server)

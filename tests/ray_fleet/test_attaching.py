@@ -80,6 +80,7 @@ def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
     assert run.totals == run.expected()
 
 
+# failures.md: driver-ended
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     """The actors close their windows by themselves, and are free for the next."""
     asked = shell(ray, tmp_path, "--steps", "100")
@@ -134,6 +135,7 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     assert "yours" in out
 
 
+# failures.md: fleets-meet
 def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
     """The error names the run, which can be asked instead."""
     actor = spawn(Trainer)

@@ -27,6 +27,7 @@ class Astray(Trainer):
         time.time_ns = lambda: real_ns() + int(ahead_s * 1e9)
 
 
+# failures.md: member-clock
 @pytest.mark.parametrize("ahead_s", [3, -QUARTER_S])
 def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path, ahead_s):
     """Spans and traces of the member lie in the driver's phase, in what is read and drawn."""
@@ -64,6 +65,7 @@ def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path, ahead_s)
         assert one["ts"] + one["dur"] < first["ts"] + first["dur"] + 5e5
 
 
+# failures.md: member-clock
 def test_one_machine_has_one_clock(ray, spawn, config):
     """Members of the driver's own machine need no measuring, and nothing is said of them."""
     with rlprof_ray.Fleet(config(steps=[2])) as fleet:

@@ -83,6 +83,7 @@ def test_a_step_on_three_raylets_is_one_run(config, tmp_path):
     }  # fmt: skip
 
 
+# failures.md: actor-gone, left-on-node
 def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
     """Its members are lost, then failed; what they have left on its disk comes by its host.
 

@@ -135,6 +135,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+# failures.md: left-on-node
 def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_path):
     """It has said where its members write; any machine of the cluster can bring it."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
@@ -237,6 +238,7 @@ def test_a_folder_comes_as_it_is(bring, home, far):
     assert not far.exists()
 
 
+# failures.md: left-on-node
 def test_an_agent_that_ends_in_the_middle_is_replaced(bring, home, far, monkeypatch, tmp_path):
     """What has come is not asked for again."""
     before = (far / TRACE).read_bytes()
@@ -251,6 +253,7 @@ def test_an_agent_that_ends_in_the_middle_is_replaced(bring, home, far, monkeypa
     assert set(range(0, LARGE, PIECE * PIECES)) == set(asked)
 
 
+# failures.md: left-on-node
 def test_a_later_try_goes_on_where_time_was_over(bring, home, far, monkeypatch):
     """The parts wait in the run folder; nothing has a name there that is not whole."""
     before = (far / TRACE).read_bytes()
@@ -277,6 +280,7 @@ def _part_of(bring, far):
     return _part(f"{ray.get_runtime_context().get_node_id()}\0{far}\0{TRACE}")
 
 
+# failures.md: left-on-node
 def test_a_part_with_other_bytes_is_begun_anew(bring, home, far):
     """What was cut by a crash may be anything."""
     before = (far / TRACE).read_bytes()
@@ -288,6 +292,7 @@ def test_a_part_with_other_bytes_is_begun_anew(bring, home, far):
     assert (outcome.error, before) == ("", (home / TRACE).read_bytes())
 
 
+# failures.md: left-on-node
 def test_bytes_that_are_spoiled_on_the_way_are_found(bring, home, far, monkeypatch):
     """Once: they are asked for again."""
     before = (far / TRACE).read_bytes()
@@ -298,6 +303,7 @@ def test_bytes_that_are_spoiled_on_the_way_are_found(bring, home, far, monkeypat
     assert (outcome.error, before) == ("", (home / TRACE).read_bytes())
 
 
+# failures.md: left-on-node
 def test_bytes_that_are_spoiled_each_time_are_left(bring, home, far, monkeypatch):
     """The file stays where it is, the others come."""
     (far.parent / "always").touch()
@@ -312,6 +318,7 @@ def test_bytes_that_are_spoiled_each_time_are_left(bring, home, far, monkeypatch
     assert (far / TRACE).stat().st_size == LARGE
 
 
+# failures.md: left-on-node
 def test_a_node_that_is_gone_is_left(bring, home, far):
     """It is said at once, and nobody can say how much it is."""
     outcome = bring(place=Place("ff" * 28, "nowhere", str(far)))
@@ -320,6 +327,7 @@ def test_a_node_that_is_gone_is_left(bring, home, far):
     assert came(home) == {}
 
 
+# failures.md: left-on-node
 def test_a_node_is_found_again_by_its_host(bring, far):
     """A cluster that was begun anew calls it another one."""
     outcome = bring(place=Place("ff" * 28, socket.gethostname(), str(far)))
@@ -327,6 +335,7 @@ def test_a_node_is_found_again_by_its_host(bring, far):
     assert (outcome.error, outcome.files) == ("", 3)
 
 
+# failures.md: foreign-files
 def test_names_that_lead_elsewhere_are_refused(bring, home, far, monkeypatch, tmp_path):
     """Whatever an agent lists: nothing is written outside, or over what is the driver's."""
     (home / "run.json").write_text("{}")
@@ -341,6 +350,7 @@ def test_names_that_lead_elsewhere_are_refused(bring, home, far, monkeypatch, tm
         assert why in outcome.error
 
 
+# failures.md: foreign-files
 def test_a_link_at_home_leads_nowhere(bring, home, far, tmp_path):
     """A folder of the run that is a link is no folder of the run."""
     (tmp_path / "outside").mkdir()
@@ -353,6 +363,7 @@ def test_a_link_at_home_leads_nowhere(bring, home, far, tmp_path):
     assert (far / TRACE).exists()
 
 
+# failures.md: foreign-files
 def test_a_link_on_the_node_stays_there(bring, home, far):
     """What it points to is no part of the run."""
     (far / "step_000002" / "link").symlink_to("/etc/passwd")
@@ -363,6 +374,7 @@ def test_a_link_on_the_node_stays_there(bring, home, far):
     assert not (home / "step_000002" / "link").exists()
 
 
+# failures.md: left-on-node
 def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
     """It stays at home as it is, and the one on the node where it is."""
     (home / TRACE).parent.mkdir(parents=True)
@@ -374,6 +386,7 @@ def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
     assert ((home / TRACE).read_text(), (far / TRACE).exists()) == ("mine", True)
 
 
+# failures.md: left-on-node
 def test_what_is_home_already_is_only_removed_there(bring, home, far):
     """Somebody was cut before he could."""
     (home / TRACE).parent.mkdir(parents=True)
@@ -384,6 +397,7 @@ def test_what_is_home_already_is_only_removed_there(bring, home, far):
     assert (outcome.error, far.exists()) == ("", False)
 
 
+# failures.md: foreign-files
 def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
     """A path that leads to it on a node, too, is not another folder."""
     for path, size in files(far).items():
@@ -402,6 +416,7 @@ def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
     assert before == came(home)
 
 
+# failures.md: foreign-files
 def test_a_folder_of_another_run_is_left_alone(bring, home, far):
     """Whatever a manifest says: only what is of this run is read, and removed."""
     there = files(far)
@@ -413,6 +428,7 @@ def test_a_folder_of_another_run_is_left_alone(bring, home, far):
     assert there == files(far)
 
 
+# failures.md: left-on-node
 def test_what_a_live_process_writes_stays(bring, home, far):
     """Its manifest would be cut, and its artifacts without one; it is brought when it has ended."""
     os.utime(far / MANIFEST)  # it has just written
@@ -423,6 +439,7 @@ def test_what_a_live_process_writes_stays(bring, home, far):
     assert (outcome.files, outcome.left_files) == (0, 3)
 
 
+# failures.md: left-on-node
 def test_two_do_not_bring_the_same(bring, home, far):
     """The second says so, and touches nothing."""
     from rlprof_ray._landing import Landing
@@ -434,6 +451,7 @@ def test_two_do_not_bring_the_same(bring, home, far):
     assert bring().error == ""
 
 
+# failures.md: no-folder
 def test_a_run_folder_that_does_not_answer_holds_nobody(bring, home):
     """Time is over some seconds after it should be."""
     with hung(home):
@@ -462,6 +480,7 @@ def test_a_member_knows_whether_its_driver_sees_its_folder(ray, tmp_path, sees):
     assert place is None or str(tmp_path) == place.folder
 
 
+# failures.md: foreign-files
 def test_an_agent_reads_no_file_that_is_none_of_a_run(far):
     """Also if it is asked by name."""
     agent = Agent("a-run", 1)

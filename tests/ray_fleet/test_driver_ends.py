@@ -23,6 +23,7 @@ def members(run):
     return [one.state for one in rlprof.read(run).processes if one.target.role == "actor"]
 
 
+# failures.md: driver-ended
 @pytest.mark.parametrize("where", ["in", "after"])
 def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, config, where):
     """They stop by themselves, export, and train on for whoever comes next."""
@@ -43,6 +44,7 @@ def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, 
     assert early == (set(OPEN) if where == "in" else set())
 
 
+# failures.md: driver-ended
 def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, config):
     """The actor calls itself: torch cannot write a trace on another thread than it began on."""
     options = {"torch": {"all_threads": False}}
@@ -61,6 +63,7 @@ def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, conf
         assert words.startswith("whole: closed early: its driver has ended closed late: ")
 
 
+# failures.md: driver-ended
 @pytest.mark.parametrize("where", ["in", "after"])
 def test_a_driver_that_is_killed_takes_its_actors_along(ray, config, where):
     """Ray kills them within seconds; salvage exports what they had not, and nothing is lost."""
@@ -75,6 +78,7 @@ def test_a_driver_that_is_killed_takes_its_actors_along(ray, config, where):
     assert {found[name] for name in OPEN} <= {"whole", "partial"}
 
 
+# failures.md: ray-gone
 @pytest.mark.parametrize("where", ["in", "after"])
 @pytest.mark.parametrize("is_local", [True, False])
 def test_ray_is_shut_down_before_the_fleet_is_closed(ray, config, where, is_local):
@@ -90,6 +94,7 @@ def test_ray_is_shut_down_before_the_fleet_is_closed(ray, config, where, is_loca
     assert rlprof.read(done.run).problems == ()
 
 
+# failures.md: ray-gone
 @pytest.mark.parametrize("where", ["in", "after"])
 def test_actors_that_ray_has_killed_are_salvaged_at_close(config, where):
     """Where nothing of ours was called before; the driver's manifest says it, and how to go on."""
@@ -109,6 +114,7 @@ def test_actors_that_ray_has_killed_are_salvaged_at_close(config, where):
     assert done.closed_s < 30
 
 
+# failures.md: ray-gone
 def test_actors_that_were_seen_to_die_are_salvaged_when_ray_was_shut_down(config):
     """As happens by chance while Ray is being shut down: a window's answer is an actor's death."""
     how = "loses its actors, shuts Ray down by another name"
@@ -123,6 +129,7 @@ def test_actors_that_were_seen_to_die_are_salvaged_when_ray_was_shut_down(config
     assert "Ray was shut down in the driver before the fleet was closed" in problem
 
 
+# failures.md: driver-ended
 @pytest.mark.parametrize("closes", [True, False])
 @pytest.mark.parametrize("end", ["raises", "exits"])
 def test_a_driver_that_raises_or_exits_loses_nothing(ray, config, end, closes):

@@ -52,6 +52,7 @@ def wait_until_dead(ray, actor):
     wait_until(is_dead)
 
 
+# failures.md: actor-gone
 @pytest.mark.parametrize("when", ["before", "inside"])
 def test_an_actor_is_killed(ray, spawn, config, when):
     """Before a start or in the window: its windows are failed or lost, by name and reason."""
@@ -78,6 +79,7 @@ def test_an_actor_is_killed(ray, spawn, config, when):
     assert found["3/update actor 2/3"].startswith("failed: start: not started: the actor is gone")
 
 
+# failures.md: actor-busy
 @pytest.mark.parametrize(
     ("via", "fault"),
     [
@@ -112,6 +114,7 @@ def test_a_replica_goes_wrong(ray, spawn, config, via, fault):
     assert f"{hook}: " in found["2/rollout rollout replica 1"]
 
 
+# failures.md: actor-busy
 @pytest.mark.parametrize("kind", ["ordered", "async"])
 def test_an_actor_hangs(ray, spawn, config, kind):
     """It is suspended before a window: waited for once at most, and by itself ended in the end."""
@@ -146,6 +149,7 @@ def _pid(actor):
     return os.getpid()
 
 
+# failures.md: actor-gone
 def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     """Attaching ends at its deadline, closing does not wait again, and its windows say why."""
     actors = [spawn(Trainer), spawn(Trainer, 1, resources={"nowhere": 1})]
@@ -179,6 +183,7 @@ class Slow(Trainer):
         time.sleep(3)
 
 
+# failures.md: actor-gone
 def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
     """While it is unavailable its window fails; when it is back it is recorded, in a new pid."""
     actors = [spawn(Trainer), spawn(Slow, 1, max_restarts=1)]

@@ -72,6 +72,7 @@ def _collect(capsys):
 WHOLE = ["2/update actor 0/1 whole", "3/update actor 0/1 whole"]
 
 
+# failures.md: disk-full
 def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, begin, tmp_path, bare, collect):
     """It is listed; once there is room, `rlprof collect` brings it and all is whole."""
     nodes = {"node_dir": str(tmp_path / "nodes")}
@@ -89,6 +90,7 @@ def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, begin, tmp_path,
         assert rows(fleet) == WHOLE
 
 
+# failures.md: left-on-node
 def test_what_a_full_node_has_not_exported_is_salvaged_there(ray, begin, tmp_path, bare, collect):
     """Nothing hangs, and it is said what to do; when that is done, all comes home."""
     with tmpfs(tmp_path / "nodes", "size=256k,nr_inodes=30") as disk:
@@ -113,6 +115,7 @@ def test_what_a_full_node_has_not_exported_is_salvaged_there(ray, begin, tmp_pat
         assert rows(fleet) == WHOLE
 
 
+# failures.md: node-off
 def test_a_node_that_takes_nothing_leaves_rlprof_off_there(ray, begin, tmp_path, bare):
     """It is named, with the reason; there is nothing to collect."""
     with tmpfs(tmp_path / "nodes", "size=256k,nr_inodes=2") as disk:

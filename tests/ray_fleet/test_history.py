@@ -85,6 +85,7 @@ def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spaw
     assert rlprof.read(fleet.run_dir).problems == ()
 
 
+# failures.md: actor-gone
 def test_an_actor_that_dies_has_phases_until_then(ray, spawn, config):
     """The other goes on, what it computes is the same, and closing does not wait for the dead."""
     others = [spawn(Trainer, rank) for rank in (0, 1)]

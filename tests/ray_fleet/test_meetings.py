@@ -28,6 +28,7 @@ def train(ray, fleet, actors, steps=STEPS):
     return out
 
 
+# failures.md: fleets-meet
 def test_a_second_fleet_in_a_driver_is_refused_and_the_first_goes_on(ray, spawn, config):
     """A process has one session; the error says so, at once."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -42,6 +43,7 @@ def test_a_second_fleet_in_a_driver_is_refused_and_the_first_goes_on(ray, spawn,
     assert states(fleet.run_dir) == WINDOWS
 
 
+# failures.md: fleets-meet
 def test_a_fleet_after_another_records_the_same_actors_again(ray, spawn, config):
     """The first has let them go; each has its run."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -58,6 +60,7 @@ def test_a_fleet_after_another_records_the_same_actors_again(ray, spawn, config)
     assert {state for run in runs for state in states(run).values()} == {"whole"}
 
 
+# failures.md: fleets-meet
 def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
     """Who comes second is told in whose run the actors are; the first loses nothing."""
     names = [f"shared-{uuid.uuid4().hex}" for _ in range(2)]
@@ -87,6 +90,7 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
     assert 0 <= second.closed_s < 20
 
 
+# failures.md: fleets-meet
 def test_two_drivers_on_one_cluster_have_a_run_each(ray, config):
     """At the same time, in one folder, with the same roles and ranks."""
     place = ray.get_runtime_context().gcs_address

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 ROLLOUT = {"rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]}}
 
 
+# failures.md: strict
 def test_what_a_replica_raises_comes_to_the_driver(ray, spawn, config):
     """At the next thing it tells the fleet; other members have recorded their window."""
     servers = [spawn(Server), spawn(Server, "raises in start")]
@@ -43,6 +44,7 @@ def test_what_a_replica_raises_comes_to_the_driver(ray, spawn, config):
     assert not any(ray.get([server.is_profiling.remote() for server in servers]))
 
 
+# failures.md: strict
 def test_a_member_that_is_dead_is_raised_where_strict_asks_for_it(ray, spawn, config):
     """Not before its window, and not again at close."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
@@ -71,6 +73,7 @@ def test_a_member_that_is_dead_is_raised_where_strict_asks_for_it(ray, spawn, co
     assert words.startswith("actor 1/2: start: ActorDiedError")
 
 
+# failures.md: strict
 def test_a_member_that_cannot_follow_is_raised_by_attach(ray, spawn, config):
     """Before the first step, and by name."""
     actors = [spawn(Trainer), spawn(Trainer, 1, resources={"nowhere": 1})]

@@ -61,6 +61,7 @@ def events(fleet):
     return {event.get("name") for event in trace["traceEvents"]}
 
 
+# failures.md: npu-options
 def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config):
     """Before the run, for windows open beside the work there; the error says what fits."""
     tools.register()

@@ -72,6 +72,7 @@ def attached(spawn, fleet, servers):
     return actors
 
 
+# failures.md: driver-ended
 def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
     """Fact 4: its window ends with the exception, and the next step is recorded."""
     servers = [spawn(Counted)]
@@ -91,6 +92,7 @@ def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
     }
 
 
+# failures.md: driver-ended
 @pytest.mark.parametrize("joins", [False, True])
 def test_a_stretch_of_steps_is_recorded_in_each_of_them(ray, spawn, config, joins):
     """Fact 6: rollouts are in every step, and every start has one stop, be it one window or not."""
@@ -119,6 +121,7 @@ def test_a_stretch_of_steps_is_recorded_in_each_of_them(ray, spawn, config, join
     assert run.problems == ()
 
 
+# failures.md: driver-ended
 @pytest.mark.parametrize("how", ["its steps end", "it raises"])
 def test_a_run_that_ends_early_is_finished_all_the_same(ray, spawn, config, how):
     """Fact 7: exports are made and sessions closed where the last chosen step never comes."""

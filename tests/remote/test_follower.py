@@ -159,6 +159,7 @@ def test_the_next_window_ends_one_whose_end_was_never_heard(lead):
     assert "closed early: the next window began" in run.captures[0].notes
 
 
+# failures.md: driver-ended
 def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     """Nobody is left to close the window: within seconds it is stopped and exported."""
     prof, make = lead
@@ -214,6 +215,7 @@ def _far(tmp_path, monkeypatch):
     return leaders.Pulse(rlprof.Leader(here, str(manifest))), manifest, now
 
 
+# failures.md: driver-ended
 def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(far):
     """Counted here: what its file system says of the time is off by a quarter of a year."""
     pulse, manifest, now = far
@@ -258,6 +260,7 @@ def test_nothing_is_said_of_a_leader_whose_manifest_is_not_shared(far):
     assert pulse.silence_s() == 0
 
 
+# failures.md: window-time
 @pytest.mark.parametrize("limits", [{"window_s": 0.5}])
 def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path):
     """On another host, without the leader's file, nothing tells whether that lives."""

@@ -45,6 +45,7 @@ def lived(handle):
     return getattr(handle, "tokenizer_manager", handle).replica.killed_by == ""
 
 
+# failures.md: sglang-traces
 @pytest.mark.parametrize("release", [OLD, NEW, *OTHERS])
 def test_a_healthy_engine_of_every_generation(lab, release):
     """Two windows, each with its own steps; nothing is left where the engine wrote."""
@@ -66,6 +67,7 @@ def test_a_healthy_engine_of_every_generation(lab, release):
     assert lived(handle)
 
 
+# failures.md: sglang-traces
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [({"tp": 2}, [{"tp": 0}, {"tp": 1}]),
@@ -85,6 +87,7 @@ def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab, layout, expect
     )
 
 
+# failures.md: sglang-traces
 def test_a_replica_of_data_parallelism_that_had_nothing_to_do_is_told(lab):
     """Its trace is there, has no step, and says so; the other's has its steps."""
     run = lab.train(engine(NEW, dp=2), steps=(1,))
@@ -94,6 +97,7 @@ def test_a_replica_of_data_parallelism_that_had_nothing_to_do_is_told(lab):
     assert "idle: the engine had no step in the window" in traces_of(run, 0)[1].note
 
 
+# failures.md: sglang-traces
 def test_a_stage_that_writes_after_the_stop_is_waited_for(lab):
     """A later pipeline stage is not done when the stop is answered."""
     handle = engine(NEW, pp=2, late_s=0.4)
@@ -105,6 +109,7 @@ def test_a_stage_that_writes_after_the_stop_is_waited_for(lab):
     assert list(lab.traces.iterdir()) == []
 
 
+# failures.md: sglang-traces
 def test_a_stage_that_never_writes_is_missed(lab, monkeypatch):
     """What is there is kept, and how many are not is said; what comes later is left to itself."""
     monkeypatch.setattr("rlprof_sglang._native._LATE_S", 0.2)
@@ -119,6 +124,7 @@ def test_a_stage_that_never_writes_is_missed(lab, monkeypatch):
     assert "1 of 2 schedulers left no trace" in notes(run, 0)
 
 
+# failures.md: sglang-traces
 def test_of_several_nodes_the_others_keep_theirs(lab):
     """Each writes its own disk: how many hosts have traces is said, and nothing is waited for."""
     handle = engine(NEW, tp=2, nnodes=2)
@@ -131,6 +137,7 @@ def test_of_several_nodes_the_others_keep_theirs(lab):
     assert "of this host; the other 1 have theirs" in notes(run, 0)
 
 
+# failures.md: sglang-attach
 def test_a_node_without_a_frontend_is_told(lab):
     """Of an engine on several nodes the first has it; attaching another is not an accident."""
     handle = engine(NEW, nnodes=2)
@@ -144,6 +151,7 @@ def test_a_node_without_a_frontend_is_told(lab):
     assert lab.answers == [ANSWER]
 
 
+# failures.md: sglang-attach
 def test_what_is_no_engine_is_told(lab):
     """It is said what to attach."""
     run = lab.train(object(), steps=(1,))
@@ -152,6 +160,7 @@ def test_what_is_no_engine_is_told(lab):
     assert "object is no engine: it has no start_profile; attach an Engine" in notes(run, 0)
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize("release", [OLD, NEW])
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_an_engine_that_raises_spoils_its_own_window(lab, hook, release):
@@ -176,6 +185,7 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, hook, release):
         assert len(asked.called("start_profile")) == 1
 
 
+# failures.md: sglang-refused
 def test_an_engine_that_does_not_know_a_word_is_not_asked_to_stop(lab):
     """The frontend refused it: nothing of ours has begun. What is imported is not what it is of."""
     handle = engine(OLD)
@@ -187,6 +197,7 @@ def test_an_engine_that_does_not_know_a_word_is_not_asked_to_stop(lab):
     assert handle.tokenizer_manager.called("stop_profile") == []
 
 
+# failures.md: sglang-refused
 def test_what_torch_refuses_is_told(lab):
     """Since 0.5.14 a scheduler answers what torch's profiler would not do, and lives."""
     handle = engine(NEW)
@@ -201,6 +212,7 @@ def test_what_torch_refuses_is_told(lab):
     assert lived(handle)
 
 
+# failures.md: sglang-cut
 @pytest.mark.parametrize("release", [OLD, NEW])
 def test_a_session_that_ended_by_itself_is_stopped_all_the_same(lab, release):
     """After so many steps SGLang says that nothing is in progress, which is success."""
@@ -213,6 +225,7 @@ def test_a_session_that_ended_by_itself_is_stopped_all_the_same(lab, release):
     assert len(handle.tokenizer_manager.called("stop_profile")) == 2
 
 
+# failures.md: sglang-cut
 @pytest.mark.parametrize("release", [OLD, NEW])
 def test_a_session_whose_requests_end_first_is_stopped(lab, release):
     """SGLang looks only at the next step, which may never come; what was recorded is there."""
@@ -223,6 +236,7 @@ def test_a_session_whose_requests_end_first_is_stopped(lab, release):
     assert "worker 0: 4 of the 50 engine steps asked for" in notes(run, 0)
 
 
+# failures.md: sglang-refused
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
     """It may still take effect; nothing may go on recording after it."""
     with living(manager(NEW)) as handle:
@@ -241,6 +255,7 @@ def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
     assert lab.answers == [ANSWER] * 2
 
 
+# failures.md: sglang-cut
 def test_a_stop_that_hangs_is_not_waited_for(lab):
     """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
     with living(manager(NEW)) as handle:
@@ -264,6 +279,7 @@ BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
 """How long is waited for an engine whose loop runs only while it is asked."""
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     """Asked on this thread, it is given up; nothing more is sent, for that would queue behind."""
@@ -283,6 +299,7 @@ def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     assert lab.answers == [ANSWER] * 3
 
 
+# failures.md: sglang-refused
 @pytest.mark.usefixtures("inside")
 def test_an_order_that_is_never_answered_leaves_the_engine_alone(tmp_path):
     """In the schedulers, too: it is told to end, for it may still begin, and nothing more."""
@@ -314,6 +331,7 @@ def test_an_order_that_is_never_answered_leaves_the_engine_alone(tmp_path):
     ]
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
     """A session of nobody's is ended; once all is answered, windows are whole again."""
@@ -355,6 +373,7 @@ def _end(handle):
     handle.loop.close()
 
 
+# failures.md: engine-loop
 def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
     """A phase entered there without `async with` holds up the very loop that would answer."""
     handle = engine(NEW)
@@ -371,6 +390,7 @@ def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
     assert handle.tokenizer_manager.called("start_profile") == []
 
 
+# failures.md: sglang-attach
 def test_an_engine_that_was_asked_when_it_was_attached_is_recorded_later(lab, monkeypatch):
     """Its loop ran for that moment alone; it is asked again when a window opens."""
     handle = engine(NEW)
@@ -394,6 +414,7 @@ def test_an_engine_that_was_asked_when_it_was_attached_is_recorded_later(lab, mo
     assert lab.answers == [ANSWER] * 2
 
 
+# failures.md: sglang-attach
 @pytest.mark.parametrize("how", ["with", "async with"])
 def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
     """Its own loop is run on another thread, where a trainer on a loop asks it for tokens."""
@@ -411,6 +432,7 @@ def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
     assert lab.answers[0] == ANSWER
 
 
+# failures.md: sglang-attach
 def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):
     """Whoever asks a TokenizerManager first gives it its loop for ever; ours ends."""
     handle = manager(NEW)
@@ -422,6 +444,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):
     assert handle.calls == []
 
 
+# failures.md: sglang-attach
 @pytest.mark.parametrize("says", [True, False])
 def test_an_engine_that_nobody_has_asked_is_not_tied_to_its_own_loop(lab, says):
     """It would never answer who asks it on another; who attaches it may say that nobody will."""
@@ -436,6 +459,7 @@ def test_an_engine_that_nobody_has_asked_is_not_tied_to_its_own_loop(lab, says):
     assert lab.answers == [ANSWER]
 
 
+# failures.md: engine-gone
 def test_an_engine_that_dies_in_its_window(lab):
     """What it was asked and what is not there is said; the windows after it are refused."""
     with living(manager(NEW)) as handle:
@@ -452,6 +476,7 @@ def test_an_engine_that_dies_in_its_window(lab):
     assert lab.answers == [ANSWER] * 3 + ["SchedulerDiedError"] * 3
 
 
+# failures.md: engine-gone
 def test_an_engine_that_is_dead_before_its_window(lab):
     """Nobody answers any more: it is seen in a second, and nothing else is sent."""
     with living(manager(NEW)) as handle:
@@ -464,6 +489,7 @@ def test_an_engine_that_is_dead_before_its_window(lab):
     assert handle.called("start_profile") == []
 
 
+# failures.md: sglang-cut
 def test_a_window_ends_where_weights_come(lab):
     """Its own calls stop the profiler first; what is generated later is not in the trace."""
     handle = engine(NEW)
@@ -483,6 +509,7 @@ def test_a_window_ends_where_weights_come(lab):
     assert "update_weights_from_disk" not in vars(asked)
 
 
+# failures.md: sglang-profiled
 def test_somebody_elses_session_is_not_seen_without_our_part(lab):
     """SGLang answers a second start with success: their folder and id stay, ours is empty.
 
@@ -500,6 +527,7 @@ def test_somebody_elses_session_is_not_seen_without_our_part(lab):
     assert lived(handle)
 
 
+# failures.md: sglang-harm
 def test_a_folder_that_cannot_be_made_is_not_asked_for(lab):
     """SGLang makes it at the stop, and its scheduler dies where it cannot."""
     lab.traces.touch()
@@ -513,6 +541,7 @@ def test_a_folder_that_cannot_be_made_is_not_asked_for(lab):
     assert lab.answers == [ANSWER] * 3
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("word", ["MEM", "CUDA_PROFILER"])
 def test_what_needs_cuda_is_not_asked_of_another_device(lab, word):
     """Beside CPU it is left out and said; alone, the window is refused."""
@@ -530,6 +559,7 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab, word):
     assert lived(handle)
 
 
+# failures.md: sglang-harm
 def test_activities_of_another_device_alone_are_not_asked(lab):
     """Torch asserts at them, and SGLang's scheduler dies of that; beside CPU they do no harm."""
     handle = engine(NEW)
@@ -544,6 +574,7 @@ def test_activities_of_another_device_alone_are_not_asked(lab):
     assert lived(handle)
 
 
+# failures.md: sglang-harm
 def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
     """SGLANG_PROFILE_V2 ends the schedulers when it is stopped: nothing is sent."""
     monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
@@ -556,6 +587,7 @@ def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
     assert handle.tokenizer_manager.called("start_profile") == []
 
 
+# failures.md: sglang-harm
 def test_stages_are_never_asked_for_without_a_number_of_steps(lab, inside):
     """By verl's words, ten are taken; the two traces are of a stage each."""
     handle = engine(NEW)
@@ -572,6 +604,7 @@ def test_stages_are_never_asked_for_without_a_number_of_steps(lab, inside):
     assert lived(handle)
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("release", [OLD, NEW])
 def test_stages_are_not_asked_for_where_a_scheduler_may_die_of_them(lab, release):
     """Of a release that overwrites its memory between two, and nothing of ours prevents it."""
@@ -596,6 +629,7 @@ MISTAKES = {
 }
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("mistake", ["none", *MISTAKES])
 def test_the_engines_here_die_of_what_sglang_dies_of(tmp_path, monkeypatch, mistake):
     """And of nothing else: else it would say nothing that all above have lived."""

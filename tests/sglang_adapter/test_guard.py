@@ -64,6 +64,7 @@ REFUSED = {
 }
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_it_would_not_survive_is_refused(scheduler, folder, what):
     """With an answer, for nobody may wait for one; the next session is recorded."""
@@ -77,6 +78,7 @@ def test_what_it_would_not_survive_is_refused(scheduler, folder, what):
     assert begun.success
 
 
+# failures.md: sglang-profiled
 def test_a_second_start_is_refused(scheduler, folder):
     """SGLang would say that it succeeded, and throw the first one's recording away."""
     start(scheduler, folder / "first")
@@ -93,6 +95,7 @@ def test_a_second_start_is_refused(scheduler, folder):
     assert not (folder / "second").exists()
 
 
+# failures.md: sglang-profiled
 @pytest.mark.parametrize("words", [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}])
 def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, folder, words):
     """Of itself SGLang would begin it on somebody's later request."""
@@ -109,6 +112,7 @@ def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, fo
     assert again.success
 
 
+# failures.md: sglang-cut
 @pytest.mark.parametrize("count", [1, 3])
 def test_so_many_steps_are_recorded_as_were_asked(scheduler, folder, count):
     """Exactly, in each release, and after so many are passed over; its counter goes on."""
@@ -129,6 +133,7 @@ def test_so_many_steps_are_recorded_as_were_asked(scheduler, folder, count):
     assert seen == [steps, [0, 0, *steps], steps]
 
 
+# failures.md: sglang-harm
 def test_a_folder_that_cannot_be_made_is_another(scheduler, folder, caplog):
     """The same answer on each rank, for another host's may be able to; the log says where."""
     folder.touch()
@@ -144,6 +149,7 @@ def test_a_folder_that_cannot_be_made_is_another(scheduler, folder, caplog):
     assert [file.name.endswith("-TP-0.trace.json.gz") for file in written] == [True]
 
 
+# failures.md: sglang-harm
 def test_a_folder_that_is_no_more_is_another_at_the_stop(scheduler, folder):
     """Somebody has put a file in its place."""
     start(scheduler, folder)
@@ -155,6 +161,7 @@ def test_a_folder_that_is_no_more_is_another_at_the_stop(scheduler, folder):
     assert scheduler.part.torch_profiler_output_dir != folder
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("steps", [0, 1])
 @pytest.mark.parametrize("method", ["stop", "export_chrome_trace"])
 def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, method, steps):
@@ -175,6 +182,7 @@ def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, m
     assert len(list(folder.iterdir())) == (2 if method == "stop" else 1)
 
 
+# failures.md: sglang-harm
 def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
     """After the steps passed over nobody answers any more; what it raises goes nowhere."""
     scheduler.part.fails["export_chrome_trace"] = OSError("No space left on device")
@@ -188,6 +196,7 @@ def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
     assert scheduler.part.met == 1
 
 
+# failures.md: sglang-harm
 def test_a_start_that_raises_is_answered(scheduler, folder, release):
     """Before 0.5.14 SGLang let it through; what it left behind is put back."""
     scheduler.part.refusal = RuntimeError("Kineto is already active")
@@ -201,6 +210,7 @@ def test_a_start_that_raises_is_answered(scheduler, folder, release):
     assert again.success
 
 
+# failures.md: sglang-harm
 def test_a_step_that_raises_ends_the_session_alone(scheduler, folder):
     """The forward step runs, and the next session is recorded."""
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
@@ -213,6 +223,7 @@ def test_a_step_that_raises_ends_the_session_alone(scheduler, folder):
     assert start(scheduler, folder).success
 
 
+# failures.md: sglang-harm
 def test_a_stop_of_nothing_is_answered_as_sglang_does(scheduler):
     """Its own words: who asks reads them."""
     stopped = stop(scheduler)
@@ -220,6 +231,7 @@ def test_a_stop_of_nothing_is_answered_as_sglang_does(scheduler):
     assert (stopped.success, stopped.message) == (False, RESTS)
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("words", [{}, {"profile_by_stage": True, "num_steps": 2}])
 def test_sglangs_second_profiler_is_never_started(release, folder, words):
     """Stopped, it ends the scheduler; its state has no names that we know."""
@@ -235,6 +247,7 @@ def test_sglangs_second_profiler_is_never_started(release, folder, words):
     assert asked == []
 
 
+# failures.md: sglang-harm
 def test_what_needs_cuda_is_let_through_where_it_is(release, folder, monkeypatch):
     """On a GPU the memory of a scheduler is recorded."""
     torch = ModuleType("torch")
@@ -245,6 +258,7 @@ def test_what_needs_cuda_is_let_through_where_it_is(release, folder, monkeypatch
     assert start(scheduler, folder, activities=["MEM"]).success
 
 
+# failures.md: sglang-profiled
 def test_a_step_passes_nothing_of_ours_unless_a_session_is_on(scheduler, folder):
     """Before a start and after its stop SGLang looks at its steps by its own method."""
     looks = [vars(scheduler.part).keys() & {"_profile_batch_predicate"}]
@@ -256,6 +270,7 @@ def test_a_step_passes_nothing_of_ours_unless_a_session_is_on(scheduler, folder)
     assert looks == [set(), {"_profile_batch_predicate"}, set()]
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize("how", ["refused", "raised"])
 def test_a_rank_that_could_not_begin_meets_the_others_at_the_stop(
     scheduler, folder, monkeypatch, how
@@ -277,6 +292,7 @@ def test_a_rank_that_could_not_begin_meets_the_others_at_the_stop(
     scheduler.part.refusal = None
 
 
+# failures.md: sglang-refused
 def test_ranks_that_disagree_meet_at_the_stop(release, folder, monkeypatch):
     """Torch refuses on one of two; each comes to where they wait for each other, and once."""
     monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
@@ -293,6 +309,7 @@ def test_ranks_that_disagree_meet_at_the_stop(release, folder, monkeypatch):
     assert [file.name.partition("TP-")[2][0] for file in folder.iterdir()] == ["0"]
 
 
+# failures.md: sglang-refused
 def test_a_session_that_does_not_begin_at_its_step_is_noticed(scheduler, folder):
     """SGLang drops what torch says then; it is told with the window."""
     assert start(scheduler, folder, start_step=2, num_steps=1).success
@@ -304,6 +321,7 @@ def test_a_session_that_does_not_begin_at_its_step_is_noticed(scheduler, folder)
     assert stop(scheduler).message == RESTS
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("names", [["GPU"], ["XPU"], ["RPD"]])
 def test_what_this_host_cannot_record_is_refused(scheduler, folder, names):
     """Torch asserts where it is asked for nothing else, and a package may not be there."""
@@ -315,6 +333,7 @@ def test_what_this_host_cannot_record_is_refused(scheduler, folder, names):
     assert start(scheduler, folder, activities=["CPU", "GPU"]).success
 
 
+# failures.md: sglang-harm
 def test_a_step_lies_between_two_stages(scheduler, folder):
     """Torch would write into the first one's memory, which is freed; both are as long as asked."""
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
@@ -325,6 +344,7 @@ def test_a_step_lies_between_two_stages(scheduler, folder):
     assert stop(scheduler).message == RESTS
 
 
+# failures.md: sglang-harm
 def test_a_stage_waits_until_another_one_is_over(scheduler, folder):
     """Where decoding came first: torch refuses a second session, and SGLang would lose both."""
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
@@ -335,6 +355,7 @@ def test_a_stage_waits_until_another_one_is_over(scheduler, folder):
     assert stop(scheduler).message == RESTS
 
 
+# failures.md: sglang-harm
 def test_a_stage_does_not_end_the_session_of_the_other(scheduler, folder):
     """By its own count SGLang would, and write one trace over the other."""
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
@@ -358,6 +379,7 @@ def written(folder):
     return found
 
 
+# failures.md: sglang-profiled
 def test_what_by_stage_has_left_is_no_session(scheduler, folder):
     """SGLang never clears it; the next start is not refused for it."""
     start(scheduler, folder, profile_by_stage=True, num_steps=1)
@@ -376,6 +398,7 @@ def _later(monkeypatch):
     return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
 
 
+# failures.md: sglang-orphan
 def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
     """With its trace; it would fill the memory. Somebody else's goes on for ever."""
     text = f'{{"native": "{folder}", "skip": 0, "count": null, "longest_s": 20}}'
@@ -393,6 +416,7 @@ def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
     assert len(list(folder.glob("*.gz"))) == 1
 
 
+# failures.md: sglang-orphan
 def test_ranks_of_one_engine_leave_that_to_the_next_run(release, folder, monkeypatch, later):
     """Each would wait, at a step of its own, for the others; they say that it is overdue."""
     monkeypatch.setattr(_guard, "_is_alone", lambda _: False)

@@ -197,6 +197,7 @@ REQUESTS = {
 }
 
 
+# failures.md: sglang-cut
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_window_ends_where_a_scheduler_is_given_weights(name):
     """By the name of what it is asked: such a request ends it, any other does not."""
@@ -217,6 +218,7 @@ def test_a_step_is_named_as_sglang_does(monkeypatch):
     assert inside.range_name(decode) == "run_batch[DECODE bs=2]"
 
 
+# failures.md: sglang-cut
 @both
 @pytest.mark.usefixtures("inside")
 def test_six_windows_on_a_used_engine_have_just_the_steps_they_asked_for(lab, release):
@@ -237,6 +239,7 @@ def test_six_windows_on_a_used_engine_have_just_the_steps_they_asked_for(lab, re
     assert list(lab.traces.iterdir()) == []
 
 
+# failures.md: sglang-profiled
 @both
 @pytest.mark.usefixtures("inside")
 def test_somebody_elses_session_is_seen_and_left_to_them(lab, release, tmp_path):
@@ -255,6 +258,7 @@ def test_somebody_elses_session_is_seen_and_left_to_them(lab, release, tmp_path)
     assert len(list((tmp_path / "theirs").iterdir())) == 1
 
 
+# failures.md: sglang-orphan
 @both
 @pytest.mark.usefixtures("inside")
 def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, release, monkeypatch, tmp_path):

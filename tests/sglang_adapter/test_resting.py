@@ -242,6 +242,7 @@ def test_a_loop_is_not_run_within_another(engine):
         asyncio.run(within())
 
 
+# failures.md: engine-gone
 def test_an_engine_that_was_shut_down_is_not_waited_for():
     """Nothing answers there any more; training may end it in the midst of a window."""
     handle = Asked()
@@ -259,6 +260,7 @@ def test_an_engine_that_was_shut_down_is_not_waited_for():
     handle.loop.close()
 
 
+# failures.md: engine-gone
 def test_a_call_that_an_engine_is_shut_down_over_is_given_up(monkeypatch):
     """A thread that waits for its answer learns that there will be none."""
     monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)

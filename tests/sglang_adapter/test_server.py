@@ -37,6 +37,7 @@ def train(lab, server, **options):
     return lab.train(handle, inside=lambda _: server.generate("jest"), **options)
 
 
+# failures.md: sglang-traces
 @pytest.mark.parametrize("release", [pytest.param(OLDEST, marks=pytest.mark.slow), OLD, NEW])
 def test_a_server_of_every_generation(lab, server, release):
     """It is asked the same of each: a word it does not know it passes over."""
@@ -56,6 +57,7 @@ def test_a_server_of_every_generation(lab, server, release):
     )
 
 
+# failures.md: sglang-key
 @pytest.mark.parametrize("server", ["hunter2"], indirect=True)
 @pytest.mark.parametrize("given", ["hunter2", "hunter3", None])
 def test_a_server_with_a_key_is_given_it(lab, server, given, caplog):
@@ -72,6 +74,7 @@ def test_a_server_with_a_key_is_given_it(lab, server, given, caplog):
     assert "hunter" not in notes(run, 0) + caplog.text
 
 
+# failures.md: sglang-key
 def test_a_key_that_the_environment_has_not_is_named(lab, server):
     """Where it should have come from; the server is not asked."""
     run = train(lab, server, steps=(1,), admin_api_key="$NOBODY_HAS_SET_IT")
@@ -88,6 +91,7 @@ REFUSALS = {
 }
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize("code", REFUSALS)
 def test_a_server_that_refuses_spoils_its_own_window(lab, server, code):
     """After a 500 a session may have begun in some schedulers, and is stopped."""
@@ -106,6 +110,7 @@ def test_a_server_that_refuses_spoils_its_own_window(lab, server, code):
     assert server.manager.replica.killed_by == ""
 
 
+# failures.md: sglang-cut
 def test_a_server_that_says_of_a_stop_no_reason_has_stopped(lab, server):
     """A session of so many steps is over by itself: the server answers 500, and has its trace."""
     run = train(lab, server, iterations={"count": 2})
@@ -115,6 +120,7 @@ def test_a_server_that_says_of_a_stop_no_reason_has_stopped(lab, server):
     assert [path for path, _ in server.posted].count("/start_profile") == 2
 
 
+# failures.md: sglang-key
 def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monkeypatch):
     """What it would write there cannot be tried from here, nor fetched: nothing is asked."""
     monkeypatch.setattr("rlprof_sglang._server._is_here", lambda _: False)
@@ -129,6 +135,7 @@ def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monke
     assert states(shared) == ["whole"]
 
 
+# failures.md: sglang-key
 @pytest.mark.parametrize(
     ("host", "is_here"),
     [("localhost", True), ("127.0.0.1", True), ("[::1]", True), ("0.0.0.0", True),  # noqa: S104 -- compared, not bound
@@ -139,6 +146,7 @@ def test_a_host_is_known_to_be_this_one(host, is_here):
     assert _is_here(f"http://{host}:30000") is is_here
 
 
+# failures.md: engine-gone
 def test_a_server_whose_scheduler_dies_is_told(lab, server):
     """It closes the connection; the windows after it are refused."""
 
@@ -152,12 +160,14 @@ def test_a_server_whose_scheduler_dies_is_told(lab, server):
     assert f"{server.address} does not answer" in notes(run, 1)
 
 
+# failures.md: sglang-attach
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
     with pytest.raises(rlprof.CaptureError, match="no address; write http://localhost:30000"):
         reach("localhost:30000")
 
 
+# failures.md: sglang-attach
 def test_somebody_who_is_no_sglang_is_told(lab, server):
     """A server without any of its paths."""
     server.routes, server.codes = [], {"/start_profile": 404, "/stop_profile": 404}
@@ -179,6 +189,7 @@ with rlprof.open(config, role="trainer") as prof:
 """
 
 
+# failures.md: engine-gone
 @pytest.mark.slow
 def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
     """The process ends while a question to the server is still open."""

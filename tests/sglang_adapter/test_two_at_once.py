@@ -81,6 +81,7 @@ def started(part):
     return inside.asked(lambda *_: Reply(True, "Succeeded"), part, request)
 
 
+# failures.md: sglang-profiled
 def test_a_request_to_profile_is_refused_while_a_window_is_open(part):
     """By every scheduler, chosen or not, for ranks that do not agree wait for each other."""
     answers = [started(part).message]
@@ -91,6 +92,7 @@ def test_a_request_to_profile_is_refused_while_a_window_is_open(part):
     assert answers == ["Succeeded", "Succeeded", BUSY, "Succeeded"]
 
 
+# failures.md: sglang-profiled
 def test_no_window_opens_where_a_session_would_begin_inside_it(part):
     """One that waits for its first step would begin on top of the window."""
     part.profiler_start_forward_ct = 100
@@ -124,6 +126,7 @@ def test_the_end_of_another_runs_window_leaves_this_one_open(part):
     assert started(part).success
 
 
+# failures.md: sglang-profiled
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"native"', '{"order": 3}', '{"order": "{}"}'])
 def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):
     """Anybody may name a folder so; it is answered."""
@@ -132,6 +135,7 @@ def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):
     assert started(part).success
 
 
+# failures.md: sglang-profiled
 @pytest.mark.parametrize("text", ['{"native": "x"}', '{"native": 3, "count": {}, "skip": 0}'])
 def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
     """What cannot be read of it is refused."""
@@ -141,6 +145,7 @@ def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
     assert started(part).success
 
 
+# failures.md: sglang-orphan
 def test_a_window_of_unknown_limits_is_over_after_an_hour(part, monkeypatch):
     """Whoever opened it has died; the engine lives on, and others may ask."""
     order("begin")
@@ -153,6 +158,7 @@ def test_a_window_of_unknown_limits_is_over_after_an_hour(part, monkeypatch):
     assert [before, after] == [BUSY, "Succeeded"]
 
 
+# failures.md: sglang-orphan
 def test_a_window_that_nobody_ended_is_over_by_its_runs_limits(part, monkeypatch):
     """As long as a window and its stop may take; no longer are others kept from asking."""
     order("begin", limits={"window_s": 10, "stop_timeout_s": 5})

@@ -31,6 +31,7 @@ def ran(driven, session, step):
     return next(one["ran"] for one in driven.of(session) if one.get("step") == step)
 
 
+# failures.md: sglang-cut
 @pytest.mark.parametrize("step", SIX)
 @pytest.mark.parametrize("way", WAYS)
 def test_six_windows_have_exactly_the_steps_asked_for(driven, way, step):
@@ -101,6 +102,7 @@ def test_traces_say_whose_they_are(driven, way):
     assert any(f"pid{pid}" in file.name for pid in pids)
 
 
+# failures.md: sglang-harm
 def test_stages_are_apart(driven):
     """Two files a window: the prefill, and so many steps of decode as were asked."""
     run = driven.run("stages")
@@ -148,6 +150,7 @@ def test_any_tool_records_inside_the_scheduler(driven):
     assert driven.of("any tool")[1]["tokens"] == [14, 5]
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize(
     ("what", "why"), [("below a file", "Not a directory"), ("memory", "need CUDA")]
 )
@@ -160,6 +163,7 @@ def test_what_would_end_the_engine_is_not_asked(driven, what, why):
     assert driven.of(f"refused {what}")[1]["tokens"] == [4]
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("name", DEADLY)
 def test_what_ends_an_engine_does_not_with_our_part_in_its_schedulers(driven, name):
     """Somebody sends it by SGLang's own means: they are told, and tokens come."""
@@ -178,6 +182,7 @@ def test_the_engine_records_after_all_of_them(driven):
     assert len(steps(file)) == 2
 
 
+# failures.md: sglang-profiled
 def test_somebody_elses_session_is_left_alone(driven):
     """Ours is not started, and theirs has its file."""
     (capture,) = driven.run("busy").captures
@@ -187,6 +192,7 @@ def test_somebody_elses_session_is_left_alone(driven):
     assert len(driven.of("busy")[-1]["theirs"]) == 1
 
 
+# failures.md: sglang-cut
 @pytest.mark.parametrize(
     ("way", "why"), [("worker", "update weight from disk"), ("native", "update weights from disk")]
 )

@@ -56,6 +56,7 @@ def test_counters_come_from_what_the_servers_frontend_keeps(driven):
     assert {frozenset(values) for values in found} == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
+# failures.md: engine-gone
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):
     """Both steps are gone through; the manifest says what is not there."""
     run = driven.run("dies")
@@ -83,6 +84,7 @@ def test_an_engine_that_is_asked_by_plain_calls_is_recorded(resting, way, step):
     assert [one["tokens"] for one in resting.of(way) if "tokens" in one] == [9, 9]
 
 
+# failures.md: engine-gone
 def test_an_engine_that_is_shut_down_in_its_window_is_not_waited_for(drive):
     """Training goes on, and the window says why there is nothing."""
     driven = drive("shut_down")

@@ -33,6 +33,7 @@ def test_each_scheduler_has_a_trace_of_exactly_the_steps_asked_for(driven, layou
     assert [len(steps(file)) for file in files] == [2, 2]
 
 
+# failures.md: sglang-traces
 @pytest.mark.parametrize("step", [1, 2])
 def test_sglangs_own_profiler_leaves_a_trace_for_each(driven, step):
     """With the number of its scheduler, and exactly the steps asked for in each window."""
@@ -55,6 +56,7 @@ def test_one_rank_is_recorded_alone(driven):
         assert "rank1-of-2" in file.name
 
 
+# failures.md: sglang-traces
 @pytest.mark.parametrize(("way", "tool"), [("worker", "torch"), ("native", "sglang")])
 def test_a_replica_without_work_is_told(drive, way, tool):
     """It never counts its steps to the end; its session ends with the window all the same."""

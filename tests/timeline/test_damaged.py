@@ -63,6 +63,7 @@ def whole(content: bytes, encoded: list[str]) -> list[str]:
     return found
 
 
+# failures.md: trace-damaged
 @pytest.mark.parametrize("layout", LAYOUTS)
 @FIXTURE
 @given(cut=st.integers(0, 10**6), size=SIZES, nested=st.booleans(), is_packed=st.booleans())
@@ -123,6 +124,7 @@ ODD = {
 """What is an event, though strict JSON it is not."""
 
 
+# failures.md: trace-damaged
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("where", [0, 7, 19])
 def test_one_bad_event_loses_no_other(layout, where, tmp_path) -> None:
@@ -145,6 +147,7 @@ def test_one_bad_event_loses_no_other(layout, where, tmp_path) -> None:
             assert len(names) == 20 + bad.count(b'"ph"')
 
 
+# failures.md: trace-damaged
 @FIXTURE
 @example(first=b"]", second=b"]}", size=64)
 @example(first=b"{}]{", second=b"][", size=64)
@@ -166,6 +169,7 @@ def test_damage_of_any_kind_costs_at_most_its_neighbours(first, second, size, tm
     assert {f"op {nth}" for nth in (*range(10), *range(11, 20), *range(21, 30))} <= {*names}
 
 
+# failures.md: trace-left-out
 def test_the_other_files_stay_as_they_were(tmp_path) -> None:
     """A file that was cut, and one of nothing but damage, are told; the third is whole."""
     good = document([LAYOUTS["compact"](an_event(nth)) for nth in range(5)], HEAD)

@@ -108,6 +108,7 @@ def is_sound(written: Written) -> None:
                 assert value == 0 or 10**-300 < abs(value) < 10**300
 
 
+# failures.md: trace-damaged
 @pytest.mark.parametrize("layout", ["kineto", "compact"])
 @pytest.mark.parametrize("member", MEMBERS)
 def test_a_member_of_any_type_and_size_harms_nobody(member, layout, tmp_path) -> None:
@@ -121,6 +122,7 @@ def test_a_member_of_any_type_and_size_harms_nobody(member, layout, tmp_path) ->
         assert exported.count("fine") == 60
 
 
+# failures.md: trace-damaged
 @pytest.mark.parametrize("member", MEMBERS)
 def test_one_such_member_in_a_file_harms_nobody(member, tmp_path) -> None:
     """Where all other events are as they should be, so that they are moved the fast way."""
@@ -139,6 +141,7 @@ def test_one_such_member_in_a_file_harms_nobody(member, tmp_path) -> None:
     ]
 
 
+# failures.md: trace-damaged
 @pytest.mark.parametrize("path", ["", "rlprof", "rlprof.epoch_ns", "rlprof.error_ns",
                                   "rlprof.clock", "distributedInfo", "distributedInfo.rank",
                                   "distributedInfo.world_size", "baseTimeNanoseconds"])  # fmt: skip
@@ -154,6 +157,7 @@ def test_a_head_of_any_kind_harms_nobody(path, tmp_path) -> None:
         assert exported.count("fine") == 1 or exported.reason
 
 
+# failures.md: trace-damaged
 def test_layouts_may_be_mixed_in_a_file(tmp_path) -> None:
     """Each event is moved, though those around it are of another layout."""
     names = list(LAYOUTS)
@@ -170,6 +174,7 @@ def test_layouts_may_be_mixed_in_a_file(tmp_path) -> None:
     assert exported.problems == []
 
 
+# failures.md: trace-damaged
 def test_members_that_stand_twice(tmp_path) -> None:
     """The last one counts, as for every reader; a second list of events is told."""
     events = '{"ph":"i","ph":"X","name":"a","name":"fine","ts":1,"ts":2,"pid":1,"pid":2,"dur":1}'
@@ -219,6 +224,7 @@ FILES: dict[str, tuple[bytes, int, str]] = {
 }  # fmt: skip
 
 
+# failures.md: trace-damaged
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
     """What can be read of it is there, and what is wrong is told."""
@@ -231,6 +237,7 @@ def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
     assert said or exported.problems == []
 
 
+# failures.md: trace-damaged
 @FIXTURE
 @given(where=st.integers(2, 10**6), byte=st.integers(1, 255))
 def test_a_flipped_byte_in_gzip_harms_nobody(where, byte, tmp_path) -> None:
@@ -259,6 +266,7 @@ TOKENS = st.sampled_from(
 )  # fmt: skip
 
 
+# failures.md: trace-left-out
 @FIXTURE
 @given(
     text=st.lists(TOKENS, max_size=40).map(b"".join),
@@ -272,6 +280,7 @@ def test_text_of_any_kind_harms_nobody(text, before, behind, tmp_path) -> None:
     assert exported.written.about["epoch_ns"] > 0
 
 
+# failures.md: trace-left-out
 def test_a_link_is_read_as_what_it_leads_to(tmp_path) -> None:
     """It may lead anywhere, to itself for one."""
     (tmp_path / "there").mkdir()
@@ -288,6 +297,7 @@ def test_a_link_is_read_as_what_it_leads_to(tmp_path) -> None:
     assert about["left_out"][0]["reason"].startswith("cannot be read: ")
 
 
+# failures.md: trace-threads
 def test_processes_and_threads_beyond_all_measure_share_a_track(tmp_path, monkeypatch) -> None:
     """None of their events is lost, and it is told."""
     monkeypatch.setattr(_tracks, "_MOST", 2_000)
@@ -302,6 +312,7 @@ def test_processes_and_threads_beyond_all_measure_share_a_track(tmp_path, monkey
     assert exported.problems == ["has too many threads: those beyond share a track"]
 
 
+# failures.md: trace-damaged
 def test_what_is_said_of_a_file_is_printed(tmp_path, caplog) -> None:
     """Also where most of it is shown."""
     caplog.set_level(logging.WARNING)
@@ -311,6 +322,7 @@ def test_what_is_said_of_a_file_is_printed(tmp_path, caplog) -> None:
     assert "bad.json: is cut short; events that cannot be read: 1 dropped" in caplog.messages
 
 
+# failures.md: trace-damaged
 def test_perfetto_opens_a_timeline_with_all_of_it(tmp_path) -> None:
     """The good file's slices are there, whatever is beside them."""
     odd = [one for member in MEMBERS for one in odd_events("compact", member)]
@@ -357,6 +369,7 @@ def large() -> dict[str, bytes]:
     return files
 
 
+# failures.md: trace-damaged
 def test_64_mb_of_it_from_the_command_line(tmp_path) -> None:
     """It ends, in bounded time and memory; each file's fate is printed; the good one is whole."""
     folder, files = tmp_path / "traces", large()

@@ -243,6 +243,7 @@ def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:
     assert written.epoch_ns(written.named("e")) == NOW
 
 
+# failures.md: far-apart
 @pytest.mark.parametrize(
     ("base", "words"),
     [

@@ -63,6 +63,7 @@ def children(parent: int) -> set[int]:
     return found
 
 
+# failures.md: export-stopped
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
@@ -80,6 +81,7 @@ def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
+# failures.md: export-stopped
 @pytest.mark.slow
 @pytest.mark.skipif(_pool._cores() < 2, reason="one process does it")
 def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
@@ -97,6 +99,7 @@ def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
         time.sleep(0.01)
 
 
+# failures.md: export-stopped
 @pytest.mark.slow
 def test_a_full_disk_is_one_error(traces) -> None:
     """It names the folder and says what to do; no draft is left."""
@@ -117,6 +120,7 @@ def test_a_full_disk_is_one_error(traces) -> None:
     assert list(out.iterdir()) == []
 
 
+# failures.md: export-alone
 @pytest.mark.parametrize("words", [">&-", "2>&-", ">&- 2>&-", "| true"])
 def test_a_timeline_is_made_though_nobody_reads_of_it(tmp_path, words) -> None:
     """Output that is closed, before or meanwhile, costs the words and nothing else."""
@@ -155,6 +159,7 @@ work()
 """
 
 
+# failures.md: export-alone
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [DAEMON, THREADS], ids=["daemon", "threads"])
 def test_a_script_that_can_have_no_processes_does_without(traces, call) -> None:

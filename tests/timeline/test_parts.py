@@ -96,6 +96,7 @@ def test_many_processes_make_the_file_that_one_makes(run, tmp_path, monkeypatch,
     assert together == alone
 
 
+# failures.md: export-stopped
 def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> None:
     """Memory that the system took back is said, with what to do; no draft is left."""
     two_ranks(run)
@@ -110,6 +111,7 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
     assert list((tmp_path / "out").iterdir()) == []
 
 
+# failures.md: export-alone
 def test_where_no_process_can_be_begun_one_does_it(run, tmp_path, monkeypatch) -> None:
     """A container may have as many as it may; the file is the same."""
     two_ranks(run)

@@ -409,6 +409,7 @@ def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog,
     assert written.named("left out: torch 2/rollout")["args"]["notes"] == reason
 
 
+# failures.md: passed-over
 def test_a_trace_that_is_a_fifo_is_left_out(run, write) -> None:
     """Nobody waits until somebody writes into it."""
     bad = run.process().artifact(ROLLOUT, None)

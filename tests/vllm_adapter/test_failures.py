@@ -101,6 +101,7 @@ def traces_of(run, index):
     return [one for one in run.captures[index].artifacts if ".pt.trace.json" in one.path]
 
 
+# failures.md: vllm-traces
 @pytest.mark.parametrize(("release", "kind"), HEALTHY)
 def test_a_healthy_engine_of_every_generation(lab, traces, release, kind):
     """Three windows, each with the trace of its own steps; nothing is left in the engine's folder.
@@ -128,6 +129,7 @@ def quiet(release):
     return {"ignore_frontend": True} if SAID[release]["ProfilerConfig"] is not None else {}
 
 
+# failures.md: vllm-traces
 @pytest.mark.parametrize("release", [NEW, "vllm==0.11.0"])
 def test_every_worker_leaves_a_trace(lab, traces, release):
     """Two by tensor parallelism: two traces, each with its place, by its name or its own word."""
@@ -141,6 +143,7 @@ def test_every_worker_leaves_a_trace(lab, traces, release):
     assert places == [{"tp": 0, "pp": 0}, {"tp": 1, "pp": 0}]
 
 
+# failures.md: vllm-cut
 def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
     """Stopped by itself after so many steps, the next window is not refused for ever."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -153,6 +156,7 @@ def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
     assert not handle.profiler.is_active
 
 
+# failures.md: vllm-traces
 def test_a_worker_without_a_trace_is_missed(lab, traces):
     """One of two workers died in silence: what is there is kept, and the other one named."""
     handle = engine(NEW, directory=traces, tp=2, launched=quiet(NEW))
@@ -166,6 +170,7 @@ def test_a_worker_without_a_trace_is_missed(lab, traces):
     assert lab.answers == [ANSWER]
 
 
+# failures.md: vllm-traces
 @pytest.mark.parametrize("gzipped", [False, True])
 def test_a_trace_that_was_cut_takes_no_other_with_it(lab, traces, gzipped):
     """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
@@ -189,6 +194,7 @@ def test_a_trace_that_was_cut_takes_no_other_with_it(lab, traces, gzipped):
     assert "1 of 2 workers left no trace" in notes(run, 0)
 
 
+# failures.md: vllm-traces
 def test_a_folder_that_cannot_be_made_is_told(lab, traces):
     """Start and stop succeed and nothing is written: vLLM says so in a worker's log alone."""
     traces.parent.joinpath("file").touch()
@@ -202,6 +208,7 @@ def test_a_folder_that_cannot_be_made_is_told(lab, traces):
     assert lab.answers == [ANSWER] * 3
 
 
+# failures.md: vllm-launch
 def test_an_engine_without_a_profiler_is_not_asked(lab, traces, monkeypatch):
     """Asked, two and more workers would give every later call the answer of the one before."""
     monkeypatch.delenv("VLLM_TORCH_PROFILER_DIR")
@@ -236,6 +243,7 @@ class Opaque:
         return self._inner.generate(prompt)
 
 
+# failures.md: vllm-launch
 def test_an_engine_that_turns_out_to_have_no_profiler_is_not_asked_to_stop(lab, traces):
     """It is a call that fails in the workers; one of them is one too many."""
     handle = engine(NEW)
@@ -248,6 +256,7 @@ def test_an_engine_that_turns_out_to_have_no_profiler_is_not_asked_to_stop(lab, 
     assert lab.answers == [ANSWER]
 
 
+# failures.md: vllm-native
 def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
     """Through a handle of any arguments no keyword is tried; what it wrote is left where it is."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -267,6 +276,7 @@ REFUSALS = {
 }
 
 
+# failures.md: vllm-refused
 @pytest.mark.parametrize("what", REFUSALS)
 def test_a_call_that_was_refused_is_not_stopped(lab, traces, what):
     """The engine was never asked; until 0.29 a stop without a start could crash this process."""
@@ -281,6 +291,7 @@ def test_a_call_that_was_refused_is_not_stopped(lab, traces, what):
     assert lab.answers == [ANSWER] * 6
 
 
+# failures.md: vllm-profiled
 def test_somebody_else_is_profiling(lab, traces):
     """Since 0.32 the engine says so; their session goes on, and their file is theirs."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -298,6 +309,7 @@ def test_somebody_else_is_profiling(lab, traces):
     assert lab.answers == [ANSWER] * 2
 
 
+# failures.md: vllm-profiled
 def test_somebody_else_stops_the_profiler(lab, traces):
     """In the midst of a window: its file is there, and stopping twice is nothing."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -309,6 +321,7 @@ def test_somebody_else_stops_the_profiler(lab, traces):
     assert lab.answers == [ANSWER] * 4
 
 
+# failures.md: vllm-profiled
 def test_somebody_else_ended_and_began_anew(lab, traces):
     """Files that are not of the window's own session are left in the engine's folder."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -323,6 +336,7 @@ def test_somebody_else_ended_and_began_anew(lab, traces):
     assert {file.name.partition("_")[0] for file in traces.iterdir()} == {"theirs"}
 
 
+# failures.md: vllm-profiled
 @pytest.mark.parametrize("release", [OLD, "vllm==0.12.0"])
 def test_before_032_nobody_is_told_of_somebody_else(lab, traces, release):
     """A second start was passed over in silence; the file of both is the window's."""
@@ -336,6 +350,7 @@ def test_before_032_nobody_is_told_of_somebody_else(lab, traces, release):
     assert lab.answers == [ANSWER]
 
 
+# failures.md: vllm-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_an_engine_that_raises_spoils_its_own_window(lab, traces, hook):
     """The capture says what it raised; the next window is whole."""
@@ -354,6 +369,7 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, traces, hook):
         assert len(handle.called("stop_profile")) == 2  # it may have begun in some workers
 
 
+# failures.md: vllm-profiled
 def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
     """The window after it is refused, and says so: what goes on is not its own."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -366,6 +382,7 @@ def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
     assert lab.answers == [ANSWER] * 2
 
 
+# failures.md: vllm-refused
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab, traces, kind):
     """It may still take effect; nothing may go on recording after it."""
@@ -383,6 +400,7 @@ def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab, traces, kind):
     assert not handle.profiler.is_active
 
 
+# failures.md: vllm-cut
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
@@ -410,6 +428,7 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
+# failures.md: engine-gone
 def test_an_engine_that_is_dead_before_its_window(lab, traces):
     """It is seen from outside; a dead engine is not asked to stop."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -423,6 +442,7 @@ def test_an_engine_that_is_dead_before_its_window(lab, traces):
     assert lab.answers == ["EngineDeadError"] * 3
 
 
+# failures.md: engine-gone
 def test_an_engine_that_dies_in_its_window(lab, traces):
     """What it was asked and what is not there is said; the windows after it are refused."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -437,6 +457,7 @@ def test_an_engine_that_dies_in_its_window(lab, traces):
     assert set(lab.answers[3:]) == {"EngineDeadError"}
 
 
+# failures.md: vllm-traces
 def test_an_engine_that_dies_after_its_window(lab, traces):
     """What was fetched is whole: nothing of it lies with the engine any more."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -446,6 +467,7 @@ def test_an_engine_that_dies_after_its_window(lab, traces):
     assert states(run) == ["whole", "whole", "failed"]
 
 
+# failures.md: engine-gone
 def test_an_llm_whose_core_died_says_so_when_it_is_asked(lab, traces):
     """Of an LLM nobody sees it from outside."""
     handle = engine(NEW, "LLM", directory=traces, launched=quiet(NEW))
@@ -457,6 +479,7 @@ def test_an_llm_whose_core_died_says_so_when_it_is_asked(lab, traces):
     assert "EngineDeadError" in notes(run, 0)
 
 
+# failures.md: vllm-asleep
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
     """A window is a phase of generation; awake again, it is recorded."""
@@ -477,6 +500,7 @@ def answer(promise):
     return asyncio.run(promise) if asyncio.iscoroutine(promise) else promise
 
 
+# failures.md: vllm-cut
 @pytest.mark.parametrize("call", ["sleep", "framework_update_weights"])
 @pytest.mark.parametrize(
     ("kind", "more"),
@@ -506,6 +530,7 @@ def test_a_window_ends_where_the_engine_is_put_to_sleep_or_given_weights(
     assert not {"sleep", "collective_rpc"} & set(vars(handle))
 
 
+# failures.md: vllm-cut
 def test_an_engine_whose_profiler_does_not_stop_is_put_to_sleep_all_the_same(
     lab, traces, monkeypatch
 ):
@@ -521,6 +546,7 @@ def test_an_engine_whose_profiler_does_not_stop_is_put_to_sleep_all_the_same(
     assert "its profiler had not stopped after 0.2 s" in notes(run, 0)
 
 
+# failures.md: vllm-asleep
 def test_a_paused_engine_is_left_alone(lab, traces):
     """As one that is asleep."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -534,6 +560,7 @@ def test_a_paused_engine_is_left_alone(lab, traces):
     assert "the engine is paused" in notes(run, 0)
 
 
+# failures.md: vllm-profiled
 def test_an_engine_here_beside_another_torch_profiler(lab, traces):
     """Both would crash: the window is refused, the other profiler goes on."""
     import torch
@@ -549,6 +576,7 @@ def test_an_engine_here_beside_another_torch_profiler(lab, traces):
     assert theirs.key_averages() is not None
 
 
+# failures.md: vllm-loop
 def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
     """An AsyncLLM belongs to the loop its output handler runs on."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -584,6 +612,7 @@ async def _ended(task):
     await asyncio.wait([task])
 
 
+# failures.md: vllm-launch
 def test_an_engine_that_cannot_be_recorded_in_its_workers_is_told(lab, traces):
     """`way: worker` records with the run's tools; without one it cannot be."""
     with pytest.raises(ConfigError, match="way: worker records with the run's tools"):
@@ -597,6 +626,7 @@ def test_an_engine_that_cannot_be_recorded_in_its_workers_is_told(lab, traces):
         )
 
 
+# failures.md: vllm-loop
 @pytest.mark.parametrize("is_given", [False, True])
 def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, traces, is_given):
     """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
@@ -634,6 +664,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, trace
     assert is_given or "lives on no event loop yet" in notes(run, 0)
 
 
+# failures.md: vllm-loop
 def test_requests_are_watched_from_the_engines_own_loop(traces, tmp_path):
     """A request that came while they are taken over on another thread would never be answered."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -670,6 +701,7 @@ def test_requests_are_watched_from_the_engines_own_loop(traces, tmp_path):
     assert threads == [threading.current_thread()]
 
 
+# failures.md: vllm-launch
 def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, traces):
     """Asked for another tool alone, a trace of torch's is not what was wanted."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -681,6 +713,7 @@ def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, tr
     assert handle.called("start_profile") == []
 
 
+# failures.md: vllm-native
 def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces, monkeypatch):
     """The frontend has it, they have not: a call that fails there would shift later answers."""
     monkeypatch.setattr("rlprof_vllm.inside.installed", True)
@@ -693,6 +726,7 @@ def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces
     assert [given["method"] for given in handle.called("collective_rpc")] == ["__dir__"]
 
 
+# failures.md: vllm-native
 def test_ranks_and_workers_that_differ_in_number_are_told(lab, traces):
     """Attached with four ranks, and it has one worker."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -703,6 +737,7 @@ def test_ranks_and_workers_that_differ_in_number_are_told(lab, traces):
     assert run.captures[0].unsupported["attach: ranks"] == told
 
 
+# failures.md: vllm-native
 def test_a_folder_that_the_engine_was_not_launched_with_is_told(lab, traces):
     """Where vLLM's own profiler writes is decided when the engine is born."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
@@ -713,6 +748,7 @@ def test_a_folder_that_the_engine_was_not_launched_with_is_told(lab, traces):
     assert run.captures[0].unsupported["profiler_dir"] == told
 
 
+# failures.md: vllm-launch
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
     with pytest.raises(rlprof.CaptureError, match="no address; write http://localhost:8000"):

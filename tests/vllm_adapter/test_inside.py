@@ -76,6 +76,7 @@ def wrapped_over(worker):
     worker.execute_model = lambda output: inner(output)  # noqa: PLW0108 -- what frameworks do
 
 
+# failures.md: vllm-cut
 def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method():
     """It ended before its first steps were passed over; ours goes on being called."""
     worker, order, follower = Worker(), Good(), Follower()
@@ -92,6 +93,7 @@ def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method():
     assert recording.is_waiting
 
 
+# failures.md: vllm-cut
 def test_a_window_that_has_its_steps_keeps_why_it_ended():
     """Below somebody else's method it is not begun once more."""
     worker, order, follower = Worker(), Good(), Follower()

@@ -67,6 +67,7 @@ def _server():
     server.server_close()
 
 
+# failures.md: vllm-profiled
 @pytest.mark.parametrize("code", REFUSALS)
 def test_a_server_that_refuses_is_not_asked_to_stop(server, tmp_path, code):
     """Nothing of ours has begun: a stop would end somebody else's session. After a 500 it may."""
@@ -102,6 +103,7 @@ with rlprof.open(config, role="trainer") as prof:
 """
 
 
+# failures.md: engine-gone
 def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
     """The process ends while a question to the server is still open."""
     done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)

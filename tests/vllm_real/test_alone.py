@@ -108,6 +108,7 @@ def test_counters_say_what_the_engine_is_at(driven):
     assert 0 < busiest["kv_cache_use"] < 1
 
 
+# failures.md: vllm-cut
 def test_windows_end_while_requests_go_on(driven):
     """They get all their tokens; which of them were over by then is told, and how they ended."""
     run = driven.run("in flight")
@@ -132,6 +133,7 @@ def test_windows_end_while_requests_go_on(driven):
     ]
 
 
+# failures.md: vllm-cut
 @pytest.mark.parametrize(
     ("way", "why"), [("worker", "load weights"), ("native", "framework update weights")]
 )
@@ -146,6 +148,7 @@ def test_a_window_ends_where_weights_come(driven, way, why):
     assert any(f"closed early: the engine was asked to {why}" in note for note in capture.notes)
 
 
+# failures.md: vllm-asleep, vllm-profiled
 @pytest.mark.parametrize(
     ("session", "why"), [("paused", "the engine is paused"), ("busy", "somebody else is profiling")]
 )
@@ -161,6 +164,7 @@ def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session,
     assert driven.of(session)[0]["tokens"] == [4]
 
 
+# failures.md: vllm-traces
 def test_all_processes_have_ended_their_files(driven):
     """The driver's and the worker's: an engine that is shut down loses nothing."""
     states = {p.state for name in ("worker", "worker weights") for p in driven.run(name).processes}
@@ -168,6 +172,7 @@ def test_all_processes_have_ended_their_files(driven):
     assert {"ended"} == states
 
 
+# failures.md: engine-gone
 def test_the_death_of_the_core_ends_no_step(driven):
     """Both steps are gone through; one window says what is lost, the next why it is not there."""
     run = driven.run("core dies")

@@ -52,6 +52,7 @@ def test_counters_come_from_the_servers_metrics(driven):
     assert {frozenset(values) for values in found} == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
+# failures.md: engine-gone
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):
     """Both steps are gone through; the windows say that it does not answer."""
     run = driven.run("dies")

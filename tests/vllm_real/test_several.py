@@ -39,6 +39,7 @@ def test_every_worker_records_itself(driven):
     assert 0 < steps[1] <= ran[0]  # of two engines, the second answers to nobody but us
 
 
+# failures.md: vllm-traces
 def test_vllms_own_profiler_leaves_a_trace_for_each(driven):
     """Also where both workers call their files by the same name."""
     _, driven = driven
@@ -64,6 +65,7 @@ def test_one_rank_can_be_chosen(driven):
     assert [capture.target.rank for capture, _ in found] == [5]
 
 
+# failures.md: engine-gone
 def test_the_death_of_a_worker_ends_no_step(driven):
     """Both steps are gone through; the first window says what is lost, the second why it failed."""
     _, driven = driven

@@ -39,6 +39,7 @@ def test_verls_options_mean_what_they_mean_there(driven, way, stack, shapes, ran
         assert {name for name, asked in unsaid.items() if asked} == told
 
 
+# failures.md: vllm-profiled
 @pytest.mark.parametrize("way", ["worker", "native"])
 def test_a_profiler_of_the_processs_own_is_left_alone(driven, way):
     """The window is refused with the reason; the other profiler has its events, and all live."""
@@ -53,6 +54,7 @@ def test_a_profiler_of_the_processs_own_is_left_alone(driven, way):
     assert told[1]["events"] > 100
 
 
+# failures.md: vllm-refused
 def test_any_tool_records_inside_the_worker(driven):
     """A stranger's tool leaves its trace; one that needs a GPU says so, and harms nobody."""
     run = driven.run("any tool")
