@@ -1,7 +1,7 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix lint
+.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl
@@ -101,6 +101,12 @@ test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, a
 	$(PY) -m tests.sglang_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
+
+test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy, as a next release might be
+	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/edited/test_vllm.py -o filterwarnings=default; \
+	else test -z "$$CI"; fi
+	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/edited/test_sglang.py -o filterwarnings=default; \
+	else test -z "$$CI"; fi
 
 test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
 	$(PY) -m tests.verl.signatures --check

@@ -21,7 +21,7 @@ DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu", "loggers": "wa
 ABSENT = [name for name, module in DRIVEN.items() if find_spec(module) is None]
 ASKED = ("nsys",)
 """The real program is beside the environment; their tests run where somebody names their folder."""
-collect_ignore = [f"{name}_real" for name in (*ABSENT, *ASKED)]
+collect_ignore = [*(f"{name}_real" for name in (*ABSENT, *ASKED)), "edited"]
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
@@ -29,7 +29,8 @@ _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE
 def pytest_report_header():
     """Say which tests need an environment of their own, or to be asked for."""
     absent = [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
-    return absent + [f"tests/{one}_real: only by name; `make test-{one}`" for one in ASKED]
+    asked = [f"tests/{one}_real: only by name; `make test-{one}`" for one in ASKED]
+    return [*absent, *asked, "tests/edited: only by name; `make test-edited`"]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ CASES = {
     "as it is": ([], "whole", ""),
     "the profiler's handler renamed": (
         [Edit(PART, r"def _profile\(", "def _handle("),
-         Edit("srt/managers/scheduler.py", r"profiler_manager\._profile\(", "profiler_manager._handle(")],
+         Edit("srt/managers/scheduler.py", r"manager\._profile\(", "manager._handle(")],
         "whole", "has no SchedulerProfilerManager._profile",
     ),
     "the profiler's stop renamed": (

@@ -16,9 +16,9 @@ PROFILER, OUTPUT, WORKERS = "config/profiler.py", "v1/engine/output_processor.py
 CASES = {
     "as it is": ([], "whole", ""),
     "execute_model renamed": (
-        [Edit("v1/worker/*er*.py", r"def execute_model\(", "def run_model("),
-         Edit("v1/worker/worker_base.py", r"self\.worker\.execute_model\(", "self.worker.run_model("),
-         Edit("v1/worker/worker_base.py", r"(class WorkerWrapperBase[\s\S]*?)def run_model\(",
+        [Edit("v1/worker/*er*.py", r"def execute_model\(", "def run("),
+         Edit("v1/worker/worker_base.py", r"self\.worker\.execute_model\(", "self.worker.run("),
+         Edit("v1/worker/worker_base.py", r"(class WorkerWrapperBase[\s\S]*?)def run\(",
               r"\1def execute_model(")],
         "failed", "no CPUWorker.execute_model",
     ),
@@ -34,8 +34,7 @@ CASES = {
         [Edit("**/*.py", r"\bnum_generation_tokens\b", "num_made_tokens")], "whole", "",
     ),
     "profiler moved": (
-        [Edit("config/__init__.py", "from vllm.config.profiler import", "from vllm.config.moved import"),
-         Edit("**/*.py", r"from vllm\.config\.profiler import", "from vllm.config.moved import")],
+        [Edit("**/*.py", r"from vllm\.config\.profiler import", "from vllm.config.moved import")],
         "whole", "",
     ),
     "profiler's folder renamed": (
