@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -70,23 +71,31 @@ HEAVY = {
 }
 
 
-def imports(file: Path, *, module_level: bool = False):
-    """Yield the modules *file* imports, type-checking blocks left out."""
-    tree = ast.parse(file.read_text())
-    nodes = tree.body if module_level else ast.walk(tree)
+@cache
+def parsed(file: Path) -> ast.Module:
+    """Parse *file*, once for all tests."""
+    return ast.parse(file.read_text())
+
+
+@cache
+def imports(file: Path, *, module_level: bool = False) -> tuple[str, ...]:
+    """List the modules *file* imports, type-checking blocks left out."""
+    tree = parsed(file)
     typing = {
         id(inner)
         for node in ast.walk(tree)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for inner in ast.walk(node)
     }
-    for node in nodes:
+    found: list[str] = []
+    for node in tree.body if module_level else ast.walk(tree):
         if id(node) in typing:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 def room(module: str) -> str | None:
@@ -126,7 +135,7 @@ def siblings(package: Path) -> dict[str, set[str]]:
     names = {name.removesuffix(".__init__"): file for name, file in names.items()}
     found: dict[str, set[str]] = {}
     for name, file in names.items():
-        nodes = ast.walk(ast.parse(file.read_text()))
+        nodes = ast.walk(parsed(file))
         lines = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
         every = [(str(line.module), alias.name) for line in lines for alias in line.names]
         wanted = {f"{module}.{own}" if f"{module}.{own}" in names else module
@@ -194,7 +203,7 @@ def test_plugins_do_not_reach_into_a_session(plugin):
     found = {
         f"{file.name}:{node.lineno} .{node.attr}"
         for file in files(plugin / "src")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parsed(file))
         if isinstance(node, ast.Attribute) and node.attr in REACHES
     }
 
@@ -215,7 +224,7 @@ def test_core_catches_everything_only_at_its_boundaries():
         str(file.relative_to(source))
         for source in (CORE.parent, *DESK)
         for file in files(source)
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parsed(file))
         if isinstance(node, ast.ExceptHandler) and swallows_all(node)
     }
 

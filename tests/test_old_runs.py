@@ -74,6 +74,7 @@ def test_an_old_run_is_exported_and_explained(home, capsys):
     assert "Too few steps" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_an_old_killed_run_left_is_salvaged(home, monkeypatch, tmp_path):
     """The window that was open is exported from scratch, and is partial."""
     site = tmp_path / "site"

@@ -85,6 +85,7 @@ def test_a_coroutine_function_stays_one():
     assert not inspect.iscoroutinefunction(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
 def test_results_are_the_same_on_and_off(config, is_on):
     """Functions, methods, coroutines and generators give what they gave, with a session or not."""
@@ -163,6 +164,7 @@ def test_a_generator_returns_and_takes_values(config):
     assert spans(prof) == [("span", "numbers")]
 
 
+@pytest.mark.slow
 def test_exceptions_pass_through(config):
     """What the function raises is what the caller gets, traceback included."""
 
@@ -177,6 +179,7 @@ def test_exceptions_pass_through(config):
     assert spans(prof) == [("phase", "failing")]
 
 
+@pytest.mark.slow
 def test_an_annotated_phase_opens_its_window(config, calls):
     """A decorator is as good as a with."""
 
@@ -201,6 +204,7 @@ def test_parameters_may_be_called_anything():
     assert odd(1, 2, 3, 4, 5, 6, name=7, k=8) == (1, 2, 3, 4, 5, (6,), 7, {"k": 8})
 
 
+@pytest.mark.slow
 def test_a_function_pickled_by_value_finds_the_session(config):
     """Ray pickles what a script defines by value; the copy must look where the session is."""
 
@@ -228,6 +232,7 @@ def test_an_open_session_is_not_pickled_along(config):
     assert b"Session" not in data
 
 
+@pytest.mark.slow
 def test_builtins_can_be_annotated(config):
     """What has no Python code is handed its arguments as they come."""
     with rlprof.open(config()) as prof:

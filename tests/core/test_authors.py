@@ -88,6 +88,7 @@ def test_a_large_trace_is_looked_at_by_the_size_it_was_written_with(tmp_path):
 
 
 # failures.md: start-returned
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plugin", "says"),
     [

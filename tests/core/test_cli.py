@@ -130,6 +130,7 @@ def test_alone_it_says_how_to_begin(rlprof, tmp_path, monkeypatch):
     assert "RLPROF_CONFIG=always python train.py" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "told"),
     [
@@ -200,6 +201,7 @@ def test_what_a_command_does_not_know_is_told_with_its_own_usage(rlprof, argv, t
     assert told in err
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command(file):
     """`python -m rlprof` works where scripts are not on the PATH; torch is not imported."""
     code = (
@@ -215,6 +217,7 @@ def test_the_module_is_the_command(file):
     assert done.stdout.splitlines()[-1] == "False"
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error():
     """`rlprof plugins | head -1` ends quietly."""
     reader, writer = os.pipe()
@@ -534,6 +537,7 @@ def test_plan_leaves_out_who_has_spans_only(rlprof, tmp_path):
     assert "agent" not in out
 
 
+@pytest.mark.slow
 def test_plan_needs_no_plugin(rlprof, file):
     """Tools and engines are shown as named, installed or not; an engine needs no tool."""
     file.write_text(
@@ -766,6 +770,7 @@ def test_commands_print_json(rlprof, tmp_path):
     assert (code, err, len(json.loads(out)["faults"])) == (1, "", 1)
 
 
+@pytest.mark.slow
 def test_ls_says_what_to_type(rlprof, tmp_path):
     """What looks at a tool's files is told once, with the run folder in its place."""
     home = tmp_path / "a run"

@@ -116,6 +116,7 @@ def misread(draw, at, truth):
     return Clock(truth(at + draw(st.integers(-bound // 2, bound // 2))), at, bound)
 
 
+@pytest.mark.slow
 @given(drifting_clocks() | stepped_clocks(), st.data())
 @PROPERTY
 def test_the_truth_lies_within_the_bound(clocks, data):
@@ -130,6 +131,7 @@ def test_the_truth_lies_within_the_bound(clocks, data):
     assert bound >= abs(truth(at) - found)
 
 
+@pytest.mark.slow
 @given(drifting_clocks(), st.data())
 @PROPERTY
 def test_a_clock_that_only_drifts_keeps_the_order(clocks, data):

@@ -896,6 +896,7 @@ NEARLY = _maybe(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(DATA | NEARLY)
 def test_any_data_are_a_config_or_a_config_error(data):
@@ -919,6 +920,7 @@ def test_any_data_are_a_config_or_a_config_error(data):
     assert isinstance(config.as_data(), dict)
 
 
+@pytest.mark.slow
 @QUICK
 @given(NEARLY)
 def test_without_an_error_nothing_was_changed(data):

@@ -111,6 +111,7 @@ def test_plan_says_why_there_is_no_estimate(tmp_path, capsys):
     assert "no estimate: config: tool: tool 'nowhere' is not installed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
     """Rather less than nothing: the tool is asked for lighter options, and it is said."""
     given = config(tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 80})
@@ -128,6 +129,7 @@ def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
     assert "of its share of limits.bytes are left" in notes(prof)[2]
 
 
+@pytest.mark.slow
 def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
     """Half of stop_timeout_s is a warning, before the whole of it switches the tool off."""
     given = config(tool="costly", tools={"costly": {"level": 1}})
@@ -141,6 +143,7 @@ def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
     assert "the last stop took 61.0 s of limits.stop_timeout_s" in notes(prof)[1]
 
 
+@pytest.mark.slow
 def test_a_tool_that_has_nothing_lighter_goes_on_as_it_was(config):
     """Then limits alone hold: of bytes, and of the time a stop may take."""
     with rlprof.open(config()) as prof:

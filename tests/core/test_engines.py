@@ -53,6 +53,7 @@ def found(prof):
     ]
 
 
+@pytest.mark.slow
 def test_an_engine_is_recorded_in_the_windows_of_its_role(given):
     """It has its own phases, its own target and folder; the process has its own beside it."""
     with rlprof.open(given(), role="actor") as prof:
@@ -122,6 +123,7 @@ def test_a_launch_with_a_config_that_is_off_warns_of_no_role(given, caplog):
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_several_replicas_are_recorded_at_once(given):
     """`ranks` chooses those that hold one of them."""
     with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
@@ -169,6 +171,7 @@ def test_a_role_without_an_engine_cannot_be_attached(given):
         prof.attach({"name": "e"}, role="actor")
 
 
+@pytest.mark.slow
 def test_a_role_that_is_not_in_the_config_is_left_alone(given, caplog):
     """As for processes: it is said, and nothing is recorded."""
     with rlprof.open(given(), role="actor") as prof:
@@ -179,6 +182,7 @@ def test_a_role_that_is_not_in_the_config_is_left_alone(given, caplog):
     assert "role 'judge' is not in the config" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["start", "stop"])
 def test_an_engine_that_fails_harms_nobody(given, hook):
     """Its capture says why; the process is recorded, and training goes on."""
@@ -192,6 +196,7 @@ def test_an_engine_that_fails_harms_nobody(given, hook):
     assert f"{hook}: CaptureError: {hook}: the engine is dead" in captures["motor"].notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["start", "stop"])
 def test_an_engine_that_does_not_answer_is_given_up(given, hook):
     """The step goes on after the timeout; the engine is not asked again."""
@@ -206,6 +211,7 @@ def test_an_engine_that_does_not_answer_is_given_up(given, hook):
     assert "not started" in " ".join(notes[1])
 
 
+@pytest.mark.slow
 def test_coroutines_run_on_a_loop_of_their_own(given):
     """Hooks may be `async def`; without a loop of the engine's they get one."""
     with rlprof.open(given("async_motor"), role="actor") as prof:
@@ -219,6 +225,7 @@ def test_coroutines_run_on_a_loop_of_their_own(given):
     assert found(prof)[0][3] == "whole"
 
 
+@pytest.mark.slow
 def test_coroutines_run_on_the_engines_loop(given):
     """With `loop` they run where the engine lives."""
     loop = asyncio.new_event_loop()
@@ -236,6 +243,7 @@ def test_coroutines_run_on_the_engines_loop(given):
     assert ("start", "1/rollout", True) in engines.calls
 
 
+@pytest.mark.slow
 def test_async_with_lets_the_engines_own_loop_go_on(given):
     """A phase of a coroutine waits for the engine without blocking the loop it lives on."""
     ticks, inside = [], []
@@ -269,6 +277,7 @@ def test_async_with_lets_the_engines_own_loop_go_on(given):
 
 
 # failures.md: engine-loop
+@pytest.mark.slow
 def test_waiting_on_the_engines_own_loop_is_refused_at_once(given):
     """It could never answer; the capture says what to do instead."""
 
@@ -285,6 +294,7 @@ def test_waiting_on_the_engines_own_loop_is_refused_at_once(given):
     assert "was not answered" not in " ".join(capture.notes)
 
 
+@pytest.mark.slow
 def test_a_replica_that_was_restarted_is_attached_again(given):
     """The new handle takes the place of the old one."""
     with rlprof.open(given(steps=[0, 1]), role="actor") as prof:
@@ -301,6 +311,7 @@ def test_a_replica_that_was_restarted_is_attached_again(given):
     ]
 
 
+@pytest.mark.slow
 def test_an_engine_can_be_asked_for_on_demand(given):
     """A request for its role reaches the engine, with options of its own."""
     with rlprof.open(given(steps="none"), role="actor") as prof:
@@ -315,6 +326,7 @@ def test_an_engine_can_be_asked_for_on_demand(given):
     assert (answer.state, str(answer.target)) == ("served", "rollout replica 0")
 
 
+@pytest.mark.slow
 def test_a_tool_that_is_asked_of_an_engine_is_refused(given):
     """Its engine records it; a process of its role beside it answers with the tool."""
     with rlprof.open(given(steps="none"), role="rollout") as prof:
@@ -330,6 +342,7 @@ def test_a_tool_that_is_asked_of_an_engine_is_refused(given):
     assert found(prof) == [("0/rollout", "rollout 0/1", "fake", "whole")]
 
 
+@pytest.mark.slow
 def test_a_process_without_its_engine_refuses(given):
     """It has no tool, and nothing here would record it; where the engine is, that answers alone."""
     with rlprof.open(given(steps="none"), role="rollout") as prof:
@@ -346,6 +359,7 @@ def test_a_process_without_its_engine_refuses(given):
     }
 
 
+@pytest.mark.slow
 def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):
     """A process without tools leaves the answer to its engine, and is not waited for."""
     codes = []
@@ -365,6 +379,7 @@ def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):
     assert codes == [0], capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_one_request_may_name_a_trainer_and_its_engine(given, capsys):
     """Both record the same steps; an option goes to the role whose tool has it."""
     with rlprof.open(given(steps="none"), role="actor") as prof:
@@ -385,6 +400,7 @@ def test_one_request_may_name_a_trainer_and_its_engine(given, capsys):
     assert {c.request for c in run.captures} == {one.id for one in run.answers}
 
 
+@pytest.mark.slow
 def test_all_tracks_take_a_request_with_the_same_step(given):
     """A step may begin while they hear of it; then none of them takes that step."""
     with rlprof.open(given(steps="none"), role="actor") as prof:
@@ -416,6 +432,7 @@ def test_what_all_tracks_know_and_no_step_took_is_told(given):
     assert (answer.state, answer.error) == ("unserved", "the session was closed")
 
 
+@pytest.mark.slow
 def test_the_tables_show_engines(given, capsys):
     """`rlprof ls` names the replica."""
     with rlprof.open(given(), role="actor") as prof:

@@ -72,6 +72,7 @@ def states(prof):
 
 
 # failures.md: vllm-cut
+@pytest.mark.slow
 def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
     """Its window is closed beside the loop, which goes on; the next one is whole."""
 
@@ -92,6 +93,7 @@ def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
     assert first.notes == ("closed early: its phase was never entered",)
 
 
+@pytest.mark.slow
 def test_a_step_that_begins_while_a_cancelled_window_closes_is_told(given):
     """It does not wait for it; nothing is recorded of the step, and it is said why."""
 
@@ -112,6 +114,7 @@ def test_a_step_that_begins_while_a_cancelled_window_closes_is_told(given):
     assert skipped.reason == "its phases began while another window was open or ended"
 
 
+@pytest.mark.slow
 def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
     """The engine is stopped all the same, and the phase has its line on the timeline."""
 
@@ -130,6 +133,7 @@ def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
 
 
 # failures.md: vllm-cut
+@pytest.mark.slow
 def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(given):
     """It is closed on the loop that the engine needs; the engine is stopped once that goes on."""
 
@@ -148,6 +152,7 @@ def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(gi
     assert states(prof) == {"1/rollout": "lost"}
 
 
+@pytest.mark.slow
 def test_a_session_that_is_closed_in_a_window_has_it_stopped(given):
     """By a phase that never ends: the capture says that the engine was not waited for."""
 
@@ -166,6 +171,7 @@ def test_a_session_that_is_closed_in_a_window_has_it_stopped(given):
     assert "it ended on the engine's own event loop" in capture.notes[0]
 
 
+@pytest.mark.slow
 def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     """The engine itself has said that this is its loop; nobody waits for what cannot come."""
 
@@ -185,6 +191,7 @@ def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     assert "on the engine's own event loop" in rlprof.read(prof.run_dir).captures[0].notes[0]
 
 
+@pytest.mark.slow
 def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
     """What fills it may be waiting for this very phase."""
     gate = threading.Event()
@@ -207,6 +214,7 @@ def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
     assert states(prof) == {"1/rollout": "whole"}
 
 
+@pytest.mark.slow
 def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
     """The engine needs the loop on which the step begins."""
 
@@ -309,6 +317,7 @@ def attached(config, *, loop=None):
     return found
 
 
+@pytest.mark.slow
 def test_an_engine_is_told_the_loop_it_is_attached_on(given):
     """The one that runs there; another one only if it is named, and none where there is none."""
 

@@ -281,6 +281,7 @@ def test_an_exporter_that_is_not_there_is_told(rlprof_, folder):
 OTHER = LIST.replace('"list.txt"', '"other.txt"')
 
 
+@pytest.mark.slow
 def test_a_flag_that_two_declare_is_refused_only_where_both_are_used(rlprof_, folder, offer):
     """Each works by itself; of the two the second is refused, and both are named."""
     offer()
@@ -297,6 +298,7 @@ def test_a_flag_that_two_declare_is_refused_only_where_both_are_used(rlprof_, fo
     assert rlprof_(folder, "--to", "list,more") == (1, "", told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("declares", "told"),
     [

@@ -27,6 +27,7 @@ def captures(prof):
     return {(c.window.id, c.tool): c for c in rlprof.read(prof.run_dir).captures}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["configure", "start", "stop", "push", "export"])
 def test_a_hook_that_raises_is_recorded_and_training_lives(config, hook):
     """Each hook may raise: every step is done, the manifest names the hook and the error."""
@@ -39,6 +40,7 @@ def test_a_hook_that_raises_is_recorded_and_training_lives(config, hook):
         assert any("went wrong" in note or "export says no" in note for note in capture.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["configure", "start", "stop", "push"])
 def test_a_failure_is_logged_once(config, caplog, hook):
     """Ten windows that fail alike are one warning."""
@@ -51,6 +53,7 @@ def test_a_failure_is_logged_once(config, caplog, hook):
     assert len(told) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["start", "stop", "push"])
 def test_strict_passes_the_failure_on(config, hook):
     """With strict: true the user asked to be stopped, and the manifest still has the error."""
@@ -63,6 +66,7 @@ def test_strict_passes_the_failure_on(config, hook):
     assert any("went wrong" in note for c in captures(prof).values() for note in c.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 def test_what_fails_as_the_last_step_ends_keeps_nothing_open(config, monkeypatch, strict):
     """A fault of our own there is told, or raised with strict: true; close does all the rest."""
@@ -78,6 +82,7 @@ def test_what_fails_as_the_last_step_ends_keeps_nothing_open(config, monkeypatch
     assert [p.state for p in run.processes] == ["ended"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 def test_one_tool_failing_stops_no_other(config, calls, strict):
     """The others start, stop and export as if it were not there."""
@@ -109,6 +114,7 @@ def test_stop_is_called_after_a_failed_start(config, calls):
     ]
 
 
+@pytest.mark.slow
 def test_an_exception_of_the_user_passes_and_the_window_is_whole(config):
     """The user's exception is the user's; what was recorded until then is exported."""
     prof = rlprof.open(config())
@@ -123,6 +129,7 @@ def test_an_exception_of_the_user_passes_and_the_window_is_whole(config):
     assert phase.attributes == {"error": "ZeroDivisionError"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["start", "stop"])
 def test_a_tool_of_the_process_that_hangs_is_given_up(config, calls, hook):
     """The step goes on after the timeout, and the tool is not asked again in this run."""
@@ -161,6 +168,7 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
 
 
 # failures.md: not-answered
+@pytest.mark.slow
 def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls):
     """It cannot be cut, but its time is measured, and once is enough."""
     limits = {"stop_timeout_s": 0.05}
@@ -202,6 +210,7 @@ def test_an_export_that_hangs_is_ended(config):
     assert capture.scratch in capture.notes[0]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_had_is_said(config):
     """What a tool was asked and cannot do is in the manifest beside what it applied."""
     with rlprof.open(config(options={"unsupported": ["cuda"], "level": 3})) as prof:
@@ -213,6 +222,7 @@ def test_what_cannot_be_had_is_said(config):
     assert capture.unsupported == {"cuda": "not here"}
 
 
+@pytest.mark.slow
 def test_a_window_without_artifacts_is_empty(config):
     """Nothing written is said to be nothing."""
     with rlprof.open(config(options={"artifacts": 0})) as prof:
@@ -232,6 +242,7 @@ def test_closing_twice_and_using_a_closed_session_are_harmless(config):
     assert rlprof.read(prof.run_dir).captures == ()
 
 
+@pytest.mark.slow
 def test_the_scratch_folder_is_left_clean(config, tmp_path):
     """What was exported leaves nothing behind on the local disk."""
     with rlprof.open(config()) as prof:
@@ -297,6 +308,7 @@ class _Done:
         return 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["fake", "anywhere"])
 @pytest.mark.parametrize("hook", ["configure", "start", "stop", "push"])
 def test_a_plugin_that_calls_exit_does_not_end_training(config, hook, tool):
@@ -353,6 +365,7 @@ def _alarm():
 
 
 # failures.md: interrupted
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["fake", "anywhere"])
 def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm, tool):
     """Bounding a reward check with SIGALRM works as without rlprof; the next window records."""
@@ -372,6 +385,7 @@ def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm,
 
 
 # failures.md: interrupted
+@pytest.mark.slow
 def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, alarm):
     """What the handler raises passes; the second close waits for the exports that are left."""
     prof = rlprof.open(config())
@@ -430,6 +444,7 @@ def test_of_threads_that_open_at_once_one_wins(config):
     assert "a session is open in this process" in refused[0]
 
 
+@pytest.mark.slow
 def test_a_failed_export_is_logged(config, caplog):
     """It happens in another process, and is told in this one."""
     with rlprof.open(config(options={"raises_in": "export"})) as prof:
@@ -440,6 +455,7 @@ def test_a_failed_export_is_logged(config, caplog):
 
 
 # failures.md: bad-step
+@pytest.mark.slow
 def test_a_step_that_is_refused_ends_the_one_before(config):
     """What follows a step number that is none belongs to no step, and is not recorded as one."""
     with rlprof.open(config()) as prof:
@@ -477,6 +493,7 @@ def test_spans_a_full_disk_refused_are_counted(config, caplog, monkeypatch):
     assert any("5 spans could not be written" in p for p in rlprof.read(prof.run_dir).problems)
 
 
+@pytest.mark.slow
 def test_ls_keeps_hostile_names_on_their_lines(config, capsys):
     """Line breaks, escape sequences and endless names do not break the table."""
     from rlprof_cli import main
@@ -493,6 +510,7 @@ def test_ls_keeps_hostile_names_on_their_lines(config, capsys):
     assert len(row) < 250
 
 
+@pytest.mark.slow
 def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
     """A tool of a thread whose start took too long has started: it records, stops and exports."""
     prof = rlprof.open(config(limits={"start_timeout_s": 0.05}))
@@ -508,6 +526,7 @@ def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
     assert "more than start_timeout_s 0.05" in captures(prof)["2/rollout", "fake"].notes[0]
 
 
+@pytest.mark.slow
 def test_strict_does_not_end_the_helper_thread(config, monkeypatch):
     """A disk that is full for a moment is nobody's error to raise; what waited is written later."""
     from rlprof.rundir import Journal

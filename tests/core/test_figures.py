@@ -144,6 +144,7 @@ async def rollout(dice):
     await asyncio.gather(*(solve(number, dice) for number in range(40)))
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_report(config):
     """A logger and a page show the same numbers of a step."""
     dice = random.Random(1)  # noqa: S311 -- no secret

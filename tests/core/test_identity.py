@@ -145,6 +145,7 @@ def test_a_random_id_gets_a_name_with_a_date(at_once, runs):
     assert sorted(find_runs(runs)) == [first.path, again.path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run_id",
     ["..", ".", "../up", "a/b", "/abs", ".hidden", "-x", "a b", "a\n", "a\0", "ä", "x" * 129],

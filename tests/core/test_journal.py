@@ -110,6 +110,7 @@ ANY = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), PLAIN, max_size=5))
 @PROPERTY
 def test_what_json_can_hold_comes_back(record):
@@ -117,6 +118,7 @@ def test_what_json_can_hold_comes_back(record):
     assert record == strict(as_line(record))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, ANY, max_size=5))
 @PROPERTY
 def test_every_record_is_a_strict_line(record):

@@ -48,6 +48,7 @@ def train(prof, steps):
             pass
 
 
+@pytest.mark.slow
 def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
     """From the opening to the closing, with steps, windows, tools and phases."""
     with rlprof.open(config(steps=[1], listeners=["ear"])) as prof:
@@ -64,6 +65,7 @@ def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
     ]
 
 
+@pytest.mark.slow
 def test_a_listener_that_raises_is_called_again(config, caplog):
     """What it raises is logged once; training, the windows and the other hooks go on."""
     called = []
@@ -85,6 +87,7 @@ def test_a_listener_that_raises_is_called_again(config, caplog):
     assert "WARNING" not in told[1:]
 
 
+@pytest.mark.slow
 def test_a_listener_that_hangs_delays_no_step_and_no_other_listener(config, heard, monkeypatch):
     """Steps go on, the others hear all, and closing leaves it behind."""
     monkeypatch.setattr("rlprof.session._listeners._OPEN_S", 0.01)
@@ -106,6 +109,7 @@ def test_a_listener_that_hangs_delays_no_step_and_no_other_listener(config, hear
     assert [one[1] for one in heard if one[0] == "step"] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
     """The manifest says how many."""
     monkeypatch.setattr("rlprof.session._listeners._MOST", 2)
@@ -130,6 +134,7 @@ def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
     assert any(one.endswith("listener slow is slow: it missed 3 events") for one in problems)
 
 
+@pytest.mark.slow
 def test_no_listeners_is_a_choice(config):
     """`none` starts no thread, and nothing answers requests."""
     with rlprof.open(config(listeners="none")) as prof:

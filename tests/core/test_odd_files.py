@@ -76,6 +76,7 @@ def put(kind, path):
 
 
 # failures.md: passed-over
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("place", ["manifest", "spans"])
 def test_what_is_no_file_is_told_and_passed_over(run, monkeypatch, capsys, place, kind):
@@ -94,6 +95,7 @@ def test_what_is_no_file_is_told_and_passed_over(run, monkeypatch, capsys, place
 
 
 # failures.md: passed-over
+@pytest.mark.slow
 def test_links_to_files_are_read(run, tmp_path):
     """Who keeps the files of a run, or the run itself, elsewhere finds all of it."""
     (manifest,) = (run / "manifest").iterdir()
@@ -107,6 +109,7 @@ def test_links_to_files_are_read(run, tmp_path):
     assert [capture.state for capture in found.captures] == ["whole"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_files_that_cannot_be_listed_is_told(run):
     """A manifest folder that is none is a problem of the run."""
     (run / "manifest").rename(run / "kept")
@@ -116,6 +119,7 @@ def test_a_folder_of_files_that_cannot_be_listed_is_told(run):
 
 
 # failures.md: passed-over
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -140,6 +144,7 @@ def test_a_header_that_is_no_file_is_refused(run, capsys, kind, words):
 
 
 # failures.md: passed-over
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fifo", "device"])
 def test_an_artifact_that_is_no_file_any_more_is_told(run, kind):
     """The run says what it is instead."""
@@ -179,6 +184,7 @@ def test_an_artifact_that_is_none_fails_its_export(tmp_path):
 
 
 # failures.md: passed-over
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -218,6 +224,7 @@ def test_a_request_longer_than_one_may_be_is_refused(tmp_path):
 
 
 # failures.md: passed-over
+@pytest.mark.slow
 def test_a_line_without_end_is_passed_over_in_pieces(tmp_path):
     """What is far longer than any line of ours is not taken into memory; lines after it are."""
     file = tmp_path / "manifest" / "odd.jsonl"

@@ -42,6 +42,7 @@ def windows(prof):
     return [c.window.id for c in rlprof.read(prof.run_dir).captures]
 
 
+@pytest.mark.slow
 def test_a_run_without_steps_records_what_it_is_asked(config):
     """With steps: none nothing is recorded until somebody asks; then the next steps are."""
     with rlprof.open(config(steps="none")) as prof:
@@ -73,6 +74,7 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
     assert list((tmp_path / "scratch").rglob("actor-*")) == []
 
 
+@pytest.mark.slow
 def test_a_request_never_takes_a_step_of_the_config(config):
     """Steps the config records stay its own; the request gets those that are free."""
     with rlprof.open(config(steps=[1, 3])) as prof:
@@ -88,6 +90,7 @@ def test_a_request_never_takes_a_step_of_the_config(config):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_requests_are_served_one_after_another(config):
     """The older one first; none shares a step with another."""
     with rlprof.open(config(steps="none")) as prof:
@@ -100,6 +103,7 @@ def test_requests_are_served_one_after_another(config):
     assert windows(prof) == ["0/rollout", "1/rollout", "2"]
 
 
+@pytest.mark.slow
 def test_a_request_may_name_its_first_step(config):
     """With `at` all ranks record the same step; a later request that is due goes ahead."""
     with rlprof.open(config(steps="none")) as prof:
@@ -155,6 +159,7 @@ def words(prof, capsys):
     return said.partition(", actor 0/1: ")[2]
 
 
+@pytest.mark.slow
 def test_a_request_that_got_its_steps_is_served(config, capsys):
     """Many steps are written short."""
     with rlprof.open(config(steps=[5])) as prof:
@@ -165,6 +170,7 @@ def test_a_request_that_got_its_steps_is_served(config, capsys):
 
 
 # failures.md: partly-served
+@pytest.mark.slow
 def test_a_step_that_was_skipped_is_not_served(config, capsys):
     """What was due in it was not recorded, and that is said."""
     with rlprof.open(config(steps="none")) as prof:
@@ -178,6 +184,7 @@ def test_a_step_that_was_skipped_is_not_served(config, capsys):
 
 
 # failures.md: partly-served
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "how"),
     [({"raises_in": "start"}, "failed"), ({"raises_in": "export"}, "failed"),
@@ -193,6 +200,7 @@ def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, 
 
 
 # failures.md: partly-served
+@pytest.mark.slow
 def test_a_request_says_how_far_it_came(config, capsys):
     """What came before the session was closed is counted."""
     with rlprof.open(config(steps="none")) as prof:
@@ -208,6 +216,7 @@ def test_a_request_says_how_far_it_came(config, capsys):
 
 
 # failures.md: partly-served
+@pytest.mark.slow
 def test_a_request_to_a_process_that_died_says_so(config, capsys, monkeypatch):
     """Its last window is lost; those before count."""
     with rlprof.open(config(steps="none")) as prof:
@@ -226,6 +235,7 @@ def test_a_request_to_a_process_that_died_says_so(config, capsys, monkeypatch):
     assert said == "served 2 of 30 (steps 0-1), then the process died; step 2 was lost"
 
 
+@pytest.mark.slow
 def test_options_and_tools_of_a_request_are_its_own(config, calls):
     """They hold for its windows; those of the config come back after it."""
     with rlprof.open(config(steps=[1], options={"level": 2})) as prof:
@@ -266,6 +276,7 @@ def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, want
     assert windows(prof) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [(0,), None])
 def test_a_request_to_a_role_that_records_nothing_is_refused(config, ranks):
     """Nobody waits for what no tool would record; with a tool named, it is recorded."""
@@ -289,6 +300,7 @@ def test_a_config_that_records_every_step_leaves_none(config):
     assert "the config records every step, none is left to ask for" in answer.error
 
 
+@pytest.mark.slow
 def test_other_ranks_and_roles_take_no_notice(config, monkeypatch, tmp_path):
     """A process answers only what is meant for it."""
     monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
@@ -315,6 +327,7 @@ def test_requests_of_before_are_not_for_a_later_session(config, monkeypatch):
     assert rlprof.read(first.run_dir).answers == ()
 
 
+@pytest.mark.slow
 def test_a_request_nobody_could_serve_says_so(config):
     """At close what is still waiting is told: asked, and not captured."""
     with rlprof.open(config(steps="none")) as prof:
@@ -326,6 +339,7 @@ def test_a_request_nobody_could_serve_says_so(config):
     assert answer.error == "the session was closed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"id": 1}', '{"id": "x", "role": "actor", "next": 0}', "\xff"]
 )
@@ -364,6 +378,7 @@ def test_the_config_in_the_run_folder_can_be_read_again(config):
         assert loaded == load_config(json.loads(json.dumps(loaded.as_data())))
 
 
+@pytest.mark.slow
 def test_windows_of_a_request_wait_for_one_that_is_open(config):
     """A phase that outlives its step keeps its window; the request begins after it."""
     with rlprof.open(config(steps=[0])) as prof:

@@ -58,6 +58,7 @@ def test_the_environment_names_the_config(config, monkeypatch, tmp_path):
         assert isinstance(prof, rlprof.Session)
 
 
+@pytest.mark.slow
 def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monkeypatch, capsys):
     """One line when it opens and one when it closes, with the path as a shell there takes it."""
     monkeypatch.delenv("RLPROF_QUIET")
@@ -88,6 +89,7 @@ def test_a_run_of_spans_alone_says_where_it_is(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"
 
 
+@pytest.mark.slow
 def test_who_has_nothing_to_say_is_quiet(config, monkeypatch, capsys, tmp_path):
     """A quiet run, and a rank that joins a run of another print nothing."""
     with rlprof.open(config()):  # tests have RLPROF_QUIET

@@ -45,6 +45,7 @@ def _earlier(config):
     return prof.run_dir
 
 
+@pytest.mark.slow
 def test_an_estimate_says_what_it_is(plan):
     """An upper bound for one second, and how to learn more, stand beside the table."""
     said, _ = plan()
@@ -67,6 +68,7 @@ def test_a_length_that_was_given_is_named(plan):
     assert "--window-s" not in said
 
 
+@pytest.mark.slow
 def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
     """Sizes and stops are what they were there, not estimated; and that is said."""
     (capture,) = rlprof.read(earlier).captures
@@ -81,6 +83,7 @@ def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
     assert "upper bound" not in said
 
 
+@pytest.mark.slow
 def test_other_options_than_those_of_the_run_are_told(plan, earlier):
     """What was recorded with others may cost something else."""
     said, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")
@@ -88,6 +91,7 @@ def test_other_options_than_those_of_the_run_are_told(plan, earlier):
     assert "costly was recorded with other options there" in said
 
 
+@pytest.mark.slow
 def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
     """A phase that it had and did not record is as long as it was there; inner ones open none."""
     said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
@@ -99,6 +103,7 @@ def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
     assert "recorded none of these" in " ".join(bound.split())
 
 
+@pytest.mark.slow
 def test_a_run_without_such_windows_says_so(plan, earlier):
     """Another role, or another phase: a reason stands where a table would."""
     said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
@@ -106,6 +111,7 @@ def test_a_run_without_such_windows_says_so(plan, earlier):
     assert said == f"no estimate of critic: {earlier} has no such window\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_like", [False, True])
 def test_an_engine_is_said_to_have_no_estimate(is_like, tmp_path, earlier, capsys):
     """With an engine alone a line stands where a table would, and no blank ones."""

@@ -615,6 +615,7 @@ def _wreck(tmp_path_factory):
     return Folder(tmp_path_factory.mktemp("wreck") / "run")
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(WHOLE)))
 @PROPERTY
 def test_all_that_was_said_before_a_cut_is_told(wreck, cut):
@@ -632,6 +633,7 @@ def test_all_that_was_said_before_a_cut_is_told(wreck, cut):
     assert expected == cuts
 
 
+@pytest.mark.slow
 @given(st.integers(len(b"".join(LINES[:2])), len(WHOLE)), st.integers(1, len(WHOLE)))
 @PROPERTY
 def test_a_hole_takes_nothing_with_it_but_its_lines(wreck, start, length):
@@ -645,6 +647,7 @@ def test_a_hole_takes_nothing_with_it_but_its_lines(wreck, start, length):
     assert said(before) <= told <= said([line for line in LINES if line in content])
 
 
+@pytest.mark.slow
 @given(st.permutations(LINES), st.lists(st.sampled_from(LINES), max_size=20))
 @PROPERTY
 def test_lines_in_any_order_are_read(wreck, lines, again):
@@ -657,6 +660,7 @@ def test_lines_in_any_order_are_read(wreck, lines, again):
     assert captures <= facts(run) <= said(LINES)
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(LINES), max_size=30))
 @PROPERTY
 def test_any_choice_of_lines_is_read(wreck, lines):
@@ -689,6 +693,7 @@ def mutants(draw):
     return json.dumps(line).encode() + b"\n"
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(LINES) | mutants() | st.binary(max_size=20), max_size=12))
 @example([as_line(beginning()[0] | {"here": beginning()[0]["here"] | {"boot_id": []}})])
 @PROPERTY

@@ -101,6 +101,7 @@ def looks(run_dir):
     return [one for one in rlprof.read(run_dir).counters() if one.target.role == "rollout"]
 
 
+@pytest.mark.slow
 def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):
     """They are read as values, on the clock of the run; in a window more often."""
     engines.register()

@@ -126,6 +126,7 @@ def test_other_steps_are_refused_in_words(value, message):
     assert message == str(error.value)
 
 
+@pytest.mark.slow
 @QUICK
 @given(JUNK)
 def test_anything_is_steps_or_a_value_error(value):
@@ -140,6 +141,7 @@ def test_anything_is_steps_or_a_value_error(value):
     assert steps.stretch_end(0) >= 1
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.lists(ITEM, max_size=6))
 def test_a_list_chooses_what_its_items_choose(items):
@@ -164,6 +166,7 @@ def test_a_rule_chooses_every_nth(rule):
     assert {s for s in range(first, end + 1) if (s - first) % every == 0} == as_set(steps)
 
 
+@pytest.mark.slow
 @QUICK
 @given(RANGES, STEP, STEP)
 def test_between_lists_the_chosen_ones(ranges, first, last):
@@ -175,6 +178,7 @@ def test_between_lists_the_chosen_ones(ranges, first, last):
     )
 
 
+@pytest.mark.slow
 @QUICK
 @given(RANGES, STEP)
 def test_a_stretch_ends_at_the_first_step_not_chosen(ranges, step):
@@ -231,6 +235,7 @@ def test_phases_open_windows_in_discrete_mode(schedule, step, window):
     assert window == schedule.at_phase(step, "gen", 1)
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.lists(ITEM, max_size=6), st.booleans())
 def test_windows_cover_each_chosen_step_once(items, join_steps):

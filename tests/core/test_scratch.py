@@ -50,6 +50,7 @@ def everything(folder):
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys):
     """A manifest that names another place imports nothing from there, and deletes nothing."""
     path, scratch = kept
@@ -69,6 +70,7 @@ def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys)
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scratch", ["", ".", "/", "relative/rlprof-0", "a\0b", "/proc/self", "x" * 5000]
 )
@@ -84,6 +86,7 @@ def test_a_name_no_folder_of_ours_has_is_refused(kept, scratch, capsys):
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
     """Neither what is read nor where it is written leaves the folders of this run."""
     path, scratch = kept
@@ -95,6 +98,7 @@ def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
     """What lies there says which code is run."""
     path, _ = kept
@@ -106,6 +110,7 @@ def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
     assert said.startswith(f"others may write to {home}, ")
 
 
+@pytest.mark.slow
 def test_the_users_folder_is_closed_to_others(kept, tmp_path, capsys):
     """A loose umask does no harm below it: nobody else reaches what lies there."""
     path, scratch = kept
@@ -120,6 +125,7 @@ def test_the_users_folder_is_closed_to_others(kept, tmp_path, capsys):
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["rlprof-99999", "elsewhere"])
 def test_a_folder_of_another_user_is_left_to_that_one(kept, tmp_path, other, capsys):
     """Only the folder that has the caller's own number is looked into."""
@@ -135,6 +141,7 @@ def test_a_folder_of_another_user_is_left_to_that_one(kept, tmp_path, other, cap
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 def test_a_link_to_a_folder_is_not_followed(kept, tmp_path, capsys):
     """Core makes the user's folder; a link in its place leads to somebody else's."""
     path, _ = kept
@@ -148,6 +155,7 @@ def test_a_link_to_a_folder_is_not_followed(kept, tmp_path, capsys):
 
 
 # failures.md: left-alone
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "[" * 100_000])
 def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
     """Nothing is exported without it."""
@@ -160,6 +168,7 @@ def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
 
 
 # failures.md: salvage-tried
+@pytest.mark.slow
 @pytest.mark.parametrize("plugin", ["os:abort", "subprocess:Popen", "pathlib:Path"])
 def test_what_is_no_plugin_is_not_called(kept, plugin, capsys):
     """Only a class that marks hooks is made."""

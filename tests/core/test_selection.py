@@ -352,6 +352,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.fixed_dictionaries({}, optional=WORDS))
 def test_a_part_holds_what_each_of_its_words_alone_holds_and_no_more(run, asked):

@@ -48,6 +48,7 @@ def test_a_schedule_that_was_never_reached_is_told(config, caplog, steps, told, 
     assert [r.levelno for r in caplog.records if reason in r.message] == [logging.WARNING]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -90,6 +91,7 @@ def test_phases_of_a_process_that_is_not_recorded_may_lie_anywhere(config):
         assert problems(prof) == ()
 
 
+@pytest.mark.slow
 def test_phases_before_the_first_step_are_no_problem(config):
     """A validation before training is no step, and need not be one."""
     with rlprof.open(config(steps=[1])) as prof:
@@ -145,6 +147,7 @@ def test_problems_of_many_processes_are_told_once(config, monkeypatch, tmp_path,
 
 
 # failures.md: engine-missing
+@pytest.mark.slow
 def test_an_engine_that_nobody_attached_is_missing(given, capsys):
     """A role with an engine is recorded through prof.attach; if nobody calls it, that is said."""
     with rlprof.open(given(), role="actor") as prof:
@@ -156,6 +159,7 @@ def test_an_engine_that_nobody_attached_is_missing(given, capsys):
     assert "missing:\n  rollout: no engine was attached" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"steps": "none"}, {"rollout": {"ranks": [3]}}, {}])
 def test_an_engine_that_was_attached_or_not_asked_for_is_not_missing(given, changes):
     """A replica that is not chosen was attached all the same; a run on demand asks for none yet."""

@@ -20,6 +20,7 @@ def watched(config, seconds, **rule):
     return [request.by for request in slow.requests(checked)]
 
 
+@pytest.mark.slow
 def test_a_slow_step_has_the_next_one_recorded(config, capsys):
     """It is asked for like any request, and says in the manifest what it is due to."""
     given = config(steps="none", slow_step={"times": 1e3}, roles={"actor": {"ranks": "all"}})
@@ -72,6 +73,7 @@ def test_slow_steps_are_recorded_a_bounded_number_of_times(config):
     assert len(told) == 2
 
 
+@pytest.mark.slow
 def test_a_step_that_is_recorded_is_no_measure(config):
     """Recording takes time of its own."""
     with rlprof.open(config(steps=[7], slow_step={})) as prof:

@@ -291,6 +291,7 @@ FRAGMENT = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.lists(FRAGMENT, max_size=16).map("".join) | st.text(max_size=30))
 def test_any_text_is_a_config_or_a_config_error(one_file, text):

@@ -61,6 +61,7 @@ ODD = st.recursive(
 """Whatever a program may note, half of a surrogate pair too."""
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     name=st.text(st.characters(exclude_categories=())),

@@ -6,6 +6,8 @@ import asyncio
 import threading
 import time
 
+import pytest
+
 import rlprof
 
 
@@ -43,6 +45,7 @@ def test_spans_lie_on_the_wall_clock(config):
     assert inside - slack <= span.end_ns <= after + slack
 
 
+@pytest.mark.slow
 def test_thousands_of_tasks_keep_their_own_parents(config):
     """Asyncio tasks at the same time never become each other's parents."""
 
@@ -114,6 +117,7 @@ def test_odd_attributes_never_raise(config):
     assert 'hostile "name"\n\\ \\ud800' in by_name(prof)
 
 
+@pytest.mark.slow
 def test_spans_reach_the_disk_within_a_second_or_so(config):
     """A killed process loses what it did in its last moments, not more."""
     with rlprof.open(config(steps="none")) as prof:

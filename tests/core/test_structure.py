@@ -295,6 +295,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(JSON)
 def test_what_is_made_is_what_was_asked(data):

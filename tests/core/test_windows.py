@@ -19,6 +19,7 @@ def hooks(calls):
     return [call[1] for call in calls if call[1] != "configure"]
 
 
+@pytest.mark.slow
 def test_discrete_mode_opens_a_window_per_chosen_phase_of_chosen_steps(config, calls):
     """Only the chosen phases of the chosen steps are recorded, one window each."""
     roles = {"actor": {"phases": ["update_actor"]}}
@@ -34,6 +35,7 @@ def test_discrete_mode_opens_a_window_per_chosen_phase_of_chosen_steps(config, c
     assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
 
 
+@pytest.mark.slow
 def test_a_nested_phase_is_a_range_inside_the_window(config, calls):
     """Of nested phases the outermost is the window, the inner ones are ranges in it."""
     with rlprof.open(config()) as prof:
@@ -57,6 +59,7 @@ def test_the_outermost_chosen_phase_is_the_window(config, calls):
     assert starts(calls) == ["1/inner"]
 
 
+@pytest.mark.slow
 def test_a_recurring_phase_gets_a_window_each_time(config, calls):
     """The second occurrence of a phase in a step has its own number, the next step starts anew."""
     with rlprof.open(config()) as prof:
@@ -69,6 +72,7 @@ def test_a_recurring_phase_gets_a_window_each_time(config, calls):
 
 
 # failures.md: all-whole
+@pytest.mark.slow
 def test_a_step_that_comes_again_overwrites_nothing(config, calls):
     """After a rollback the same step and phase get a new occurrence."""
     with rlprof.open(config()) as prof:
@@ -80,6 +84,7 @@ def test_a_step_that_comes_again_overwrites_nothing(config, calls):
     assert starts(calls) == ["5/rollout", "6/rollout", "5/rollout.1"]
 
 
+@pytest.mark.slow
 def test_continuous_mode_opens_a_window_per_step(config, calls):
     """A whole step is one window, its phases are ranges."""
     with rlprof.open(config(mode="continuous", steps=[1, 2])) as prof:
@@ -91,6 +96,7 @@ def test_continuous_mode_opens_a_window_per_step(config, calls):
     assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
 
 
+@pytest.mark.slow
 def test_joined_steps_share_a_window(config, calls):
     """A stretch of consecutive steps is one window with join_steps."""
     with rlprof.open(config(mode="continuous", steps=["1-3", 6], join_steps=True)) as prof:
@@ -135,6 +141,7 @@ def test_both_configures_come_before_the_first_window(config, calls):
     assert expected == calls
 
 
+@pytest.mark.slow
 def test_tools_start_in_order_and_stop_in_reverse(config, calls):
     """Several tools record the same window, nested like brackets."""
     with rlprof.open(config(tool=["fake", "other", "bare"])) as prof:
@@ -147,6 +154,7 @@ def test_tools_start_in_order_and_stop_in_reverse(config, calls):
             ("other", "stop"), ("fake", "stop")]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
     """minibatch() outside a window is nothing."""
     with rlprof.open(config()) as prof:
@@ -187,6 +195,7 @@ def test_a_step_that_enters_other_phases_only_is_reported(config):
     assert skipped.reason == "the step entered none of update; it entered: rollout"
 
 
+@pytest.mark.slow
 def test_a_phase_that_outlives_its_step_keeps_its_window(config, calls):
     """The window ends with its phase, whatever step that is."""
     with rlprof.open(config(steps=[1])) as prof:
@@ -200,6 +209,7 @@ def test_a_phase_that_outlives_its_step_keeps_its_window(config, calls):
 
 
 # failures.md: shared-window
+@pytest.mark.slow
 def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, calls):
     """Only one window is open at a time; it ends with the phase that opened it."""
 
@@ -218,6 +228,7 @@ def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, call
     assert hooks(calls).count("push") == hooks(calls).count("pop") == 2
 
 
+@pytest.mark.slow
 def test_ranges_of_overlapping_phases_close_innermost_first(config, calls):
     """A range that ends out of turn is closed when its turn comes, and none is left open."""
     with rlprof.open(config(mode="continuous")) as prof:
@@ -233,6 +244,7 @@ def test_ranges_of_overlapping_phases_close_innermost_first(config, calls):
     assert hooks(calls) == ["start", "push", "push", "pop", "pop", "stop"]
 
 
+@pytest.mark.slow
 def test_a_tool_of_a_thread_is_called_on_the_working_thread(config, calls):
     """A tool that declares nothing is started and stopped where the phase is."""
     with rlprof.open(config()) as prof:
@@ -244,6 +256,7 @@ def test_a_tool_of_a_thread_is_called_on_the_working_thread(config, calls):
     assert {here} == {call[3] for call in calls if call[1] in ("start", "stop")}
 
 
+@pytest.mark.slow
 def test_a_tool_of_the_process_is_called_on_a_thread_of_core(config, calls):
     """A tool that may start anywhere gets a thread of its own, so that it can be given up."""
     with rlprof.open(config(tool="anywhere")) as prof:
@@ -255,6 +268,7 @@ def test_a_tool_of_the_process_is_called_on_a_thread_of_core(config, calls):
 
 
 # failures.md: window-time
+@pytest.mark.slow
 def test_a_window_past_its_time_is_closed(config, calls):
     """limits.window_s ends the recording, the phase goes on and the manifest says why."""
     with rlprof.open(config(limits={"window_s": 0.01})) as prof:
@@ -271,6 +285,7 @@ def test_a_window_past_its_time_is_closed(config, calls):
 
 
 # failures.md: window-time
+@pytest.mark.slow
 def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
     """A tool of the process is stopped in time also while the working thread is busy elsewhere."""
     stopped = threading.Event()
@@ -287,6 +302,7 @@ def test_the_helper_thread_closes_a_window_nobody_looks_after(config, calls):
 
 
 # failures.md: bytes-spent
+@pytest.mark.slow
 def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
     """A rank whose share of limits.bytes is used up skips its windows and says why."""
     roles = {"actor": {}, "critic": {"ranks": [0, 1]}}  # three ranks
@@ -322,6 +338,7 @@ def test_a_step_that_is_no_number_reaches_nobody(config, caplog, steps):
     assert "training goes on" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [-5, 2**63, 10**30])
 def test_a_step_beyond_all_steps_is_told(config, step):
     """It is not recorded, and the run says so; training goes on, the steps around it are."""
@@ -339,6 +356,7 @@ def test_a_step_beyond_all_steps_is_told(config, step):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [None, 7, ["update"]])
 def test_a_name_that_is_no_text_is_written_out(config, name):
     """A phase called None is not taken for whole steps, and a list harms nobody."""

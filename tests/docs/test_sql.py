@@ -51,6 +51,7 @@ def _cell(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_a_query_gives_the_answer_shown(database, number):
     """Run on the folder itself, or on its Parquet files, each prints what stands below it."""

@@ -65,6 +65,7 @@ def test_a_path_through_a_file_cannot_be_made(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_folder_of_somebody_else_is_refused(tmp_path):
     """A user without the right to write is told so; tried as another user where we are root."""
     folder = tmp_path / "runs"

@@ -51,6 +51,7 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
     assert f"is installed more than once: 9.9 in {tmp_path}" in str(found)
 
 
+@pytest.mark.slow
 def test_a_core_that_is_only_on_the_path_is_told(tmp_path):
     """A checkout on PYTHONPATH has no version plugins could ask for: BAD, and no traceback."""
     for module in (attr, attrs, pluggy, rlprof, rlprof_cli, rlprof_live, rlprof_run, yaml):

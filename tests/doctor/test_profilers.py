@@ -67,6 +67,7 @@ def test_a_switch_that_is_off_is_no_profiler():
     assert found.level == "ok"
 
 
+@pytest.mark.slow
 def test_a_debugger_is_named_by_its_pid():
     """A process that is traced says by whom."""
     code = (
@@ -82,6 +83,7 @@ def test_a_debugger_is_named_by_its_pid():
     assert found.startswith(f"process: it is traced by pid {pid} (")
 
 
+@pytest.mark.slow
 def test_a_profiler_of_functions_is_named():
     """Whatever hangs on sys.setprofile is named with its own name."""
     code = (
@@ -97,6 +99,7 @@ def test_a_profiler_of_functions_is_named():
     assert "process: __main__.hook is called for every function (sys.setprofile); " in done.stdout
 
 
+@pytest.mark.slow
 def test_cprofile_is_found_at_work():
     """The standard library's profiler is found, by whichever way this Python runs it."""
     code = (
@@ -159,6 +162,7 @@ def test_our_own_window_is_no_other_profiler(tmp_path):
     assert [found for found in during if found.level == "BAD"] == []
 
 
+@pytest.mark.slow
 def test_findings_are_cheap_enough_for_training():
     """Asking within training imports no back end, starts no process and writes no file."""
     code = (

@@ -121,6 +121,7 @@ def test_events_of_a_device_are_counted(tmp_path):
     assert found.device_events == 1
 
 
+@pytest.mark.slow
 def test_a_long_list_is_streamed(tmp_path):
     """A list of many blocks comes out as it went in, in order."""
     events = [span(f"event {number}", number * 1000) for number in range(30_000)]

@@ -125,6 +125,7 @@ def test_a_report_becomes_a_trace_itself_and_tables(export, nsys, tmp_path, raw)
     assert (raw / "report.nsys-rep").exists()
 
 
+@pytest.mark.slow
 def test_export_may_be_called_again(export, nsys):
     """A second export into the same folder makes the same files."""
     first = export(nsys=str(nsys))
@@ -161,6 +162,7 @@ def test_sqlite_alone_will_do(export, nowhere, raw, database):
     assert set(made) == {"trace.json.gz", "sqlite"}
 
 
+@pytest.mark.slow
 def test_raw_data_are_imported(export, nsys, raw):
     """What a dead agent has left becomes a report first, and the trace says why it is partial."""
     (raw / "report.nsys-rep").rename(raw / "report.qdstrm")
@@ -213,6 +215,7 @@ def test_a_table_with_what_belongs_not_there_is_handed_on(export, nowhere, raw, 
     assert made.note.startswith("no trace: the report's SQLite is damaged: ")
 
 
+@pytest.mark.slow
 def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
     """An export that does not end is cut off, and said so."""
     monkeypatch.setattr(_convert, "_LEAST_S", 0.5)
@@ -224,6 +227,7 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("notes", "why"),
     [
@@ -238,6 +242,7 @@ def test_a_report_nobody_calls_whole_is_partial(export, nsys, notes, why):
     assert (made["nsys-rep"].status, made["nsys-rep"].note) == ("partial", why)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", [None, ["RANK"]], ids=["all", "chosen"])
 def test_a_report_that_holds_environments_says_so(export, nsys, env):
     """So that nobody passes it on unseen; the trace, which has none of it, says nothing."""
@@ -250,6 +255,7 @@ def test_a_report_that_holds_environments_says_so(export, nsys, env):
     }
 
 
+@pytest.mark.slow
 def test_without_notes_it_is_partial(export, monkeypatch, nsys):
     """A window that was never closed has left no word; its report is read all the same."""
     monkeypatch.setenv("PATH", str(nsys.parent))
@@ -258,6 +264,7 @@ def test_without_notes_it_is_partial(export, monkeypatch, nsys):
     assert (made["trace.json.gz"].status, made["trace.json.gz"].note) == ("partial", why)
 
 
+@pytest.mark.slow
 def test_phases_that_are_no_ranges_are_counted(export, nsys):
     """Fewer ranges than phases were begun is said."""
     made = export(nsys=str(nsys), spans=5)
@@ -280,6 +287,7 @@ def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
 
 
 # failures.md: nsys-shared
+@pytest.mark.slow
 def test_the_report_of_a_killed_process_is_waited_for(export, raw, nsys):
     """Salvage may come before nsys, which was told to end with the program, has written it."""
     (raw / "report.nsys-rep").unlink()

@@ -6,11 +6,13 @@ import json
 from types import SimpleNamespace
 
 import attrs
+import pytest
 
 from rlprof.rundir import Here
 from rlprof_remote import closing
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, monkeypatch):
     """The log says once what is waited for, and at the end which process had not closed."""
     monkeypatch.setattr(closing, "_SILENT_S", 0)

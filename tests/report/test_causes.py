@@ -20,6 +20,7 @@ def causes(path, **more):
     return [one.cause for one in analyse(rlprof.read(path), **more).findings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", FLEET)
 def test_a_cause_in_a_fleet_is_the_first_finding(cause, tmp_path):
     """One cause in every step of a fleet is what its report names first."""
@@ -80,6 +81,7 @@ def test_the_phase_that_the_garbage_collector_stops_is_named(tmp_path):
     assert analysis.findings[0].title.endswith(" s, most of it in reward.")
 
 
+@pytest.mark.slow
 def test_two_causes_are_two_findings_the_larger_first(tmp_path):
     """A stalled tool of 40 s comes before a weight sync of 9 s, and both are told."""
     path = make_fleet(tmp_path / "run", ["sync", "tool"], seed=1, trajectories=288, ranks=16)
@@ -87,6 +89,7 @@ def test_two_causes_are_two_findings_the_larger_first(tmp_path):
     assert causes(path)[:2] == ["tool", "sync"]
 
 
+@pytest.mark.slow
 def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
     """Tools that stall in few steps are told with just the steps that show it."""
     path = make_fleet(tmp_path / "run", ["tool"], seed=4, steps=14, trajectories=192, rare=0.25)
@@ -101,6 +104,7 @@ def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
     assert f" of a step (median {usual_s:.2f} s), in " in analysis.findings[0].evidence[0]
 
 
+@pytest.mark.slow
 def test_a_step_is_compared_with_its_neighbours(tmp_path):
     """Asked for one slow step, the report says what took longer there than in those around it."""
     path = make_fleet(tmp_path / "run", ["tool"], seed=4, steps=14, trajectories=192, rare=0.25)

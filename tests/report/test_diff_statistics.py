@@ -55,6 +55,7 @@ def test_the_quantile_of_a_mixture_of_one_is_that_of_the_tables():
     assert one.quantile(0.005) == pytest.approx(3 - 2 * 3.169, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_like_runs_are_not_told_apart():
     """Runs that differ by chance alone raise few alarms, whatever their neighbours share."""
     found = [alarms(150, count, rho=rho) for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3))]
@@ -62,11 +63,13 @@ def test_like_runs_are_not_told_apart():
     assert sum(found) / len(found) <= 0.06
 
 
+@pytest.mark.slow
 def test_runs_of_other_lengths_are_not_told_apart():
     """Twice the tokens, and so nearly twice the time, is no difference."""
     assert alarms(100, 30, rho=0.3, longer=2.0) <= 0.06
 
 
+@pytest.mark.slow
 def test_five_percent_are_found_in_thirty_steps():
     """A run that is 5 % slower is found in most pairs, also where neighbours are alike."""
     assert alarms(50, 30, rho=0.0, slower=0.05) >= 0.95

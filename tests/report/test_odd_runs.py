@@ -177,6 +177,7 @@ def test_a_file_that_is_not_there_is_a_process_without_spans(tmp_path):
     assert step.ranks != ()
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_off_moves_nothing_between_phases(tmp_path):
     """Spans of members are brought to the clock of the run by what the driver measured."""
     path = make_fleet(tmp_path / "run", steps=4)

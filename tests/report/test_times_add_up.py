@@ -57,6 +57,7 @@ def written(path, steps, gaps):
     return folder.write(path, until=at + 20)
 
 
+@pytest.mark.slow
 @given(
     steps=st.lists(STEP, min_size=1, max_size=4),
     gaps=st.lists(st.sampled_from([0.0, 0.5]), min_size=4, max_size=4),

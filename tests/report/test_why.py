@@ -123,6 +123,7 @@ def test_of_a_run_that_is_over_the_next_one_is_recorded(tmp_path, capsys):
     assert f"   in the next run: {command}" in lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "cause"), [(make_torchrun, "straggler"), (make_fleet, "tool"), (make_fleet, "sync")]
 )

@@ -12,6 +12,7 @@ from rlprof_timeline._decimals import eight, in_microseconds, microseconds
 CHARACTERS = st.one_of(st.sampled_from(b"0123456789"), st.integers(0, 255))
 
 
+@pytest.mark.slow
 @given(text=st.lists(CHARACTERS, min_size=8, max_size=8).map(bytes), count=st.integers(1, 8))
 def test_eight_characters_are_a_number_or_none(text, count) -> None:
     """Of any bytes it is said whether they are digits, and if so, which number."""
@@ -22,6 +23,7 @@ def test_eight_characters_are_a_number_or_none(text, count) -> None:
     assert not are_digits[0] or int(number[0]) == int(own)
 
 
+@pytest.mark.slow
 @given(times=st.lists(st.integers(0, 10**18 - 1), min_size=1))
 def test_times_are_written_and_read(times) -> None:
     """To the nanosecond, whatever their number of digits."""

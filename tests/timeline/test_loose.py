@@ -61,6 +61,7 @@ def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
     assert clocks == ["epoch microseconds", "epoch microseconds", base, base]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("beside", ["", '"a": [1, [2]], ', '"a": [{"ph": "X"}], ', '"a": ["%s"], '])
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -121,6 +121,7 @@ def test_a_full_disk_is_one_error(traces) -> None:
 
 
 # failures.md: export-alone
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [">&-", "2>&-", ">&- 2>&-", "| true"])
 def test_a_timeline_is_made_though_nobody_reads_of_it(tmp_path, words) -> None:
     """Output that is closed, before or meanwhile, costs the words and nothing else."""

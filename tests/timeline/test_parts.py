@@ -147,6 +147,7 @@ def test_without_a_terminal_a_line_now_and_then_tells_how_far_it_is(monkeypatch,
     assert capsys.readouterr().err == ("timeline: 2 of 8 files, 22 of 100 MB, 2 MB/s, 39 s left\n")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar(monkeypatch, capsys) -> None:
     """It shows the same, and is gone afterwards."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

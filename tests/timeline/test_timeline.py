@@ -242,6 +242,7 @@ slices = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(slices)
 def test_rows_lose_no_slice(drawn) -> None:
     """On a row each slice follows the one before it, or lies within it as its child."""
@@ -307,6 +308,7 @@ def test_what_json_forbids_becomes_text(run, write) -> None:
     assert json.dumps(written.named("deep")["args"]["deep"]) == "[" * 80 + '" "' + "]" * 80
 
 
+@pytest.mark.slow
 def test_a_level_too_deep_for_the_encoder_is_cut() -> None:
     """Text that needs no replacement is cut only where the encoder gives up."""
     deep: Any = {}

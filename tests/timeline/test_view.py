@@ -237,6 +237,7 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_who_says_nothing_is_hung_up_on(server, monkeypatch):
     """Half a request holds a thread for some time only; whoever asks meanwhile is served."""
     monkeypatch.setattr(_serve._Request, "timeout", 0.2)

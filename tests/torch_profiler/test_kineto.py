@@ -276,6 +276,7 @@ QUICK = settings(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     names=NAMES, layout=st.sampled_from(["lines", "old lines"]), block=st.sampled_from([80, 9999])
@@ -298,6 +299,7 @@ def test_any_names_come_out_strict(run, names, layout, block):
     assert (found.dropped, found.truncated, found.epoch_ns) == (0, False, BASE)
 
 
+@pytest.mark.slow
 @QUICK
 @given(names=NAMES)
 def test_unsanitized_names_cost_no_other_event(run, names):
@@ -318,6 +320,7 @@ HOSTILE = kineto(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(cut=st.integers(0, len(HOSTILE) - 1), block=st.sampled_from([100, 9999]))
 def test_any_cut_gives_whole_events_or_a_clear_error(run, cut, block):
@@ -528,6 +531,7 @@ def test_failure_leaves_the_old_file(tmp_path):
     assert [out, raw] == sorted(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_memory_depends_on_the_block_not_on_the_file(tmp_path, monkeypatch):
     """Of a file of eighty blocks no more than a few are in memory at once."""
     monkeypatch.setattr(_kineto, "_BLOCK", 1 << 15)

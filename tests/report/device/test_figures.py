@@ -152,6 +152,7 @@ SPANS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(SPANS)
 def test_sums_over_intervals_are_those_of_single_ticks(spans):
     """Unions and overlaps are what counting every tick of time gives."""
@@ -181,6 +182,7 @@ def nested(calls, begin, end, chance, depth=0):
         begin = stop
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_self_times_of_nested_calls_are_those_of_single_ticks(chance):
     """Each tick of time is that of the innermost call."""

@@ -7,6 +7,7 @@ from itertools import combinations
 from statistics import median
 
 import attrs
+import pytest
 
 import rlprof
 from rlprof_report import analyse, notebook
@@ -119,6 +120,7 @@ def test_steps_that_were_not_looked_into_are_in_no_mean():
     assert f">{seconds(usual)}</td></tr>" in told["helps"]
 
 
+@pytest.mark.slow
 def test_many_steps_are_bars_of_several():
     """Above 400 steps a bar is the mean of several, and the caption says of how many."""
     told = sections(page(made(steps=1000, ranks=1)))["steps"]
