@@ -174,7 +174,7 @@ def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls):
     limits = {"stop_timeout_s": 0.05}
     prof = rlprof.open(config(limits=limits))
     slow = tools.FakeOptions(hangs_in="stop")
-    prof._tracks[0]._instruments._recorders["fake"]._now.plugin.options = slow
+    prof._tracks[0]._instruments._recorders["fake"].now.plugin.options = slow
     threading.Timer(0.2, tools.gate.set).start()
 
     train(prof, [1, 2])
@@ -515,7 +515,7 @@ def test_a_start_that_was_slow_is_stopped_all_the_same(config, calls):
     """A tool of a thread whose start took too long has started: it records, stops and exports."""
     prof = rlprof.open(config(limits={"start_timeout_s": 0.05}))
     slow = tools.FakeOptions(hangs_in="start")
-    prof._tracks[0]._instruments._recorders["fake"]._now.plugin.options = slow
+    prof._tracks[0]._instruments._recorders["fake"].now.plugin.options = slow
     threading.Timer(0.2, tools.gate.set).start()
 
     train(prof, [1, 2])

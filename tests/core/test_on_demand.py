@@ -142,7 +142,7 @@ def test_a_step_that_began_while_the_request_came_in_is_refused(config):
         late = track._demands._came.popleft()
         prof.step(2)
         prof.step(3)
-        track._demands._came.append(late)  # as if it had come in between the two
+        prof.ask([(track, late, ())])  # as if it had come in between the two
         train(prof, range(4, 6))
 
     (answer,) = rlprof.read(prof.run_dir).answers

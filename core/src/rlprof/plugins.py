@@ -234,7 +234,7 @@ class Hooks:
         hook = self._found.get(name)
         if hook is None:
             return lambda: None
-        return partial(hook.function, *[given.get(arg) for arg in hook.argnames])
+        return partial(hook.function, *map(given.get, hook.argnames))
 
 
 def hooks(plugin: Any, manager: pluggy.PluginManager | None = None) -> Hooks:

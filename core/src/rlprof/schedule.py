@@ -38,7 +38,10 @@ class Steps:
     ranges: tuple[range, ...] = ()
 
     def __contains__(self, step: int) -> bool:
-        return any(step in chosen for chosen in self.ranges)
+        for chosen in self.ranges:  # noqa: SIM110 -- asked at each phase
+            if step in chosen:
+                return True
+        return False
 
     def __bool__(self) -> bool:
         return any(self.ranges)

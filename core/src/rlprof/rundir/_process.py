@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from operator import attrgetter
 from pathlib import Path
 
 import attrs
@@ -104,4 +105,4 @@ def read_clock() -> Clock:
         realtime = time.time_ns()
         after = time.monotonic_ns()
         tries.append(Clock(realtime, (before + after) // 2, after - before))
-    return min(tries, key=lambda pair: pair.bound_ns)
+    return min(tries, key=attrgetter("bound_ns"))

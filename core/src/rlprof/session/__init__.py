@@ -7,11 +7,10 @@ The files from what training calls down to what a plugin's hooks see:
   `_scope`: the context manager of a phase or a span; `_trajectory`;
   `_annotate`: functions as phases; `_spans`: `rlprof.span`; `_current`: the open session.
 - `_engines`: the track of an attached engine; `_link`: its handle and event loop.
-- `_track`: one target and its windows; `_demands`: what was asked of it; `_skipped`: why nothing
-  was recorded; `_instruments`: its recorders; `_warm_up`: makes them ready; `_window`: the open
-  window; `_elsewhere`: members of a fleet in the place of recorders.
-- `_recorder`: one plugin; `_instance`: the plugin with one set of options; `_calls`: its hooks,
-  their threads and deadlines; `_answers`: what they may answer; `_pressure`: lighter options;
+- `_track`: one target and its windows; `_demands`: what was asked of it; `_instruments`: its
+  recorders; `_window`: the open window; `_elsewhere`: members of a fleet in the place of recorders.
+- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_answers`: what they
+  may answer; `_pressure`: lighter options;
   `_background`: work for an event loop; `_boundary`: catches what plugins raise.
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
 - `_scribe`: the helper thread; `_exports`, `export_process`, `_trace_file`: raw data to artifacts;

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
+import attrs
+
 from rlprof.answers import Ready, runs_on_of
 from rlprof.errors import PluginError, shown
 from rlprof.types import RunsOn
@@ -27,10 +29,10 @@ ON_ITS_LOOP = (
 def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
     """Return what *recording* says was applied and is unsupported, and what is wrong with it."""
     said, odd = {}, ""
-    is_odd = isinstance(recording, (list, dict, set)) or not any(
-        hasattr(recording, name) for name in MEMBERS
-    )
-    if recording is not None and is_odd:  # a list has `pop`, and would lose what is in it
+    if recording is not None and (
+        isinstance(recording, (list, dict, set))  # a list has `pop`, and would lose what is in it
+        or not any(hasattr(recording, name) for name in MEMBERS)
+    ):
         odd = f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
     for name in ("applied", "unsupported"):
         told = getattr(recording, name, None) or {}
@@ -43,6 +45,7 @@ def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
 def ready_of(answer: Any, plugin: Any, usual: RunsOn, *, any_thread: bool) -> Ready:
     """Return where *plugin*, which is configured, can be started; raise where it never can be."""
     found = answer if isinstance(answer, Ready) else Ready()
+    found = attrs.evolve(found, runs_on=found.runs_on or getattr(plugin, "runs_on", usual))
     runs_on, words = runs_on_of(found, plugin, usual), get_args(RunsOn)
     if runs_on not in words:
         raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")

@@ -32,7 +32,7 @@ class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of 
 class _Call:
     """A call that one thread makes and another waits for."""
 
-    def __init__(self, function: Callable[[], Any], afterwards: Callable[[], Any]) -> None:
+    def __init__(self, function: Callable[[], Any], afterwards: Callable[[], Any] | None) -> None:
         self._function = function
         self._afterwards = afterwards
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class _Call:
             self._error = CaptureError(f"raised {type(exc).__name__}: {exc}")
         with self._lock:
             self._done.set()
-        if self._is_given_up:
+        if self._is_given_up and self._afterwards is not None:
             with suppress(Exception):  # nobody waits, and the thread has further calls to make
                 self._afterwards()
 
@@ -81,7 +81,7 @@ class HookThread:
         function: Callable[[], Any],
         *,
         timeout_s: float,
-        afterwards: Callable[[], Any] = lambda: None,
+        afterwards: Callable[[], Any] | None = None,
     ) -> Any:
         """Return what *function* returns; raise Overrun after *timeout_s*.
 
@@ -115,54 +115,59 @@ class Caller:
         self._calling: tuple[str, float] | None = None
         """The hook that runs on the working thread, and since when."""
 
-    def here(self, hook: str, function: Callable[[], Any]) -> tuple[Any, float]:
-        """Call *function* on this thread, where `hangs` can see it; return the seconds, too."""
-        self.unanswered = ""
-        began = time.monotonic()
-        self._calling = hook, began
-        try:
-            result = function()
-        finally:
-            self._calling = None
-        return result, self._judged(hook, began)
-
-    def away(
+    def call(
         self,
         hook: str,
         function: Callable[[], Any],
-        afterwards: Callable[[], Any] = lambda: None,
         *,
-        needs_this_loop: bool = False,
+        here: bool,
+        afterwards: Callable[[], Any] | None = None,
+        blocks: bool = False,
     ) -> tuple[Any, float]:
-        """Call *function* on the plugin's thread; *afterwards* follows a call answered too late.
+        """Return what *function* returns, and the seconds it took.
 
-        Where the plugin *needs this loop*, the one of the calling thread, only a stop is called,
-        and nobody waits for it.
+        Call it *here*, where `hangs` can see it, or on the plugin's thread, where *afterwards*
+        follows a call answered too late. A call that *blocks* the loop it needs is not waited for.
         """
         self.unanswered = ""
-        if needs_this_loop and hook != "stop":
-            raise CaptureError("the engine's own event loop cannot answer while it waits")
-        limit, began = f"{hook}_timeout_s", time.monotonic()
-        timeout_s = getattr(self._limits, limit)
+        began, limit = time.monotonic(), f"{hook}_timeout_s"
+        timeout_s = getattr(self._limits, limit, _PATIENCE_S)
+        if here:
+            self._calling = hook, began
+            try:
+                result = function()
+            finally:
+                self._calling = None
+        else:
+            result = self._away(hook, function, 0 if blocks else timeout_s, afterwards)
+        seconds = time.monotonic() - began
+        if seconds > timeout_s and hasattr(self._limits, limit):
+            self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
+            why = f"{self.broken}; {self._name} is not used again"
+            self._boundary.tell(f"{self._name}.{hook}", why)
+        return result, round(seconds, 6)
+
+    def _away(
+        self,
+        hook: str,
+        function: Callable[[], Any],
+        timeout_s: float,
+        afterwards: Callable[[], Any] | None,
+    ) -> Any:
         if self._thread is None:
             self._thread = HookThread(f"rlprof-{self._name}")
         try:
-            result = self._thread.call(
-                function,
-                timeout_s=0 if needs_this_loop else timeout_s,
-                afterwards=afterwards,
-            )
+            return self._thread.call(function, timeout_s=timeout_s, afterwards=afterwards)
         except Overrun:
             self.unanswered = hook
-            if needs_this_loop:
-                why = "it ended on the engine's own event loop, which stops it when it goes on"
-                raise CaptureError(why) from None
-            self.broken = f"{hook} was not answered within {limit} {timeout_s:g}"
-            raise CaptureError(f"{self.broken}; {self._name} is not used again") from None
-        return result, self._judged(hook, began)
+        if not timeout_s:
+            why = "it ended on the engine's own event loop, which stops it when it goes on"
+            raise CaptureError(why)
+        self.broken = f"{hook} was not answered within {hook}_timeout_s {timeout_s:g}"
+        raise CaptureError(f"{self.broken}; {self._name} is not used again")
 
-    def hangs(self) -> tuple[str, float] | None:
-        """Name, once, the hook that does not return to the working thread, and since when."""
+    def hangs(self) -> tuple[str, str] | None:
+        """Name, once, the hook that does not return to the working thread, and say so."""
         calling = self._calling
         if calling is None:
             return None
@@ -171,21 +176,13 @@ class Caller:
         if seconds <= getattr(self._limits, f"{hook}_timeout_s", _PATIENCE_S):
             return None
         self._calling = None
-        return hook, seconds
+        return hook, (
+            f"has not returned for {seconds:.0f} s; it runs on the working thread, so nobody can "
+            "cut it"
+        )
 
     def end(self) -> None:
         """Let the plugin's thread end."""
         if self._thread is not None:
             self._thread.end()
             self._thread = None
-
-    def _judged(self, hook: str, began: float) -> float:
-        """Return the seconds since *began*; if they are too many, do not use the plugin again."""
-        seconds = time.monotonic() - began
-        limit = f"{hook}_timeout_s"
-        timeout_s = getattr(self._limits, limit, None)
-        if timeout_s is not None and seconds > timeout_s:
-            self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
-            why = f"{self.broken}; {self._name} is not used again"
-            self._boundary.tell(f"{self._name}.{hook}", why)
-        return round(seconds, 6)

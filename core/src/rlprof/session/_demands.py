@@ -1,33 +1,16 @@
-"""What was asked of one target while the run is live: taken at a step, served, and answered for."""
+"""What is asked of one target, step by step: demands of a live run, and why one got nothing."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
     from rlprof.session._means import Means
-
-
-@attrs.define(eq=False)
-class Batch:
-    """Demands that one thread hands to many tracks, while another goes through them.
-
-    All tracks of a process take them when the same step begins.
-    """
-
-    is_out: bool = False
-    """Whether a step has begun since all tracks knew: set before the first of them hears of it."""
-
-
-_OUT = Batch(is_out=True)
-"""Of a demand that no other track has."""
 
 
 def too_late(first: int, now: int | None) -> str:
@@ -37,6 +20,27 @@ def too_late(first: int, now: int | None) -> str:
     if now == first:
         return f"step {first} has begun already"
     return f"step {first} is over; the run is at step {now}"
+
+
+def unrecorded(rule: Schedule, phases: Iterable[str], *, is_new: bool) -> str:
+    """Say why nothing of a step that *rule* chooses was recorded, by the *phases* entered.
+
+    *is_new*: no step has begun since the target is known.
+    """
+    if is_new:
+        return "it was attached after the step had begun"
+    if rule.mode == "continuous":
+        return "its window could not be opened"
+    wanted, entered = rule.phases, set(phases)
+    if entered and (wanted is None or entered & set(wanted)):
+        return "its phases began while another window was open or ended"
+    if wanted is None:
+        return (
+            "the step entered no phase, and discrete mode records phases; mark them with "
+            "prof.phase(...), or set mode: continuous"
+        )
+    seen = ", ".join(sorted(entered)) or "none"
+    return f"the step entered none of {', '.join(wanted)}; it entered: {seen}"
 
 
 class Demands:
@@ -52,34 +56,37 @@ class Demands:
         self._keys = keys
         self._asked: dict[str, Sequence[ToolUse]] = {}
         self._served: dict[str, list[int]] = {}
-        self._came: deque[tuple[Demand, Batch]] = deque()
+        self._came: deque[Demand] = deque()
         """Demands from another thread, until the next step begins."""
         self._is_closed = False
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that have steps to get."""
-        return (*self._agenda.waiting, *(demand for demand, _ in tuple(self._came)))
+        return (*self._agenda.waiting, *tuple(self._came))
 
     @property
     def uses(self) -> Sequence[ToolUse]:
         """What records the step for the demand that rules it."""
         return () if self.now is None else self._asked[self.now.id]
 
-    def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch = _OUT) -> None:
-        """Take a demand, from whatever thread; its first step begins after this, and its batch."""
+    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
+        """Take a demand, from whatever thread; its first step begins after this."""
         self._asked[demand.id] = uses
-        self._came.append((demand, batch))
+        self._came.append(demand)
 
-    def rule(self, step: int, before: int | None, *, is_busy: bool) -> Schedule:
-        """Return what rules *step*, which begins after step *before*."""
-        while self._came and self._came[0][1].is_out:
-            demand, _ = self._came.popleft()
+    def take(self, before: int | None) -> None:
+        """Put what has come in line; a step that begins next comes after step *before*."""
+        while self._came:
+            demand = self._came.popleft()
             late = too_late(demand.first, before)  # another rank may be past it, too
             if late:
                 self._answer(demand, error=late)
             else:
                 self._agenda.ask(demand)
+
+    def rule(self, step: int, *, is_busy: bool) -> Schedule:
+        """Return what rules *step*, which begins."""
         rule, self.now = self._agenda.at(step, is_busy=is_busy)
         if self.now is not None:
             self._served.setdefault(self.now.id, [])

@@ -101,13 +101,8 @@ class _Open(OpenWindow):
 
     def __init__(self, window: Window, there: MembersWindow, uses: Sequence[ToolUse]) -> None:
         super().__init__(window, ())
+        self.tools = tuple(use.name for use in uses)
         self._there = there
-        self._tools = tuple(use.name for use in uses)
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The names of the plugins that record it."""
-        return self._tools
 
     def start(self) -> None:
         """Have the members open it."""

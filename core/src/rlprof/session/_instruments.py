@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.session._boundary import Guard
+from rlprof.session._link import is_on_a_loop
 from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from rlprof.session._means import Means
     from rlprof.types import Target, Window
 
+_LOOP_S = 0.5
+"""How long a loop may stand still for an engine that is nearly ready and may need the loop."""
+
 
 class Instruments:
     """The recorders of one target, by the plugin's name."""
@@ -29,27 +35,26 @@ class Instruments:
         limit: int,
         link: Link | None = None,
     ) -> None:
-        self.limit = limit
+        self.spent = 0
+        """The bytes of the artifacts so far."""
+        self._limit = limit
         """The bytes of artifacts after which no further window is opened."""
         self._target = target
         self._means = means
         self._link = link
         self._recorders: dict[str, Recorder] = {}
+        self._warming: threading.Thread | None = None
+        """What makes an engine ready beside the loop that it may need."""
 
     def __len__(self) -> int:
         return len(self._recorders)
 
     @property
-    def spent(self) -> int:
-        """The bytes of the artifacts so far."""
-        return sum([recorder.bytes for recorder in tuple(self._recorders.values())])
-
-    @property
     def why_full(self) -> str:
         """Why no further window may open; empty while the artifacts are within the limit."""
-        if self.spent < self.limit:
+        if self.spent < self._limit:
             return ""
-        return f"its share of limits.bytes, {self.limit:,}, is used up"
+        return f"its share of limits.bytes, {self._limit:,}, is used up"
 
     @property
     def need_their_thread(self) -> bool:
@@ -61,31 +66,67 @@ class Instruments:
         """Whether any of them waits for the event loop that runs on the calling thread."""
         return any(recorder.needs_this_loop for recorder in self._recorders.values())
 
-    def has(self, uses: Sequence[ToolUse]) -> bool:
-        """Whether all of *uses* are warmed up."""
+    def warm_up(self, uses: Sequence[ToolUse]) -> None:
+        """Make *uses* ready; on another thread if an engine may need the loop of this one."""
         found = ((self._recorders.get(use.name), use) for use in uses)
-        return all(recorder is not None and recorder.has(use) for recorder, use in found)
+        is_ready = all(recorder is not None and recorder.has(use) for recorder, use in found)
+        if self._link is None or is_ready or not is_on_a_loop():
+            self.take(uses)
+            return
+        before = self._warming
+
+        def warm_up() -> None:
+            if before is not None:
+                before.join()
+            with Guard(self._means.boundary, "attach", lambda _: None):
+                self.take(uses)
+
+        self._warming = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)
+        self._warming.start()
+
+    def why_not_ready(self) -> str:
+        """Wait for what is being made ready, on a loop only briefly; say so if it is not."""
+        if self._warming is not None:
+            configure_s = self._means.limits.configure_timeout_s
+            self._warming.join(_LOOP_S if is_on_a_loop() else configure_s)
+            if self._warming.is_alive():
+                return "its engine was not ready; enter phases by `async with`"
+            self._warming = None
+        return ""
 
     def take(self, uses: Sequence[ToolUse]) -> None:
-        """Have a recorder for each of *uses*, warmed up."""
+        """Have a recorder for each of *uses*, configured."""
         for use in uses:
             if use.name not in self._recorders:  # before it configures, so that `watch` sees it
-                recorder = Recorder(use.name, self._target, self._means, link=self._link)
-                self._recorders[use.name] = recorder
+                self._recorders[use.name] = Recorder(
+                    use.name, self._target, self._means, link=self._link, spend=self._spend
+                )
             self._recorders[use.name].take(use)
 
     def prepared(
         self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
     ) -> OpenWindow:
-        """Make all of *uses* ready for *window*; whoever gets it starts it."""
+        """Make all of *uses* ready for *window*, lighter if the last was too much."""
         asked = {} if demand is None else {"request": demand.id}
-        left, data, place = self.limit - self.spent, attrs.asdict(window), window.folder
-        recorders = []
+        left, data, place = self._limit - self.spent, attrs.asdict(window), window.folder
+        limits, chosen = self._means.limits, []
         for use in uses:
-            recorder, lighter = self._chosen(use, window, left)
-            recorder.prepare(window, data, place, **lighter, **asked)
-            recorders.append(recorder)
-        return OpenWindow(window, recorders)
+            recorder = self._recorders[use.name]
+            if recorder.now.use is not use:
+                recorder.take(use)
+            found = recorder.pressure.lighter(use, recorder.lighter, left=left, limits=limits)
+            said = asked
+            if found is not None:
+                lighter, why = found
+                recorder.take(lighter)
+                self._means.boundary.say(f"{window.id}: {use.name} records less: {why}")
+                said = {"lighter": why, **asked}
+            recorder.prepare(window, data, place, **said)
+            chosen.append(recorder)
+        return OpenWindow(window, chosen)
+
+    def _spend(self, size: int) -> None:
+        self.spent += size
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
         """Return the fields that name this target in a manifest line; none for the process."""
@@ -100,16 +141,3 @@ class Instruments:
         """Let the plugins' threads end."""
         for recorder in self._recorders.values():
             recorder.end()
-
-    def _chosen(self, use: ToolUse, window: Window, left: int) -> tuple[Recorder, dict[str, str]]:
-        """Return what records *use*, and what it does lighter if the last window was too much."""
-        recorder = self._recorders[use.name]
-        recorder.take(use)
-        limits = self._means.limits
-        found = recorder.pressure.lighter(use, recorder.lighter, left=left, limits=limits)
-        if found is None:
-            return recorder, {}
-        chosen, why = found
-        recorder.take(chosen)
-        self._means.boundary.say(f"{window.id}: {use.name} records less: {why}")
-        return recorder, {"lighter": why}

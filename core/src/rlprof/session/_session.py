@@ -131,8 +131,8 @@ class Session(Targets):
         self.step_id = next(self.ids)  # first: who reads the step on another thread reads it, too
         self.current_step = step
         self._occurrences = {}
-        while self._came:  # before the first track: what comes now is for the next step
-            self._came.popleft().is_out = True
+        if self._has_come:
+            self._take_asked()
         for track in self._tracks:
             track.begin_step(step)
         self._step_ns = time.monotonic_ns()
@@ -233,7 +233,7 @@ class Session(Targets):
         for wait in self.means.closing:
             self.attempt("close", partial(wait, self))
         if self.notice is not None:
-            windows = {name for track in self._tracks for name in track.recorded}
+            windows = {one.id for track in self._tracks for one in track.recorded}
             self.notice.closed(len(windows), len(self.scribe.failed))
             self.notice = None
 
@@ -286,7 +286,7 @@ class Session(Targets):
 
     def _tick(self) -> None:
         for track in self._tracks:
-            track.check_time()
+            track.watch()
         self.means.listeners.wake()
 
     # How it is made, and unmade in a forked child

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ import attrs
 from rlprof.schedule import Agenda, Demand
 from rlprof.session._background import in_background, start_background
 from rlprof.session._boundary import Guard, survives
-from rlprof.session._demands import Batch
 from rlprof.session._engines import engine_track
 from rlprof.session._track import Track
 
@@ -43,8 +42,10 @@ class Targets:
         self._tracks: tuple[Track, ...] = ()
         self._occurrences: dict[str, int] = {}
         self._is_closed = False
-        self._came: deque[Batch] = deque()
-        """What all that was asked knows of, until the next step begins."""
+        self._has_come = False
+        """Whether something was asked that no step has taken yet."""
+        self._asking = threading.Lock()
+        self._guard = Guard(boundary, "phase", lambda _: None)
 
     @property
     def tracks(self) -> tuple[Track, ...]:
@@ -115,12 +116,20 @@ class Targets:
 
     def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
         """Have tracks record their next steps; all begin with the same one, the next to begin."""
-        batch, given = Batch(), list(asked)
+        given = list(asked)
         if given and not self.means.scratch.exists():
             self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for track, demand, uses in given:
-            track.ask(demand, uses, batch)
-        self._came.append(batch)
+        with self._asking:
+            for track, demand, uses in given:
+                track.ask(demand, uses)
+            self._has_come = True
+
+    def _take_asked(self) -> None:
+        """Put what was asked in line on all tracks: what comes now is for the next step."""
+        with self._asking:
+            self._has_come = False
+            for track in self._tracks:
+                track.take_asked()
 
     # What another process decides, where a session is led
 
@@ -193,7 +202,7 @@ class Targets:
         """Open the windows that are due with a phase, and its range."""
         for track in () if self._is_closed else self._tracks:
             if not track.is_idle:
-                with Guard(self.boundary, "phase", lambda _: None):
+                with self._guard:
                     track.enter(scope)
 
     async def open_away(self, scope: Scope) -> None:

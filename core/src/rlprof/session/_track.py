@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session._demands import Demands, too_late
-from rlprof.session._skipped import unrecorded
-from rlprof.session._warm_up import WarmUp
+from rlprof.session._demands import Demands, too_late, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
-    from rlprof.session._demands import Batch
     from rlprof.session._instruments import Instruments
     from rlprof.session._link import Link
     from rlprof.session._means import Means
@@ -57,11 +54,10 @@ class Track:
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
         self._demands = Demands(agenda, means, self.keys)
-        self._warm_up = WarmUp(instruments, means, is_engine=link is not None)
         self._due_step: int | None = None
         """The step that is going on, if it is one to record."""
-        self.recorded: set[str] = set()
-        """The windows that were opened, by id."""
+        self.recorded: set[Window] = set()
+        """The windows that were opened."""
         self._captured_step: int | None = None
         self.first_step: int | None = None
         self.last_step: int | None = None
@@ -74,11 +70,15 @@ class Track:
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take what records this target by its own schedule, and let it warm up."""
         self._uses = uses
-        self._warm_up.take(uses)
+        self._instruments.warm_up(uses)
 
-    def ask(self, demand: Demand, uses: Sequence[ToolUse], batch: Batch) -> None:
-        """Take a demand, from whatever thread; its first step begins after this, and its batch."""
-        self._demands.ask(demand, uses, batch)
+    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
+        """Take a demand, from whatever thread; its first step begins after this."""
+        self._demands.ask(demand, uses)
+
+    def take_asked(self) -> None:
+        """Put what was asked in line, before the next step begins."""
+        self._demands.take(self.last_step)
 
     def too_late(self, first: int) -> str:
         """Say why nothing can begin with step *first* (0: any) any more; empty if it can."""
@@ -116,7 +116,7 @@ class Track:
             if self._open is not None:
                 reason = f"the window {self._open.window.id} was still open"
             else:
-                reason = unrecorded(self._rule, set(phases), is_new=self.last_step is None)
+                reason = unrecorded(self._rule, phases, is_new=self.last_step is None)
             self._demands.skip(step, reason)
         self._demands.end_step(step)
 
@@ -132,9 +132,9 @@ class Track:
             else:
                 self.close_window("end")
         is_busy = self._open is not None
-        self._rule = self._demands.rule(step, self.last_step, is_busy=is_busy)
+        self._rule = self._demands.rule(step, is_busy=is_busy)
         if self._demands.now is not None:
-            self._warm_up.take(self._demands.uses)
+            self._instruments.warm_up(self._demands.uses)
         self._due_step = step if step in self._rule.steps else None
         self.reached = self.reached or (self._due_step is not None and self._demands.now is None)
         self.first_step = step if self.first_step is None else self.first_step
@@ -150,12 +150,13 @@ class Track:
     def enter(self, scope: Scope) -> None:
         """Open the phase's window if one is due, and its range if one is open."""
         # What opens away from this thread and is not open by now could not be opened.
-        if self._open is None and not (scope.is_async and self.opens_away(scope)):
+        if self._open is not None:
+            self.check_time()
+        elif not (scope.is_async and self.opens_away(scope)):
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
             chosen = self._chosen(window, scope.step)
             if chosen is not None:
                 self._begin(*chosen, self._demands.now, scope)
-        self.check_time()
         if self._open is not None and self._open.is_recording:
             self._open.push(scope)
 
@@ -216,7 +217,7 @@ class Track:
             self._instruments.take(uses)
         if self._open is not None:
             return f"the window {self._open.window.id} was still open"
-        if window.id in self.recorded:
+        if window in self.recorded:
             return f"the window {window.id} was recorded before"
         chosen = self._uses if uses is None else uses
         if not chosen:
@@ -238,16 +239,12 @@ class Track:
         uses = self._uses if self._demands.now is None else self._demands.uses
         if window is None or (self.needs_tools and not uses):
             return None
-        if self.why_full:
+        why = self._instruments.why_full or self._instruments.why_not_ready()
+        if why:
             self._captured_step = window.start_step
-            self._demands.skip(window.start_step, self.why_full)
+            self._demands.skip(window.start_step, why)
             return None
-        if not self._warm_up.is_done():
-            self._captured_step = window.start_step
-            reason = "its engine was not ready; enter phases by `async with`"
-            self._demands.skip(window.start_step, reason)
-            return None
-        while window.id in self.recorded:  # a step that comes again, after a rollback
+        while window in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self._captured_step = step
         return window, uses
@@ -262,13 +259,15 @@ class Track:
         with self._edge:
             if self._open is not None:
                 return
-            self.recorded.add(window.id)
+            self.recorded.add(window)
             self._open = self._instruments.prepared(uses, window, demand)
             self._open.owner = owner
             self._means.scribe.clock()
             self._means.scribe.flush()
             self._open.start()
-            self._means.listeners.hear("window_opened", **self._open.about(self.target))
+            self._means.listeners.hear(
+                "window_opened", window=window, target=self.target, tools=self._open.tools
+            )
             self._means.sampler.hurry()
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
@@ -289,14 +288,20 @@ class Track:
                 return
             self._open = None
             opened.stop(reason)
-            about = opened.about(self.target)
-            self._means.listeners.hear("window_closed", **about, reason=reason)
+            self._means.listeners.hear(
+                "window_closed", window=opened.window, target=self.target, tools=opened.tools,
+                reason=reason,
+            )  # fmt: skip
         finally:
             self._edge.release()
 
-    def check_time(self) -> None:
-        """Close a window that is over or too old, if this thread may; the helper's asks too."""
+    def watch(self) -> None:
+        """Look, on the helper thread, whether a hook hangs or the window is over."""
         self._instruments.watch()
+        self.check_time()
+
+    def check_time(self) -> None:
+        """Close a window that is over or too old, if this thread may."""
         opened, window_s = self._open, self._means.limits.window_s
         if opened is None or not (opened.ends or opened.overdue(window_s)):
             return

@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof.session._recorder import Recorder
     from rlprof.session._scope import Scope
-    from rlprof.types import Target, Window
+    from rlprof.types import Window
 
 
 _LATE = "it ended on another thread than it began on, which had to come by to stop the tool"
@@ -27,6 +28,8 @@ class OpenWindow:
 
     def __init__(self, window: Window, recorders: Sequence[Recorder]) -> None:
         self.window = window
+        self.tools = tuple(map(attrgetter("name"), recorders))
+        """The names of the plugins that record it."""
         self.owner: Scope | None = None
         """The phase it is the window of; None: of a step."""
         self.is_recording = False
@@ -38,21 +41,12 @@ class OpenWindow:
         self._thread = threading.current_thread()
         self._began = time.monotonic()
 
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The names of the plugins that record it."""
-        return tuple(recorder.name for recorder in self._recorders)
-
-    def about(self, target: Target) -> dict[str, Any]:
-        """Return what listeners hear of it."""
-        return {"window": self.window, "target": target, "tools": self.tools}
-
     def start(self) -> None:
         """Start the tools in the order the config gives them."""
         self.is_recording = True
         self._began = time.monotonic()
         for recorder in self._recorders:
-            recorder.start(self.window)
+            recorder.start()
 
     def stop(self, reason: str) -> None:
         """Stop the tools in reverse order; once."""
@@ -63,7 +57,7 @@ class OpenWindow:
         late = _LATE if self.ends else ""
         with ExitStack() as stack:  # last in, first out, and all of them even if one raises
             for recorder in self._recorders:
-                stack.callback(recorder.stop, self.window, reason, late)
+                stack.callback(recorder.stop, reason, late)
 
     def overdue(self, window_s: float) -> bool:
         """Whether it has been recording for longer than *window_s*."""
@@ -81,7 +75,7 @@ class OpenWindow:
         self._ranges.setdefault(scope.thread, []).append(scope)
         payload = {"step": scope.step, "occurrence": scope.occurrence}
         for recorder in self._recorders:
-            recorder.push(scope.name, payload)
+            recorder.range("push", scope.name, payload)
 
     def pop(self, scope: Scope) -> None:
         """Close the range of a phase that ends, and those that waited for it."""
@@ -90,9 +84,9 @@ class OpenWindow:
         while stack and stack[-1].id in self._ended:
             self._ended.discard(stack.pop().id)
             for recorder in reversed(self._recorders):
-                recorder.pop()
+                recorder.range("pop")
 
     def minibatch(self) -> None:
         """Tell the tools of the next mini-batch."""
         for recorder in self._recorders:
-            recorder.minibatch()
+            recorder.range("minibatch")
