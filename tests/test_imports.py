@@ -27,7 +27,7 @@ INSIDE = {
     "testing": {
         "rlprof.config._tools",
         "rlprof.session._engines",
-        "rlprof.session._link",
+        "rlprof.session._loops",
         "rlprof.session._calls",
         "rlprof.session.export_process",
         "rlprof.session.interpreter",
@@ -240,7 +240,7 @@ def test_core_catches_everything_only_at_its_boundaries():
         "rlprof/session/_boundary.py",  # everything in a run
         "rlprof/session/_devices.py",  # NVIDIA's own library, perhaps without a driver
         "rlprof/session/_sampler.py",  # what an engine's plugin counts
-        "rlprof/session/_background.py",  # hands what was raised to who waits
+        "rlprof/session/_loops.py",  # hands what was raised to who waits
         "rlprof/session/_calls.py",  # hands what was raised to who waits
         "rlprof/session/export_process.py",  # export, likewise
         "rlprof_testing/_engine.py",  # the kit: what a plugin raises is what it is tested for

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 import rlprof
-from rlprof.session._link import Link
+from rlprof.session._loops import Link
 from rlprof.session._recorder import Recorder
 from tests.core.test_on_demand import ask
 from tests.fakes import engines

@@ -115,7 +115,4 @@ def notes(hook, tool):
     if hook == "configure":
         return [f"{step}/update {tool}: start: not started: {error}" for step in (1, 2, 3)]
     kept = "; raw data are kept in SCRATCH" if hook == "export" else ""
-    twice = (
-        [f"2/update {tool}: {hook}: failed 2 times in this window"] if hook in "push pop" else []
-    )
-    return [f"2/update {tool}: {hook}: {error}{kept}", *twice]
+    return [f"2/update {tool}: {hook}: {error}{kept}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -21,52 +22,14 @@ if TYPE_CHECKING:
     from rlprof.config import Limits
     from rlprof.session._boundary import Boundary
 
+    _Call = tuple[Future[Any], Callable[[], Any], Callable[[], Any] | None]
+
 _PATIENCE_S = 5.0
 """A range of a phase that takes longer to open or close has gone wrong."""
 
 
 class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of the call
     """The call was not answered in time."""
-
-
-class _Call:
-    """A call that one thread makes and another waits for."""
-
-    def __init__(self, function: Callable[[], Any], afterwards: Callable[[], Any] | None) -> None:
-        self._function = function
-        self._afterwards = afterwards
-        self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._is_given_up = False
-        self._result: Any = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        """Make the call; if it was given up meanwhile, clean up after it."""
-        try:
-            self._result = self._function()
-        except Exception as exc:  # raised again in the thread that waits
-            self._error = exc
-        except BaseException as exc:  # a SystemExit here is a plugin's, not the user's
-            self._error = CaptureError(f"raised {type(exc).__name__}: {exc}")
-        with self._lock:
-            self._done.set()
-        if self._is_given_up and self._afterwards is not None:
-            with suppress(Exception):  # nobody waits, and the thread has further calls to make
-                self._afterwards()
-
-    def wait(self, timeout_s: float) -> Any:
-        """Return what the call returns; give it up and raise Overrun after *timeout_s*."""
-        try:
-            self._done.wait(timeout_s)
-        finally:  # also where the user's signal handler raises
-            with self._lock:
-                self._is_given_up = not self._done.is_set()
-        if self._is_given_up:
-            raise Overrun
-        if self._error is not None:
-            raise self._error
-        return self._result
 
 
 class HookThread:
@@ -83,13 +46,19 @@ class HookThread:
         timeout_s: float,
         afterwards: Callable[[], Any] | None = None,
     ) -> Any:
-        """Return what *function* returns; raise Overrun after *timeout_s*.
+        """Return what *function* returns; give it up and raise Overrun after *timeout_s*.
 
         A call that is answered too late is followed by *afterwards* on the same thread.
         """
-        call = _Call(function, afterwards)
-        self._calls.put(call)
-        return call.wait(timeout_s)
+        answer: Future[Any] = Future()
+        self._calls.put((answer, function, afterwards))
+        try:
+            wait((answer,), timeout_s)
+        finally:  # also where the user's signal handler raises
+            is_given_up = answer.cancel()
+        if is_given_up:
+            raise Overrun
+        return answer.result()
 
     def end(self) -> None:
         """Let the thread end once it has made its calls."""
@@ -97,7 +66,22 @@ class HookThread:
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            call.run()
+            answer, function, afterwards = call
+            result = error = None
+            try:
+                result = function()
+            except Exception as exc:  # raised again in the thread that waits
+                error = exc
+            except BaseException as exc:  # a SystemExit here is a plugin's, not the user's
+                error = CaptureError(f"raised {type(exc).__name__}: {exc}")
+            if not answer.set_running_or_notify_cancel():  # it was given up meanwhile
+                with suppress(Exception):  # nobody waits, and the thread has further calls to make
+                    if afterwards is not None:
+                        afterwards()
+            elif error is None:
+                answer.set_result(result)
+            else:
+                answer.set_exception(error)
 
 
 class Caller:

@@ -12,7 +12,7 @@ from rlprof.errors import ConfigError, closest, shown
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session._boundary import write_log
 from rlprof.session._instruments import Instruments
-from rlprof.session._link import Link, loop_here
+from rlprof.session._loops import Link, loop_here
 from rlprof.session._track import Track
 from rlprof.types import Target, Workers
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.session._boundary import Guard
-from rlprof.session._link import is_on_a_loop
+from rlprof.session._loops import is_on_a_loop
 from rlprof.session._recorder import Recorder
 from rlprof.session._window import OpenWindow
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
-    from rlprof.session._link import Link
+    from rlprof.session._loops import Link
     from rlprof.session._means import Means
     from rlprof.types import Target, Window
 

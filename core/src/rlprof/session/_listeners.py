@@ -32,9 +32,8 @@ _CLOSE_S = 5.0
 class Heard(Protocol):
     """What listeners need of a session, for themselves."""
 
-    @property
-    def scribe(self) -> Scribe:
-        """The helper thread."""
+    scribe: Scribe
+    """The helper thread."""
 
     def write(self, event: str, **fields: Any) -> None:
         """Add a line to the manifest."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.plugins import Hooks
-    from rlprof.session._link import Link
+    from rlprof.session._loops import Link
     from rlprof.session._means import Means
     from rlprof.types import RunsOn, Target, Window
 
@@ -85,8 +85,8 @@ class Recorder:
         """What the hooks of that window are given."""
         self._recording: Any = None
         self._started = False
-        self._misses: dict[str, int] = {}
-        """How often a method of the recording has failed in this window."""
+        self._missed: set[str] = set()
+        """The methods of the recording that have failed in this window."""
 
     def lighter(self, options: Any) -> Any:
         """Return *options* one notch cheaper, or None where nothing is cheaper."""
@@ -95,20 +95,23 @@ class Recorder:
 
     def has(self, use: ToolUse) -> bool:
         """Whether it knows the options of *use*."""
-        return any(known.use.asks_as(use) for known in self._instances)
+        return self._known(use) is not None
 
     def take(self, use: ToolUse) -> None:
         """Go on with the options of *use*; new ones need a new instance, which is configured."""
-        for known in self._instances:
-            if known.use is use or known.use.asks_as(use):
-                self.now = known
-                return
+        known = self._known(use)
+        if known is not None:
+            self.now = known
+            return
         unrecorded_by(use.plugin)
         plugin = use.plugin()
         ready = Ready(getattr(plugin, "runs_on", self._usual))
         self.now = Instance(use, plugin, hooks(plugin, self._means.plugins), ready)
         self._instances.append(self.now)
         self._configure(self.now)
+
+    def _known(self, use: ToolUse) -> Instance | None:
+        return next((one for one in self._instances if one.use.asks_as(use)), None)
 
     def _configure(self, instance: Instance) -> None:
         """Let the plugin import and warm up; one that cannot is not used with these options."""
@@ -164,7 +167,7 @@ class Recorder:
         # no other process can import such a class
         own = made.__module__ == "__main__" or "<locals>" in made.__qualname__
         self._job = Job(key, folder, out, run.path, in_process=own, measured=self._measured)
-        self._misses = {}
+        self._missed = set()
         asked = dict(use.asked)
         self._means.scribe.tell("opened", **key, scratch=str(folder), asked=asked, **said)
         capture = {
@@ -226,10 +229,6 @@ class Recorder:
                 self.pressure.last_stop_s = seconds or 0.0
         finally:  # strict passes on what stop raised, and loses nothing
             self._job = None
-            for method, count in self._misses.items():
-                if count > 1:
-                    error = f"failed {count} times in this window"
-                    scribe.tell("failed", **job.key, hook=method, error=error)
             said = {"late": late} if late else {}
             scribe.tell("closed", **job.key, reason=reason, seconds=seconds, **said)
             if not self._started:
@@ -283,9 +282,9 @@ class Recorder:
         if hook == "configure" or job is None:
             return
         if hook in _RANGES:
-            self._misses[hook] = self._misses.get(hook, 0) + 1
-            if self._misses[hook] > 1:
+            if hook in self._missed:  # the first stands for those that follow
                 return
+            self._missed.add(hook)
         if hook == "stop" and self._caller.unanswered == "stop":
             error += f"; raw data are kept in {job.folder}"
         self._means.scribe.tell("failed", **job.key, hook=hook, error=error)

@@ -15,24 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlprof.schedule import step_number
 from rlprof.session._boundary import survives
-from rlprof.session._scope import Scope, noted
+from rlprof.session._scope import Scope, Trajectory, noted
 from rlprof.session._targets import Targets
-from rlprof.session._trajectory import Trajectory
-from rlprof.session._unrecorded import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
     from types import TracebackType
 
     from rlprof.config import Config
-    from rlprof.rundir import Here, RunFolder
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._notice import Notice
-    from rlprof.session._scribe import Scribe
-    from rlprof.session._track import Track
-    from rlprof.types import Target
 
 T = TypeVar("T")
 
@@ -49,6 +42,20 @@ class Session(Targets):
         leads: bool = True,
     ) -> None:
         super().__init__(config, boundary, means)
+        self.scribe = means.scribe
+        """The helper thread."""
+        self.run = means.run
+        """The run folder, with the identity of the run."""
+        self.run_dir = means.run.path
+        """The run folder."""
+        self.here = means.here
+        """The process, as other processes know it."""
+        self.name = means.scribe.name
+        """What its files are called."""
+        self.manifest = self.run_dir / "manifest" / f"{self.name}.jsonl"
+        """The file it writes to."""
+        self.target = means.target
+        """What it records."""
         self.watchers = means.scribe.watchers
         """Called by the helper thread, about once a second."""
         self.at_end: list[Callable[[], None]] = []
@@ -57,47 +64,10 @@ class Session(Targets):
         """What it prints on stderr."""
         self._step_ns = 0
         self._is_forgotten = False
-        self._unretired: list[Track] = []
-        """Tracks that have still to end, once the session is closed."""
         self._has_misstepped = False
         self._leads = leads
         self.means.sampler.is_recording = lambda: self.is_recording
         self.watchers.append(self._tick)
-
-    @property
-    def scribe(self) -> Scribe:
-        """The helper thread."""
-        return self.means.scribe
-
-    @property
-    def run_dir(self) -> Path:
-        """The run folder."""
-        return self.means.run.path
-
-    @property
-    def run(self) -> RunFolder:
-        """The run folder, with the identity of the run."""
-        return self.means.run
-
-    @property
-    def here(self) -> Here:
-        """The process, as other processes know it."""
-        return self.means.here
-
-    @property
-    def name(self) -> str:
-        """What its files are called."""
-        return self.scribe.name
-
-    @property
-    def manifest(self) -> Path:
-        """The file it writes to."""
-        return self.run_dir / "manifest" / f"{self.name}.jsonl"
-
-    @property
-    def target(self) -> Target:
-        """What it records."""
-        return self.means.target
 
     # What the working thread calls
 
@@ -202,7 +172,6 @@ class Session(Targets):
         self.means.listeners.hear("session_closing")
         self._is_closed = True
         self._leave()
-        self._unretired = list(self._tracks)
         self._end_step()
         self._say_shortfall()
 
@@ -213,19 +182,13 @@ class Session(Targets):
     def _retire(self) -> None:
         """Close every track; after an interrupted close, finish the rest."""
         with ExitStack() as stack:  # all of them, even if strict lets one raise
-            for track in self._unretired:
-                stack.callback(self._let_end, track)
-
-    def _let_end(self, track: Track) -> None:
-        try:
-            track.retire()
-        except Exception:
-            self._unretired.remove(track)
-            raise
-        self._unretired.remove(track)
+            for track in self._tracks:
+                stack.callback(track.retire)
 
     def _close_files(self) -> None:
-        if self._unretired:  # a signal has cut this short, and the next call goes on
+        if not all(
+            track.has_ended for track in self._tracks
+        ):  # a signal has cut this short, and the next call goes on
             return
         self.means.sampler.close()
         self.means.listeners.close()
@@ -277,6 +240,8 @@ class Session(Targets):
         """Say why nothing was recorded, where that is because of the steps that were told."""
         if self._has_misstepped or not self._leads:  # already said; or another decides on steps
             return
+        from rlprof.session._unrecorded import lacking
+
         outside = bool(self._occurrences) and not self.step_id
         for reason in lacking(self.config, self._tracks, outside=outside):
             self.scribe.tell("problem", reason=reason)

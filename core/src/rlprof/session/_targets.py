@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.schedule import Agenda, Demand
-from rlprof.session._background import in_background, start_background
 from rlprof.session._boundary import Guard, survives
-from rlprof.session._engines import engine_track
+from rlprof.session._loops import in_background, start_background
 from rlprof.session._track import Track
 
 if TYPE_CHECKING:
@@ -85,6 +84,8 @@ class Targets:
         """
         if self._is_closed:
             return
+        from rlprof.session._engines import engine_track
+
         made = engine_track(
             self.config, self.means, handle,
             role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
     from rlprof.session._instruments import Instruments
-    from rlprof.session._link import Link
+    from rlprof.session._loops import Link
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.session._window import OpenWindow
@@ -64,6 +64,8 @@ class Track:
         """The step that began last."""
         self.reached = False
         """Whether a step of its own schedule has begun."""
+        self.has_ended = False
+        """Whether all of it is over; False while a signal has cut the end short."""
         self.needs_tools = True
         """False: windows open without a tool, for members that shall know the step."""
 
@@ -314,7 +316,17 @@ class Track:
             opened.stop(f"limits.window_s {window_s:g} was reached")
 
     def retire(self) -> None:
-        """Close the window that is open, say which demands were not served, and end."""
+        """Close the window that is open, say which demands were not served, and end; once."""
+        if self.has_ended:
+            return
+        try:
+            self._retire()
+        except Exception:  # strict
+            self.has_ended = True
+            raise
+        self.has_ended = True
+
+    def _retire(self) -> None:
         try:
             if self._open is not None:
                 ends_here = self._open.owner is None or self._open.ends

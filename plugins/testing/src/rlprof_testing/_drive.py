@@ -26,7 +26,7 @@ from rlprof.types import Artifact, Capture, Target, Window
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlprof.session._link import Link
+    from rlprof.session._loops import Link
 
 EXPORT_S = 120
 """How long the kit waits for an export or a launch in another process."""

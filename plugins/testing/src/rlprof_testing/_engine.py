@@ -10,7 +10,7 @@ import pytest
 import rlprof
 from rlprof import plugins
 from rlprof.errors import CaptureError
-from rlprof.session._link import Link
+from rlprof.session._loops import Link
 from rlprof.types import Launch, Target, Workers
 from rlprof_testing._drive import FIRST, PATIENT, Driven, structured
 from rlprof_testing._inside import TOOL, leading, linked, offer_tool

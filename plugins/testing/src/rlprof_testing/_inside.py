@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from rlprof.session._link import Link
+    from rlprof.session._loops import Link
 
 TOOL = "rlprof_kit"
 """What a config calls the tool that records inside an engine; it is also its module."""

@@ -1,9 +1,16 @@
-"""The way to one engine: its handle, and the event loop its asynchronous hooks belong to."""
+"""Event loops: the one an engine's hooks belong to, and work that one waits for.
+
+A loop's executor may be full of calls that wait for this work, and it drops a call that is
+cancelled before its turn. A thread of our own starts at once and always finishes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
+import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -79,3 +86,35 @@ def loop_here() -> asyncio.AbstractEventLoop | None:
 
 async def _awaited(promise: Any) -> Any:
     return await promise
+
+
+def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
+    """Start to call *function*; return a future that is done when it has returned.
+
+    Where the host has no thread left it is not called, and the training's own phase goes on.
+    """
+    done: Future[None] = Future()
+    done.set_running_or_notify_cancel()  # a task that is cancelled does not cancel the work
+
+    def work() -> None:
+        try:
+            function(*args)
+        except BaseException as exc:  # strict: the task that waits gets it
+            done.set_exception(exc)
+        else:
+            done.set_result(None)
+
+    waited = asyncio.wrap_future(done)
+    if not start_background(contextvars.copy_context().run, work):
+        done.set_result(None)
+    return waited
+
+
+def start_background(function: Callable[..., Any], *args: Any) -> bool:
+    """Call *function* on a thread; return False if the host has no thread left."""
+    thread = threading.Thread(target=function, args=args, name="rlprof-away", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
