@@ -406,7 +406,7 @@ def test_all_tracks_take_a_request_with_the_same_step(given):
     with rlprof.open(given(steps="none"), role="actor") as prof:
         for replica in range(3):
             prof.attach({"name": f"e{replica}"}, replica=replica)
-        last = prof._tracks[-1]
+        last = prof._tracks[-1].demands
         asked = last.ask
 
         def ask_between(*args):

@@ -139,7 +139,7 @@ def test_a_step_that_began_while_the_request_came_in_is_refused(config):
         train(prof, range(2))
         track = prof._tracks[0]
         taken = ask(prof, at=2)
-        late = track._demands._came.popleft()
+        late = track.demands._came.popleft()
         prof.step(2)
         prof.step(3)
         prof.ask([(track, late, ())])  # as if it had come in between the two

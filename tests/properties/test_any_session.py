@@ -124,7 +124,7 @@ class Driver:
             return
         was_open = any(self.around)
         self.session.step(move.number)
-        demand = self.track._demands.now
+        demand = self.track.demands.now
         rule = self.track._rule
         if demand is not None:
             assert move.number not in self.own
@@ -158,7 +158,7 @@ class Driver:
         demand = Demand(f"r{next(self.ids)}", move.count, move.mode, move.phases, move.first)
         uses = check_config({"tool": self.config["tool"], "roles": {"actor": {}}})[1]["actor"]
         self.asked[demand.id] = move.count
-        self.track._demands.ask(demand, uses)
+        self.session.ask([(self.track, demand, uses)])
 
 
 def edges(calls, tool):

@@ -102,12 +102,8 @@ class _Open(OpenWindow):
     def __init__(self, window: Window, there: MembersWindow, uses: Sequence[ToolUse]) -> None:
         super().__init__(window, ())
         self.tools = tuple(use.name for use in uses)
+        self.starts = (there.start,)
         self._there = there
-
-    def start(self) -> None:
-        """Have the members open it."""
-        super().start()
-        self._there.start()
 
     def stop(self, reason: str) -> None:
         """Have the members close it; once."""

@@ -83,7 +83,7 @@ def engine_track(
     instruments = Instruments(target, means, share, link)
     for use in uses:
         means.sampler.add(target, use.plugin, handle)
-    track = Track(target, Agenda(schedule), means, instruments, link=link, ranks=held)
+    track = Track(target, Agenda(schedule), means, instruments, ranks=held)
     return track, uses if schedule.steps else []
 
 

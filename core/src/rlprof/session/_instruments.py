@@ -41,7 +41,7 @@ class Instruments:
         """The bytes of artifacts after which no further window is opened."""
         self._target = target
         self._means = means
-        self._link = link
+        self.link = link
         self._recorders: dict[str, Recorder] = {}
         self._warming: threading.Thread | None = None
         """What makes an engine ready beside the loop that it may need."""
@@ -70,7 +70,7 @@ class Instruments:
         """Make *uses* ready; on another thread if an engine may need the loop of this one."""
         found = ((self._recorders.get(use.name), use) for use in uses)
         is_ready = all(recorder is not None and recorder.has(use) for recorder, use in found)
-        if self._link is None or is_ready or not is_on_a_loop():
+        if self.link is None or is_ready or not is_on_a_loop():
             self.take(uses)
             return
         before = self._warming
@@ -99,7 +99,7 @@ class Instruments:
         for use in uses:
             if use.name not in self._recorders:  # before it configures, so that `watch` sees it
                 self._recorders[use.name] = Recorder(
-                    use.name, self._target, self._means, link=self._link, spend=self._spend
+                    use.name, self._target, self._means, link=self.link, spend=self._spend
                 )
             self._recorders[use.name].take(use)
 
@@ -130,7 +130,7 @@ class Instruments:
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
         """Return the fields that name this target in a manifest line; none for the process."""
-        return [{}] if self._link is None else [{"target": attrs.asdict(self._target)}]
+        return [{}] if self.link is None else [{"target": attrs.asdict(self._target)}]
 
     def watch(self) -> None:
         """Say it, from another thread, if a hook on the working thread does not return."""

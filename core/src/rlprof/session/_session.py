@@ -224,7 +224,7 @@ class Session(Targets):
         ))  # fmt: skip
         self.means.listeners.hear(
             "step_ended", step=step, seconds=(end_ns - self._step_ns) / 1e9,
-            windows=sum(track.has_captured(step) for track in self._tracks),
+            windows=sum(track.captured_step == step for track in self._tracks),
             phases=tuple(self._occurrences),
         )  # fmt: skip
         for track in self._tracks:
@@ -251,7 +251,7 @@ class Session(Targets):
 
     def _tick(self) -> None:
         for track in self._tracks:
-            track.watch()
+            track.check_time()
         self.means.listeners.wake()
 
     # How it is made, and unmade in a forked child

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
     from rlprof.session._instruments import Instruments
-    from rlprof.session._loops import Link
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.session._window import OpenWindow
@@ -36,29 +35,29 @@ class Track:
         means: Means,
         instruments: Instruments,
         *,
-        link: Link | None = None,
         ranks: tuple[int, ...] = (),
         kinds: tuple[str, ...] = (),
     ) -> None:
         self.target = target
         self.ranks = ranks or (target.rank,)
         """The global ranks it holds."""
-        self.kinds = kinds or ("tool" if link is None else "engine",)
+        self.kinds = kinds or ("tool" if instruments.link is None else "engine",)
         """The kinds of plugins that record it."""
         self.agenda = agenda
-        self.link = link
+        self.link = instruments.link
         self._means = means
         self._uses: Sequence[ToolUse] = ()
         self._instruments = instruments
         self._open: OpenWindow | None = None
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule: Schedule = agenda.own
-        self._demands = Demands(agenda, means, self.keys)
+        self.demands = Demands(agenda, means, self.keys)
         self._due_step: int | None = None
         """The step that is going on, if it is one to record."""
         self.recorded: set[Window] = set()
         """The windows that were opened."""
-        self._captured_step: int | None = None
+        self.captured_step: int | None = None
+        """The latest step of which something was recorded, or is known why not."""
         self.first_step: int | None = None
         self.last_step: int | None = None
         """The step that began last."""
@@ -74,14 +73,6 @@ class Track:
         self._uses = uses
         self._instruments.warm_up(uses)
 
-    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
-        """Take a demand, from whatever thread; its first step begins after this."""
-        self._demands.ask(demand, uses)
-
-    def take_asked(self) -> None:
-        """Put what was asked in line, before the next step begins."""
-        self._demands.take(self.last_step)
-
     def too_late(self, first: int) -> str:
         """Say why nothing can begin with step *first* (0: any) any more; empty if it can."""
         return too_late(first, self.last_step)
@@ -89,7 +80,7 @@ class Track:
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that have steps to get."""
-        return self._demands.waiting
+        return self.demands.waiting
 
     @property
     def is_idle(self) -> bool:
@@ -106,21 +97,17 @@ class Track:
         """Why no further window may open, if the target's share of bytes is used up."""
         return self._instruments.why_full
 
-    def has_captured(self, step: int) -> bool:
-        """Whether something of *step* was recorded."""
-        return self._captured_step == step
-
     # Steps and phases
 
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Say why nothing was recorded of *step*, if something was due, and what was served."""
-        if len(self._instruments) and step in self._rule.steps and self._captured_step != step:
+        if len(self._instruments) and step in self._rule.steps and self.captured_step != step:
             if self._open is not None:
                 reason = f"the window {self._open.window.id} was still open"
             else:
                 reason = unrecorded(self._rule, phases, is_new=self.last_step is None)
-            self._demands.skip(step, reason)
-        self._demands.end_step(step)
+            self.demands.skip(step, reason)
+        self.demands.end_step(step)
 
     def begin_step(self, step: int) -> None:
         """Close the window that ended before *step*, and open the one that begins with it."""
@@ -130,19 +117,19 @@ class Track:
             self.close_for(opened.owner)  # a signal handler has raised in it
         elif opened is not None and opened.owner is None:
             if opened.window.start_step <= step < opened.window.end_step:
-                self._captured_step = step
+                self.captured_step = step
             else:
                 self.close_window("end")
         is_busy = self._open is not None
-        self._rule = self._demands.rule(step, is_busy=is_busy)
-        if self._demands.now is not None:
-            self._instruments.warm_up(self._demands.uses)
+        self._rule = self.demands.rule(step, is_busy=is_busy)
+        if self.demands.now is not None:
+            self._instruments.warm_up(self.demands.uses)
         self._due_step = step if step in self._rule.steps else None
-        self.reached = self.reached or (self._due_step is not None and self._demands.now is None)
+        self.reached = self.reached or (self._due_step is not None and self.demands.now is None)
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         if not is_busy:
-            self._open_chosen(self._rule.at_step(step), step, None)
+            self._open_due(self._rule.at_step(step), step, None)
 
     def end_steps(self) -> None:
         """Close the window of the steps that have ended."""
@@ -156,9 +143,7 @@ class Track:
             self.check_time()
         elif not (scope.is_async and self.opens_away(scope)):
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-            chosen = self._chosen(window, scope.step)
-            if chosen is not None:
-                self._begin(*chosen, self._demands.now, scope)
+            self._open_due(window, scope.step, scope)
         if self._open is not None and self._open.is_recording:
             self._open.push(scope)
 
@@ -167,7 +152,7 @@ class Track:
         if self._open is None:
             return
         self.pop(scope)
-        if self._open is not None and self._open.owner is scope and self._is_over(scope):
+        if self._is_over(scope):
             self.close_for(scope)
 
     def pop(self, scope: Scope) -> None:
@@ -189,7 +174,7 @@ class Track:
         """Open the phase's window, if one is due."""
         if not scope.is_cancelled:
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-            self._open_chosen(window, scope.step, scope)
+            self._open_due(window, scope.step, scope)
         if scope.is_cancelled:  # meanwhile
             self.close_for(scope)
 
@@ -229,46 +214,37 @@ class Track:
         self._begin(window, chosen, demand, None)
         return ""
 
-    def _open_chosen(self, window: Window | None, step: int | None, owner: Scope | None) -> None:
-        chosen = self._chosen(window, step)
-        if chosen is not None:
-            self._begin(*chosen, self._demands.now, owner)
-
-    def _chosen(
-        self, window: Window | None, step: int | None
-    ) -> tuple[Window, Sequence[ToolUse]] | None:
-        """Return the window to open and what records it; say why, if nothing can."""
-        uses = self._uses if self._demands.now is None else self._demands.uses
+    def _open_due(self, window: Window | None, step: int | None, owner: Scope | None) -> None:
+        """Open *window*, or say why that cannot be."""
+        uses = self._uses if self.demands.now is None else self.demands.uses
         if window is None or (self.needs_tools and not uses):
-            return None
+            return
         why = self._instruments.why_full or self._instruments.why_not_ready()
         if why:
-            self._captured_step = window.start_step
-            self._demands.skip(window.start_step, why)
-            return None
+            self.captured_step = window.start_step
+            self.demands.skip(window.start_step, why)
+            return
         while window in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
-        self._captured_step = step
-        return window, uses
+        self.captured_step = step
+        self._begin(window, uses, self.demands.now, owner)
 
     def _begin(
-        self,
-        window: Window,
-        uses: Sequence[ToolUse],
-        demand: Demand | None,
-        owner: Scope | None,
+        self, window: Window, uses: Sequence[ToolUse], demand: Demand | None, owner: Scope | None
     ) -> None:
         with self._edge:
             if self._open is not None:
                 return
             self.recorded.add(window)
-            self._open = self._instruments.prepared(uses, window, demand)
-            self._open.owner = owner
+            self._open = opened = self._instruments.prepared(uses, window, demand)
+            opened.owner = owner
             self._means.scribe.clock()
             self._means.scribe.flush()
-            self._open.start()
+            opened.begin()
+            for start in opened.starts:
+                start()
             self._means.listeners.hear(
-                "window_opened", window=window, target=self.target, tools=self._open.tools
+                "window_opened", window=window, target=self.target, tools=opened.tools
             )
             self._means.sampler.hurry()
 
@@ -297,13 +273,9 @@ class Track:
         finally:
             self._edge.release()
 
-    def watch(self) -> None:
-        """Look, on the helper thread, whether a hook hangs or the window is over."""
-        self._instruments.watch()
-        self.check_time()
-
     def check_time(self) -> None:
-        """Close a window that is over or too old, if this thread may."""
+        """Close a window that is over or too old, if this thread may; the helper's asks too."""
+        self._instruments.watch()
         opened, window_s = self._open, self._means.limits.window_s
         if opened is None or not (opened.ends or opened.overdue(window_s)):
             return
@@ -332,7 +304,7 @@ class Track:
                 ends_here = self._open.owner is None or self._open.ends
                 self.close_window("end" if ends_here else "the session was closed", now=True)
         finally:  # strict passes on what stop raises, and still loses nothing
-            self._demands.close()
+            self.demands.close()
             self._instruments.end()
 
     def forget(self) -> None:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rlprof.session._recorder import Recorder
     from rlprof.session._scope import Scope
@@ -33,6 +33,8 @@ class OpenWindow:
         self.owner: Scope | None = None
         """The phase it is the window of; None: of a step."""
         self.is_recording = False
+        self.starts: tuple[Callable[[], None], ...] = tuple(map(attrgetter("start"), recorders))
+        """What starts its tools, in the order the config gives them."""
         self._recorders = tuple(recorders)
         self._ranges: dict[int, list[Scope]] = {}
         self._ended: set[int] = set()
@@ -41,12 +43,10 @@ class OpenWindow:
         self._thread = threading.current_thread()
         self._began = time.monotonic()
 
-    def start(self) -> None:
-        """Start the tools in the order the config gives them."""
+    def begin(self) -> None:
+        """Count its time from now on: its tools start."""
         self.is_recording = True
         self._began = time.monotonic()
-        for recorder in self._recorders:
-            recorder.start()
 
     def stop(self, reason: str) -> None:
         """Stop the tools in reverse order; once."""
