@@ -59,9 +59,15 @@ KINDS = (
     Kind(_OPENRLHF, "ReferenceModelActor", "ref"),
     Kind(_OPENRLHF, "RewardModelActor", "reward"),
     Kind(_OPENRLHF, "RolloutRayActor", "rollout", engine="llm"),
-    Kind(_NEMO, r"(DTensor|Megatron)PolicyWorker(V2)?", "actor", ends_step=r"train\w*"),
+    Kind(
+        _NEMO,
+        r"(DTensor|Megatron)(Quant)?PolicyWorker(V2)?",
+        "actor",
+        ends_step="train(_presharded)?|finish_train_step_presharded",
+    ),
     Kind(_NEMO, r"(DTensor|Megatron)ValueWorker(V2)?", "critic"),
-    Kind(_NEMO, r"Vllm(Async)?GenerationWorker", "rollout", engine="llm"),
+    Kind(_NEMO, r"Vllm(Quant)?(Async)?GenerationWorker", "rollout", engine="llm"),
+    Kind(_NEMO, "SGLangGenerationWorker", "rollout", engine="url:get_base_url"),
     Kind(
         _SKYRL,
         r"(FSDP|Megatron)PolicyWorkerBase",

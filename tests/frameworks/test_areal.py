@@ -1,0 +1,59 @@
+"""The ten lines of docs/areal.md, on a stand-in with the signature of AReaL's `trace_scope`."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import rlprof
+
+PAGE = (Path(__file__).parent.parent.parent / "docs/areal.md").read_text(encoding="utf-8")
+RECIPE = re.search(r"```\n(import contextlib.*?)```", PAGE, re.DOTALL)[1]
+CONFIG = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
+
+
+@pytest.fixture(name="tracer")
+def _tracer(monkeypatch):
+    """Put a module with AReaL's function where the recipe imports it."""
+    heard = []
+
+    @contextlib.contextmanager
+    def trace_scope(name, *, category=None, enable_profiler=False, profiler_args=None, args=None):
+        heard.append((name, args))
+        yield
+
+    tracer = types.ModuleType("areal.utils.perf_tracer")
+    tracer.trace_scope, tracer.heard = trace_scope, heard
+    utils = types.ModuleType("areal.utils")
+    utils.perf_tracer = tracer
+    for name, module in (("areal", types.ModuleType("areal")), ("areal.utils", utils)):
+        monkeypatch.setitem(sys.modules, name, module)
+    return tracer
+
+
+def test_scopes_of_the_loop_become_steps_and_phases(tracer, tmp_path, monkeypatch):
+    """With AReaL's numbers and names; other scopes and AReaL's own tracer are as before."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "profile.yaml").write_text(CONFIG)
+    own = {}
+    exec(RECIPE, own)  # noqa: S102 -- the page is the program
+
+    for step in (0, 1):
+        with tracer.trace_scope("train.rollout", category="compute", args={"global_step": step}):
+            with tracer.trace_scope("workflow.episode"):
+                pass
+        with pytest.raises(ZeroDivisionError):
+            with tracer.trace_scope("train.ppo_update", args={"global_step": step}):
+                raise ZeroDivisionError
+    own["prof"].close()
+
+    spans = rlprof.read(own["prof"].run_dir).spans()
+    phases = [(one.step, one.name) for one in spans if one.kind == "phase"]
+    assert phases == [(0, "rollout"), (0, "ppo_update"), (1, "rollout"), (1, "ppo_update")]
+    assert [name for name, _ in tracer.heard].count("workflow.episode") == 2
+    assert len(RECIPE.strip().splitlines()) <= 10

@@ -1,0 +1,77 @@
+"""The actors of each framework that was read are those that `rlprof attach` knows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rlprof_ray.attaching.frameworks import KINDS, kind_of
+from tests.frameworks import signatures
+
+SAID = {key.partition("@")[0]: said for key, said in signatures.kept().items()}
+ACTORS = [
+    (framework, name, role)
+    for framework, classes in signatures.ACTORS.items()
+    for name, (_, role) in classes.items()
+]
+
+
+@pytest.mark.parametrize(("framework", "name", "role"), ACTORS)
+def test_an_actor_of_a_framework_is_known_and_has_what_is_used(framework, name, role):
+    """Its class tells its role; it has the engine, and the method that ends a step."""
+    kind, said = kind_of(name, ""), SAID[framework][name]
+
+    assert (kind.framework, kind.role) == (framework, role)
+    if kind.ends_step:
+        assert any(re.fullmatch(kind.ends_step, one) for one in said["methods"])
+    way, _, method = kind.engine.partition(":")
+    if way == "url":
+        assert method in said["methods"]
+    elif way:
+        assert way in said["attributes"]
+
+
+def test_a_part_of_a_step_does_not_end_it():
+    """NeMo-RL trains micro-batches by calls of their own; the step ends with a later one."""
+    kind = kind_of("DTensorPolicyWorkerV2", "")
+    methods = SAID["NeMo-RL"]["DTensorPolicyWorkerV2"]["methods"]
+
+    ends = {one for one in methods if re.fullmatch(kind.ends_step, one)}
+    assert ends == {"train", "train_presharded", "finish_train_step_presharded"}
+    assert "train_microbatch_presharded" in methods
+
+
+def test_every_kind_was_read_in_a_framework():
+    """A pattern that no class of its framework matches would never find anybody."""
+    names = [name for _, name, _ in ACTORS]
+
+    unread = {
+        kind.pattern
+        for kind in KINDS
+        if kind.framework != "verl" and not any(kind.matches(name, "") for name in names)
+    }
+    assert unread == set()
+
+
+def test_what_recipes_wrap_is_there():
+    """A scope of AReaL takes its name first, and slime's loop is a function of its script."""
+    scope = SAID["AReaL"]["areal/utils/perf_tracer.py"]["trace_scope"]
+
+    assert scope[0] == "name"
+    assert "args" in scope
+    assert SAID["slime"]["train.py"]["train"] == ["args"]
+
+
+def test_an_actor_that_a_checkout_lacks_would_be_seen():
+    """A class that has been renamed is null, and one that lost its engine has no attribute."""
+    said = signatures.described(
+        "OpenRLHF",
+        {
+            "openrlhf/trainer/ray/vllm_engine.py": "class RolloutRayActor:\n"
+            " async def train(self): ..."
+        },
+    )
+
+    assert said["PolicyModelActor"] is None
+    assert said["RolloutRayActor"] == {"methods": ["train"], "attributes": [], "async": True}
