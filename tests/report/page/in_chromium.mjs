@@ -1,5 +1,6 @@
 // Opens pages in headless Chromium and says, as JSON, what each did and how it lies.
-//   node in_chromium.mjs CHROMIUM < jobs.json      a job: {page, width, dark, script, print, press, shot}
+//   node in_chromium.mjs CHROMIUM < jobs.json      a job: {page, width, dark, script, print, press, shot,
+//   of: what the picture shows, a selector; tall: its greatest height; scale: pixels of it per pixel}
 // Speaks the DevTools protocol over Node's own WebSocket: no package is needed.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -46,7 +47,7 @@ socket.addEventListener("message", ({ data }) => {
   if (message.error) no(new Error(JSON.stringify(message.error))); else ok(message.result);
 });
 
-async function look({ page, width = 1200, dark = false, script = true, print = false, shot = "", press = [] }) {
+async function look({ page, width = 1200, dark = false, script = true, print = false, shot = "", press = [], of = "html", tall = Infinity, scale = 1 }) {
   const url = pathToFileURL(page).href, seen = { requests: [], console: [], errors: [], dialogs: [] };
   const { targetId } = await send("Target.createTarget", { url: "about:blank" });
   const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
@@ -63,6 +64,7 @@ async function look({ page, width = 1200, dark = false, script = true, print = f
   });
   for (const domain of ["Page", "Network", "Runtime", "Log"]) await here(`${domain}.enable`);
   await here("Emulation.setDeviceMetricsOverride", { width, height: 900, deviceScaleFactor: 1, mobile: width < 600 });
+  if (shot) await here("Emulation.setScrollbarsHidden", { hidden: true });
   await here("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }] });
   await here("Emulation.setScriptExecutionDisabled", { value: !script });
   const began = performance.now();
@@ -93,8 +95,9 @@ async function look({ page, width = 1200, dark = false, script = true, print = f
   const pdf = print ? Buffer.from((await here("Page.printToPDF")).data, "base64") : Buffer.alloc(0);
   if (shot.endsWith(".pdf")) writeFileSync(shot, pdf);
   else if (shot) {
-    const { cssContentSize } = await here("Page.getLayoutMetrics");
-    const clip = { x: 0, y: 0, width, height: cssContentSize.height, scale: 1 };
+    const box = await run(`(() => { const b = document.querySelector(${JSON.stringify(of)}).getBoundingClientRect();
+      return { x: b.x + scrollX - 8, y: b.y + scrollY, width: b.width + 16, height: b.height }; })()`);
+    const clip = { ...box, height: Math.min(box.height, tall), scale };
     const { data } = await here("Page.captureScreenshot", { captureBeyondViewport: true, clip });
     writeFileSync(shot, Buffer.from(data, "base64"));
   }
