@@ -4,7 +4,7 @@
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
-.PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl
+.PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -12,6 +12,8 @@ PY_VLLM := .envs/vllm/bin/python
 ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 PY_SGLANG := .envs/sglang/bin/python
 PY_LOGGERS := .envs/loggers/bin/python
+PY_DOCS := .envs/docs/bin/python
+PY_DIST := .envs/dist/bin/python
 PY_NPU := .envs/npu/bin/python
 ENV_NPU = PYTHON=$(PYTHON) envs/npu.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh npu
 ENV_SGLANG = PYTHON=$(PYTHON) envs/sglang.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh sglang
@@ -120,6 +122,18 @@ format: env-test ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
+docs: env-docs ## the site, built without a network into outputs/site; every link is checked
+	NO_MKDOCS_2_WARNING=1 $(PY_DOCS) -m mkdocs build --quiet --strict
+	@echo "Open outputs/site/index.html in a browser."
+
+pictures: env-test env-chromium ## the pictures of the documentation, from two runs on Ray and vLLM, and from simulated runs
+	$(MAKE) -s demo
+	rm -rf outputs/planted && PLANTED_KEEP=outputs/planted $(PY_VLLM) bench/planted.py 1 straggler || true
+	$(PY) bench/pictures.py outputs/planted/0-straggler latest
+
+dist: env-test env-dist ## every wheel and sdist, checked, and installed from a folder as from an index, into dist/
+	PYTHON=$(CURDIR)/$(PY_DIST) envs/dist.sh dist
+
 bench: env-test env-peer env-hta env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
 	@bash bench/run.sh
 
@@ -155,6 +169,12 @@ env-npu:
 
 env-loggers:
 	@PYTHON=$(PYTHON) envs/make_env.sh loggers
+
+env-docs:
+	@PYTHON=$(PYTHON) envs/make_env.sh docs
+
+env-dist:
+	@PYTHON=$(PYTHON) envs/make_env.sh dist
 
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer
