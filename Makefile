@@ -92,11 +92,14 @@ test-trl: env-trl ## the callback in the real transformers and TRL, on CPU
 test-fast: env-test ## what needs no real torch, no processes and no Perfetto: seconds
 	$(MAKE) -j2 --output-sync=target fast-core fast-others
 
+# Lanes of about the same time.
+FAST := tests/core tests/kit tests/nsys tests/npu
+
 fast-core:
-	$(PY) -m pytest -q -m "not slow" tests/core tests/kit
+	$(PY) -m pytest -q -m "not slow" $(FAST)
 
 fast-others:
-	$(PY) -m pytest -q -m "not slow" --ignore=tests/core --ignore=tests/kit
+	$(PY) -m pytest -q -m "not slow" $(FAST:%=--ignore=%)
 
 test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
