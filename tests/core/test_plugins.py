@@ -450,3 +450,15 @@ def test_the_plugins_of_this_checkout_fit(kind, name):
     (offer,) = [offer for offer in offers() if (offer.kind, offer.name) == (kind, name)]
     assert plugins.KNOWN[kind, name] == offer.distribution
     assert plugin.__doc__
+
+
+def test_a_damaged_distribution_is_named(tmp_path, monkeypatch):
+    """Its entry_points.txt makes importlib give up on all; the error says whose it is."""
+    info = tmp_path / "broken-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[rlprof.tools]\nno entry\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(PluginError, match="broken: its entry_points.txt cannot be read"):
+        plugins.load("tool", "torch")

@@ -20,7 +20,7 @@ from rlprof.listenerspecs import Listener
 from rlprof.types import RunsOn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 Kind = Literal["tool", "engine", "exporter", "listener"]
 
@@ -75,7 +75,7 @@ def register(kind: Kind, name: str, plugin: type) -> None:
 
 def names(kind: Kind) -> list[str]:
     """List what is installed or registered of *kind*, without importing any of it."""
-    installed = {entry.name for entry in metadata.entry_points(group=GROUPS[kind])}
+    installed = {entry.name for entry in entries(GROUPS[kind])}
     return sorted(installed | {name for of, name in _registered if of == kind})
 
 
@@ -101,9 +101,27 @@ def load(kind: Kind, name: str) -> type[Any]:
     return plugin
 
 
+def entries(group: str) -> list[metadata.EntryPoint]:
+    """List the entry points of *group*; raise PluginError that names a damaged distribution."""
+    try:
+        return list(metadata.entry_points(group=group))
+    except Exception as exc:  # one stranger's file, and importlib gives up on all of them
+        where = ", ".join(_damaged()) or "some distribution"
+        why = f"its entry_points.txt cannot be read ({raised(exc)})"
+        raise PluginError(f"{where}: {why}; install it again, or uninstall it") from exc
+
+
+def _damaged() -> Iterator[str]:
+    for dist in metadata.distributions():
+        try:
+            dist.entry_points  # noqa: B018 -- parsed when asked for
+        except Exception:
+            yield str(dist.metadata["Name"])
+
+
 def _entry(kind: Kind, name: str) -> metadata.EntryPoint:
     """Return the entry point under which one distribution offers the plugin."""
-    found = list(metadata.entry_points(group=GROUPS[kind], name=name))
+    found = [entry for entry in entries(GROUPS[kind]) if entry.name == name]
     if len(found) > 1:
         who = " and ".join(f"{one.dist.name} {one.dist.version}" for one in found if one.dist)
         raise PluginError(f"{kind} {name!r} is offered by {who}; uninstall one")

@@ -56,7 +56,7 @@ def offers() -> list[Offer]:
 
 def commands() -> list[metadata.EntryPoint]:
     """List the commands that are installed, without importing any of them."""
-    return list(metadata.entry_points(group=COMMANDS))
+    return plugins.entries(COMMANDS)
 
 
 def drives(name: str) -> bool:
@@ -68,7 +68,7 @@ def drives(name: str) -> bool:
 
 
 def _installed(kind: plugins.Kind) -> Iterator[Offer]:
-    for entry in metadata.entry_points(group=plugins.GROUPS[kind]):
+    for entry in plugins.entries(plugins.GROUPS[kind]):
         dist = entry.dist
         if dist is None:
             yield Offer(kind, entry.name, "?", "?", "", entry)
