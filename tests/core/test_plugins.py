@@ -460,5 +460,5 @@ def test_a_damaged_distribution_is_named(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text("[rlprof.tools]\nno entry\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(PluginError, match="broken: its entry_points.txt cannot be read"):
+    with pytest.raises(PluginError, match=r"broken: its entry_points.txt cannot be read"):
         plugins.load("tool", "torch")

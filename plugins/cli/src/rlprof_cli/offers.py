@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,6 +12,7 @@ from rlprof.errors import PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib import metadata
 
 COMMANDS = "rlprof.commands"
 """The entry-point group of commands; the entry's name is the command, its object a module with
