@@ -9,7 +9,8 @@ from importlib.util import find_spec
 import pytest
 
 from rlprof import plugins
-from rlprof.session import _current, _pauses
+from rlprof.session import _current
+from rlprof_live import _pauses
 from tests.fakes import tools
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would every process below.

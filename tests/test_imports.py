@@ -238,8 +238,6 @@ def test_core_catches_everything_only_at_its_boundaries():
         "rlprof/plugins.py",  # importing and making a plugin
         "rlprof/rundir/_lines.py",  # the text of a user's own objects
         "rlprof/session/_boundary.py",  # everything in a run
-        "rlprof/session/_devices.py",  # NVIDIA's own library, perhaps without a driver
-        "rlprof/session/_sampler.py",  # what an engine's plugin counts
         "rlprof/session/_loops.py",  # hands what was raised to who waits
         "rlprof/session/_calls.py",  # hands what was raised to who waits
         "rlprof/session/export_process.py",  # export, likewise

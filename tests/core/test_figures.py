@@ -10,10 +10,10 @@ import time
 import pytest
 
 import rlprof
-from rlprof.session import _pauses
-from rlprof.session._figures import Figures
-from rlprof.session._metrics import Metrics, text_of
 from rlprof.types import Target
+from rlprof_live import _pauses
+from rlprof_live._figures import Figures
+from rlprof_live._metrics import Metrics, text_of
 
 S = 1_000_000_000
 REPORT = pytest.importorskip("rlprof_report")
@@ -27,9 +27,9 @@ def raw(kind, name, start, end, number=0, *, parent=None, **noted):
 def figures_of(*spans, end=100):
     """Return what is made of *spans* and the step around them, without what is said of any."""
     figures = Figures()
-    said = [figures.take(span) for span in [*spans, raw("step", "step 7", 0, end, 1)]]
-    assert said == [False] * len(spans) + [True]
-    return {key.removeprefix("rlprof/"): value for key, value in figures.newest.items()}
+    *before, made = [figures.take(span) for span in [*spans, raw("step", "step 7", 0, end, 1)]]
+    assert before == [None] * len(spans)
+    return {key.removeprefix("rlprof/"): value for key, value in made.items()}
 
 
 def request(path, start, end, **noted):
@@ -103,10 +103,10 @@ def test_what_ends_after_its_step_is_left_out_and_not_kept():
         figures.take(("span", "request", 1, 2, late, 1, 3, None, 0, {"tokens": 1}))
         assert len(figures._steps) <= 8
 
-    figures.take(raw("step", "step 7", 0, 10, 1))
+    made = figures.take(raw("step", "step 7", 0, 10, 1))
 
     assert figures._steps == {}
-    assert figures.newest == {
+    assert made == {
         "rlprof/step": 7.0, "rlprof/step_s": 10.0, "rlprof/phase/update_s": 3.0,
         "rlprof/unaccounted_s": 7.0,
     }  # fmt: skip

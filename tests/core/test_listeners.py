@@ -194,3 +194,58 @@ class Quiet:
     @rlprof.hookimpl
     def step_ended(self, step):
         """Do nothing."""
+
+
+def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
+    """A step comes after its spans; figures that it adds are those that a logger asks for."""
+    seen = []
+
+    class Sees:
+        @hookimpl
+        def session_opened(self, session):
+            def see(spans):
+                seen.extend((kind, name) for kind, name, *_ in spans)
+                if spans[-1][0] == "step":
+                    session.add_figures(spans[-1][4], {"rlprof/step": spans[-1][4], "mine": 1.0})
+
+            session.watch_spans(see)
+            session.add_span("mine", 1, 2, {"own": True})
+
+    rlprof.register("listener", "sees", Sees)
+    with rlprof.open(config(tool="none", steps="none", listeners=["sees"])) as prof:
+        train(prof, [3, 4])
+
+    phase = ("phase", "update")
+    assert seen == [("span", "mine"), phase, ("step", "step 3"), phase, ("step", "step 4")]
+    assert prof.figures() == {"rlprof/step": 4, "mine": 1.0}
+    (mine,) = [one for one in rlprof.read(prof.run_dir).spans() if one.name == "mine"]
+    assert mine.attributes == {"own": True}
+
+
+def test_what_raises_at_spans_sees_no_more_of_them(config):
+    """All spans are written, and the manifest says that it stopped."""
+    seen = []
+
+    class Raises:
+        @hookimpl
+        def session_opened(self, session):
+            session.watch_spans(lambda spans: seen.append(len(spans)) or 1 / 0)
+
+    rlprof.register("listener", "raises", Raises)
+    with rlprof.open(config(tool="none", steps="none", listeners=["raises"])) as prof:
+        train(prof, range(3))
+
+    run = rlprof.read(prof.run_dir)
+    assert (len(seen), len(list(run.spans()))) == (1, 6)
+    assert any("sees no more spans: ZeroDivisionError" in one for one in run.problems)
+
+
+def test_without_listeners_a_session_records_and_has_no_figures(config):
+    """A lean image writes windows, spans and its manifest."""
+    with rlprof.open(config(steps=[1], listeners="none")) as prof:
+        train(prof, range(3))
+
+    assert [one.state for one in rlprof.read(prof.run_dir).captures] == ["whole"]
+    assert len(list(rlprof.read(prof.run_dir).spans())) == 6
+    assert prof.figures() == {}
+    assert not list(prof.run_dir.glob("counters/*"))

@@ -40,7 +40,7 @@ def test_off_offers_all_that_a_session_does():
         "open_away",
         "scribe",
     }
-    of_listeners = {"ask", "log", "target", "tracks", "write"}
+    of_listeners = {"ask", "log", "target", "tracks", "write", "add_span", "watch_spans"}
     of_fleets = {"open_window", "go_to", "close_window", "lead", "run", "here", "name", "manifest",
                  "warn", "attempt", "add_figures"}  # fmt: skip
     internal |= of_listeners | of_fleets

@@ -15,9 +15,9 @@ import pytest
 
 import rlprof
 from rlprof.config import Counters, load_config
-from rlprof.session._devices import open_devices
-from rlprof.session._sampler import Sampler
 from rlprof.types import Target
+from rlprof_live._nvml import open_devices
+from rlprof_live._sampler import Sampler
 from tests.fakes import engines
 
 FAST = Counters(every_s=0.001)

@@ -23,10 +23,13 @@ class Listener:
     *session* is the session itself. Beside what a training loop uses it has `config`, `target`,
     `tracks` (what is recorded: the process and its attached engines), `ask(...)`, which has some of
     them record their next steps, `log(message)`, and `write(event, **fields)`, which adds a line to
-    the manifest.
+    the manifest. For what must not wait for a hook: `watch_spans(see)` has a function called with
+    all spans as they are written, `add_span(...)` adds one, `add_figures(step, figures)` adds to
+    what `session.figures()` returns, and `at_end` are functions for when the session closes, and
+    for a forked child.
 
-    All hooks are optional. Processes that follow a fleet's driver have no listeners: the driver's
-    hear of their windows.
+    All hooks are optional. Processes that follow a fleet's driver (`session.leads` is False) have
+    no listener but `live`: the driver's hear of their windows.
     """
 
     @hookspec
@@ -41,6 +44,10 @@ class Listener:
 
         *windows*: of how many targets something was recorded in it, which takes time.
         """
+
+    @hookspec
+    def engine_attached(self, session: Any, target: Target, plugin: type[Any], handle: Any) -> None:
+        """Hear that *handle* is the engine *target* from now on, recorded by a *plugin*."""
 
     @hookspec
     def window_opened(

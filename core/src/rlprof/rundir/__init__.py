@@ -14,6 +14,7 @@ Manifest and spans are separate files because a manifest is read whole and spans
 
 from __future__ import annotations
 
+from rlprof.rundir._devices import devices, visible_devices
 from rlprof.rundir._files import oddity, open_regular, own_folder, read_regular
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._lines import (
@@ -36,6 +37,7 @@ __all__ = [
     "RunFolder",
     "as_json",
     "as_line",
+    "devices",
     "is_alive",
     "join",
     "known",
@@ -46,4 +48,5 @@ __all__ = [
     "read_regular",
     "span_line",
     "span_record",
+    "visible_devices",
 ]

@@ -15,8 +15,7 @@ The files from what training calls down to what a plugin's hooks see:
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
 - `_scribe`: the helper thread; `_exports`, `export_process`, `_trace_file`: raw data to artifacts;
   `interpreter`: starts processes.
-- `_sampler`, `_devices`: counters; `_figures`, `_metrics`: figures for loggers; `_pauses`: pauses
-  of the garbage collector; `_unrecorded`: which steps were asked for and never came.
+- `_unrecorded`: which steps were asked for and never came.
 
 `_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """

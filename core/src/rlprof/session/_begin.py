@@ -20,20 +20,16 @@ from rlprof import plugins
 from rlprof.config import check_config
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version, new_manager
-from rlprof.rundir import Here, join, own_folder
+from rlprof.rundir import Here, devices, join, own_folder
 from rlprof.schedule import Agenda, Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._calls import HookThread, Overrun
-from rlprof.session._devices import devices
 from rlprof.session._instruments import Instruments
 from rlprof.session._listeners import Listeners
 from rlprof.session._means import Means
-from rlprof.session._metrics import Metrics
 from rlprof.session._notice import announced
 from rlprof.session._off import Off
-from rlprof.session._pauses import watch_pauses
-from rlprof.session._sampler import Sampler
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
@@ -157,18 +153,15 @@ def _open(
     scratch = home / f"{run.run_id}-{run.attempt}" / name
     limits = config.limits
     quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
-    metrics = Metrics(run.path / "metrics" / f"{name}.prom", run.run_id, target)
     scribe = Scribe(
-        run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans,
-        metrics=metrics,
-    )  # fmt: skip
+        run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans
+    )
     any_thread = led is not None and led.any_thread
-    file = run.path / "counters" / f"{name}.jsonl"
-    sampler = Sampler(file, config.counters, lambda reason: scribe.tell("problem", reason=reason))
     manager = new_manager()
-    heard = Listeners(plugins.listeners(config.listeners) if led is None else {}, manager)
+    named = config.listeners if led is None or not config.listeners else None
+    heard = Listeners(plugins.listeners(named), manager)
     means = Means(
-        target, here, run, scratch, limits, boundary, scribe, sampler, any_thread, heard,
+        target, here, run, scratch, limits, boundary, scribe, any_thread, heard,
         plugins=manager,
     )  # fmt: skip
     session = Session(config, boundary, means, leads=led is None)
@@ -191,7 +184,6 @@ def _open(
     _at_exit(session)
     if _current.session is None:
         _current.session = session
-        session.at_end.append(watch_pauses(session))
     else:
         _current.beside.append(session)
     session.at_end.append(partial(_leave, session))

@@ -82,7 +82,7 @@ def engine_track(
     share = config.share(target.world_size) * max(1, len(chosen))
     instruments = Instruments(target, means, share, link)
     for use in uses:
-        means.sampler.add(target, use.plugin, handle)
+        means.listeners.hear("engine_attached", target=target, plugin=use.plugin, handle=handle)
     track = Track(target, Agenda(schedule), means, instruments, ranks=held)
     return track, uses if schedule.steps else []
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rlprof.plugins import Hooks
     from rlprof.session._scribe import Scribe
 
+_AT_ONCE = ("engine_attached", "window_opened")
+"""Hooks that are called at once: what happens next may be short."""
 _MOST = 10_000
 """Events that wait for a listener; more are dropped."""
 _OPEN_S = 1.0
@@ -114,6 +116,8 @@ class _Ear:
             return
         if len(self._events) < _MOST:
             self._events.append((hook, facts))
+            if hook in _AT_ONCE:
+                self.wake.set()
         else:
             self._dropped += 1
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rlprof.config import Limits
     from rlprof.rundir import Here, RunFolder
     from rlprof.session._boundary import Boundary
-    from rlprof.session._sampler import Sampler
     from rlprof.session._scribe import Scribe
     from rlprof.types import Target
 
@@ -35,7 +34,6 @@ class Means:
     limits: Limits
     boundary: Boundary
     scribe: Scribe
-    sampler: Sampler
     any_thread: bool = False
     """Windows open on another thread than the work."""
     listeners: Listeners = attrs.field(factory=lambda: Listeners({}))

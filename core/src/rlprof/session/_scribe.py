@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import Journal, as_line, read_clock, span_line
+from rlprof.session._boundary import Guard
 from rlprof.session._exports import Exports, prune
-from rlprof.session._figures import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rlprof.config import Limits, Spans
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
-    from rlprof.session._metrics import Metrics
 
 _TICK_S = 1.0
 _EXPORT_TICK_S = 0.2
@@ -52,15 +51,17 @@ class Scribe:
         limits: Limits,
         boundary: Boundary,
         spans: Spans,
-        metrics: Metrics,
     ) -> None:
         self.watchers: list[Callable[[], None]] = []
         """Called once a second or so."""
         self.dropped = 0
         self.failed: set[str] = set()
         """The windows of which a line says that something failed."""
-        self.figures = Figures()
-        self._metrics = metrics
+        self.figures: dict[str, float] = {}
+        """Of the last step, if a listener makes them. Replaced as a whole, never changed."""
+        self._watchers: dict[Callable[[Sequence[RawSpan]], object], Guard] = {}
+        """What sees spans before they are written."""
+        self._adding = threading.Lock()
         self._most_bytes = spans.bytes
         """Size of the file of spans; beyond it, only steps and phases are written."""
         self._left_out = self._left_out_before = self._told_left_out = 0
@@ -102,6 +103,23 @@ class Scribe:
             self._raw.append(raw)
         else:
             self.dropped += 1
+
+    def watch_spans(self, see: Callable[[Sequence[RawSpan]], object]) -> None:
+        """Call *see* with spans just before they are written, those of a step until it ended."""
+
+        def drop(reason: str) -> None:
+            self._watchers.pop(see, None)
+            self.tell("problem", reason=f"a listener sees no more spans: {reason}")
+
+        self._watchers[see] = Guard(self.boundary, "watch_spans", drop)
+
+    def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
+        """Take *figures* of *step*: `rlprof/step` among them makes it the last step."""
+        with self._adding:  # a fleet adds its own from another thread
+            if "rlprof/step" in figures:
+                self.figures = dict(figures)
+            elif self.figures.get("rlprof/step") == step:
+                self.figures = {**self.figures, **figures}
 
     def discard(self, folder: Path) -> None:
         """Have a scratch folder removed that nobody needs any more."""
@@ -175,8 +193,6 @@ class Scribe:
         finally:
             for ticket in tickets:
                 ticket.set()
-        with suppress(OSError):
-            self._metrics.write(self.figures.newest)
         self._tidy()
 
     def _look(self) -> None:
@@ -202,7 +218,6 @@ class Scribe:
             self.boundary.tell("manifest", f"its last {lines} lines could not be written")
         self._manifest.close()
         self._spans.close()
-        self._metrics.remove()
         self._tidy()
         prune(self._scratch)
 
@@ -220,23 +235,30 @@ class Scribe:
         self._spans.write(self._span_lines(count))
 
     def _span_lines(self, count: int) -> Iterator[bytes]:
-        """Return the lines of the next *count* spans, and add each to the figures."""
-        for _ in range(count):
-            raw = self._raw.popleft()
-            has_ended = self.figures.take(raw)
-            if raw[0] != "span" or self._spans.told < self._most_bytes:
-                yield span_line(raw)
-            else:
-                self._left_out += 1
-            if has_ended and self._left_out > self._left_out_before:
-                yield span_line(self._summary(raw))
+        """Return the lines of the next *count* spans, after showing them to who wants to see."""
+        batch: list[RawSpan] = []
+        for left in range(count - 1, -1, -1):
+            batch.append(self._raw.popleft())
+            if left and batch[-1][0] != "step":
+                continue
+            for see, guard in tuple(self._watchers.items()):
+                with guard:
+                    see(batch)
+            for raw in batch:
+                if raw[0] != "span" or self._spans.told < self._most_bytes:
+                    yield span_line(raw)
+                else:
+                    self._left_out += 1
+            if batch[-1][0] == "step" and self._left_out > self._left_out_before:
+                yield span_line(self._summary(batch[-1]))
                 self._left_out_before = self._left_out
+            batch.clear()
 
     def _summary(self, step: RawSpan) -> RawSpan:
         """Make one span that stands for those left out until *step* ended."""
         _, _, start, end, number, thread, step_id, _, _, _ = step
         count = self._left_out - self._left_out_before
-        noted = {"left_out": count, "figures": self.figures.newest}
+        noted = {"left_out": count, "figures": self.figures}
         return "span", "summary", start, end, number, thread, -step_id, step_id, 0, noted
 
     def _tell_left_out(self) -> None:

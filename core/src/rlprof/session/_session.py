@@ -19,10 +19,11 @@ from rlprof.session._scope import Scope, Trajectory, noted
 from rlprof.session._targets import Targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from rlprof.config import Config
+    from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._notice import Notice
@@ -65,8 +66,8 @@ class Session(Targets):
         self._step_ns = 0
         self._is_forgotten = False
         self._has_misstepped = False
-        self._leads = leads
-        self.means.sampler.is_recording = lambda: self.is_recording
+        self.leads = leads
+        """False: another process decides on its windows."""
         self.watchers.append(self._tick)
 
     # What the working thread calls
@@ -130,10 +131,10 @@ class Session(Targets):
     def figures(self) -> dict[str, float]:
         """Return figures of the last step for a logger; `{}` until one has ended.
 
-        The helper thread makes them once a second, so they may belong to an earlier step than the
-        one that has just ended: `rlprof/step` is its number.
+        The listener `live` makes them about once a second, so they may belong to an earlier step
+        than the one that has just ended: `rlprof/step` is its number.
         """
-        return dict(self.scribe.figures.newest)
+        return dict(self.scribe.figures)
 
     # What listeners and fleets call
 
@@ -154,8 +155,29 @@ class Session(Targets):
         return self.boundary.call(what, function, lambda _: None)
 
     def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
-        """Add to the figures of a step that has ended."""
-        self.scribe.figures.add(step, figures)
+        """Add to the figures of *step*, unless a later one has ended.
+
+        Those that have `rlprof/step` are the first of their step, which is the last one from now.
+        """
+        self.scribe.add_figures(step, figures)
+
+    def watch_spans(self, see: Callable[[Sequence[RawSpan]], object]) -> None:
+        """Have *see* called with the spans that the helper thread is about to write.
+
+        A step comes last among those of a call. The helper thread waits for *see*, and so do the
+        manifest and exports. If it raises, it is called no more.
+        """
+        self.scribe.watch_spans(see)
+
+    def add_span(
+        self, name: str, start_ns: int, end_ns: int, attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Add a span of this thread that has ended, its times those of `time.monotonic_ns`."""
+        step = self.current_step
+        self.scribe.span((
+            "span", name, start_ns, end_ns, step, threading.get_ident(), next(self.ids),
+            None if step is None else self.step_id, 0, attributes,
+        ))  # fmt: skip
 
     @survives
     def close(self) -> None:
@@ -190,7 +212,6 @@ class Session(Targets):
             track.has_ended for track in self._tracks
         ):  # a signal has cut this short, and the next call goes on
             return
-        self.means.sampler.close()
         self.means.listeners.close()
         self.scribe.close()
         for wait in self.means.closing:
@@ -238,7 +259,7 @@ class Session(Targets):
 
     def _say_shortfall(self) -> None:
         """Say why nothing was recorded, where that is because of the steps that were told."""
-        if self._has_misstepped or not self._leads:  # already said; or another decides on steps
+        if self._has_misstepped or not self.leads:  # already said; or another decides on steps
             return
         from rlprof.session._unrecorded import lacking
 

@@ -246,7 +246,6 @@ class Track:
             self._means.listeners.hear(
                 "window_opened", window=window, target=self.target, tools=opened.tools
             )
-            self._means.sampler.hurry()
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
         """Stop what records; what waits for the run folder is the helper thread's.

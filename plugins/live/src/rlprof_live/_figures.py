@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rlprof.rundir import as_json
@@ -37,26 +36,18 @@ _COLUMNS = 7
 class Figures:
     """Takes the spans of a process in the order they ended."""
 
-    def __init__(self) -> None:
-        self.newest: dict[str, float] = {}
-        """Figures of the last ended step, or empty. Replaced as a whole, never changed."""
+    def __init__(self, since_ns: int = 0) -> None:
+        self._since_ns = since_ns
+        """A step that began before has spans that it has not seen."""
         self._steps: dict[int, _Step] = {}
-        self._lock = Lock()
-        """Held while `newest` is replaced: a fleet adds to it on another thread."""
 
-    def add(self, step: int | None, more: Mapping[str, float]) -> None:
-        """Add *more* figures of *step*, unless a later step has ended."""
-        with self._lock:
-            if self.newest.get("rlprof/step") == step:
-                self.newest = {**self.newest, **more}
-
-    def take(self, raw: RawSpan) -> bool:
-        """Add a span up; say whether `newest` is new."""
-        kind, name, _, _, step, _, _, _, _, noted = raw
+    def take(self, raw: RawSpan) -> dict[str, float] | None:
+        """Add a span up; return the figures of a step that has ended."""
+        kind, name, start, _, step, _, _, _, _, noted = raw
         if step is None or (
             kind == "span" and (noted is None or not ("trajectory" in noted or name == "request"))
         ):
-            return False
+            return None
         found = self._steps.get(step)
         if found is None:
             found = self._steps[step] = _Step()
@@ -68,11 +59,8 @@ class Figures:
             found.add_phase(raw)
         else:
             self._steps.clear()
-            made = found.figures(raw)
-            with self._lock:
-                self.newest = made
-            return True
-        return False
+            return found.figures(raw) if start >= self._since_ns else None
+        return None
 
 
 class _Step:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import Journal, as_line
-from rlprof.session._devices import open_devices
+from rlprof_live._nvml import open_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,18 +33,23 @@ _JOIN_S = 0.5
 class Sampler:
     """Writes the counters of one process and of its engines."""
 
-    def __init__(self, file: Path, rule: Counters | None, tell: Callable[[str], object]) -> None:
-        self.is_recording: Callable[[], bool] = lambda: False
-        """Whether a window is open: then it reads more often."""
+    def __init__(
+        self,
+        file: Path,
+        rule: Counters,
+        tell: Callable[[str], object],
+        is_recording: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._rule = rule
         self._tell = tell
+        self._is_recording = is_recording
+        """Whether a window is open: then it reads more often."""
         self._file = Journal(file)
         self._sources: dict[Target | None, Read] = {None: _memory}
         self._wake = threading.Event()
         self._has_ended = False
         self._thread = threading.Thread(target=self._live, name="rlprof-counters", daemon=True)
-        if rule is not None:
-            self._thread.start()
+        self._thread.start()
 
     def add(self, target: Target, plugin: type[Any], handle: Any) -> None:
         """Read the counters of an engine from now on, if its plugin has any."""
@@ -59,21 +64,20 @@ class Sampler:
         """End the thread."""
         self._has_ended = True
         self._wake.set()
-        if self._rule is not None and self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_S)
+        self._thread.join(_JOIN_S)
 
     def _live(self) -> None:
         read_devices = open_devices()
         if read_devices is not None:
             self._sources[None] = lambda: {**_memory(), **read_devices()}
         rule = self._rule
-        while rule is not None and not self._has_ended:
+        while not self._has_ended:
             with suppress(OSError):  # a full disk: it waits in memory, and is counted
                 self._file.write(self._looked())
             if self._file.told > rule.bytes:
                 self._tell(f"counters end here: they fill counters.bytes ({rule.bytes:,})")
                 break
-            self._wake.wait(rule.in_window_s if self.is_recording() else rule.every_s)
+            self._wake.wait(rule.in_window_s if self._is_recording() else rule.every_s)
             self._wake.clear()
         self._file.close()
 

@@ -27,7 +27,7 @@ class Metrics:
 
     def write(self, figures: Mapping[str, float]) -> None:
         """Write *figures* if they are new, at most once a second; raise OSError if it cannot be."""
-        if figures is self._written or not figures or time.monotonic() < self._next:
+        if figures == self._written or not figures or time.monotonic() < self._next:
             return
         self._written = figures
         self._next = time.monotonic() + _EVERY_S
