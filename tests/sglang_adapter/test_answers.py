@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -63,14 +62,3 @@ def test_a_request_that_leaves_is_told_of(manager, window, tmp_path, early):
     assert line.pop("left") > 0
     assert line == {"id": "one", "prompt_tokens": 3, "tokens": 2, "retractions": 1,
                     "finish": "length", "queued_ts": 1.5}  # fmt: skip
-
-
-@pytest.mark.parametrize("early", [False, True])
-def test_an_answer_ends_with_who_takes_it(manager, window, tmp_path, early):
-    """A window holds no text and no tokens of thousands of requests until its end."""
-    seen = weakref.ref(left(manager, early=early)[-1])
-
-    held = seen()
-    window.stop(tmp_path)
-
-    assert held is None

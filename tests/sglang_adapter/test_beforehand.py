@@ -65,13 +65,6 @@ def test_activities_that_would_be_left_out_are_a_warning(host):
     assert there == []
 
 
-def test_where_sglang_is_not_nobody_knows_the_engines_device(monkeypatch):
-    """A driver's host need not have what the engine's has."""
-    monkeypatch.setattr(_beforehand, "sources_here", lambda: None)
-
-    assert misfits(SglangOptions(activities=("MEM",))) == []
-
-
 @pytest.mark.parametrize(
     ("more", "level"), [({"way": "native"}, ["fault"]), ({"way": "worker"}, []), ({}, ["warning"])]
 )

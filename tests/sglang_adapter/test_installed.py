@@ -86,14 +86,6 @@ def test_without_sglang_it_is_said_where_to_install(monkeypatch):
         Sglang.advise(None, {}, on_host=True)
 
 
-def test_a_folder_of_its_name_is_not_taken_for_it(monkeypatch, tmp_path):
-    """Whatever lies beside the script is found by that name, too."""
-    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
-
-    assert _installed.sources_here() is None
-
-
 def test_a_release_nobody_has_read_is_warned_of(installed):
     """The newest that was read is the newest in the record of releases."""
     releases = json.loads(Path(__file__).with_name("signatures.json").read_bytes())

@@ -27,13 +27,6 @@ def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, allowed, 
     assert launch.env["RLPROF_SGLANG"] == "1"
 
 
-def test_the_guard_is_there_for_sglangs_own_profiler_too(monkeypatch):
-    """The native way is the one that can end an engine."""
-    monkeypatch.delenv("SGLANG_PLUGINS", raising=False)
-
-    assert engine_launch(SglangOptions(way="native")).env == {"RLPROF_SGLANG": "1"}
-
-
 @pytest.mark.parametrize(("asked", "wanted"), [(True, {"enable_metrics": True}), (False, {})])
 def test_requests_say_when_they_waited_with_metrics_alone(asked, wanted):
     """Without them SGLang keeps it to itself; who wants no requests pays for none."""

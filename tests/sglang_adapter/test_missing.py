@@ -22,21 +22,6 @@ def trace(worker, stage=None):
     return {"worker": worker, "stage": stage}
 
 
-def test_nothing_is_said_where_every_scheduler_left_its_trace():
-    """Neither as missing nor as idle."""
-    assert told(found=[trace(0), trace(1)]) == ([], [])
-
-
-def test_a_stage_that_never_came_is_named(tmp_path):
-    """By scheduler: a window may have had prefills alone."""
-    found = [trace(0, "prefill"), trace(0, "decode"), trace(1, "prefill")]
-
-    missing, idle = told(found=found, by_stage=True)
-
-    assert missing == []
-    assert idle == ["worker 1: decode was not recorded in the window"]
-
-
 @pytest.mark.parametrize(
     ("notes", "why"),
     [

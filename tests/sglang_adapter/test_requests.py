@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlprof_engine.requests import FILE, Watched, trace_events
-from rlprof_sglang._requests import Answers, Requests
+from rlprof_sglang._requests import Requests
 
 
 @pytest.fixture(name="frontend")
@@ -156,17 +156,6 @@ def test_the_frontend_finds_its_requests_as_they_were():
     assert watched == {}
 
 
-def test_an_answer_that_is_none_of_ours_is_passed_on():
-    """Whatever is put there is what is read there."""
-    said = {}
-    answers = Answers((), said)
-    for one in ("text", {"meta_info": None}, {"text": "x"}):
-        answers.append(one)
-
-    assert answers == ["text", {"meta_info": None}, {"text": "x"}]
-    assert said == {}
-
-
 def test_a_state_that_cannot_be_read_is_let_go(frontend, tmp_path):
     """SGLang drops it in its own loop, and the engine ends if that raises."""
     frontend.rid_to_state["odd"] = SimpleNamespace(created_time=None)
@@ -178,17 +167,3 @@ def test_a_state_that_cannot_be_read_is_let_go(frontend, tmp_path):
 
     assert dict(frontend.rid_to_state) == {}
     assert lines_of(tmp_path) == []
-
-
-def test_a_request_that_was_never_answered_has_its_name(frontend, tmp_path):
-    """Of several samples of a prompt SGLang makes a state that only shares its cache."""
-    requests = Requests(frontend, has_metrics=True)
-    requests.start()
-    begin(frontend, "shared")
-
-    del frontend.rid_to_state["shared"]
-    requests.stop(tmp_path)
-
-    (line,) = lines_of(tmp_path)
-    assert line["id"] == "shared"
-    assert "finish" not in line

@@ -6,10 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlprof import CaptureError
 from rlprof_sglang import SglangOptions
 from rlprof_sglang._facts import Facts
-from rlprof_sglang._launch import check
 from rlprof_sglang._ways import unasked, way
 
 TORCH = {"torch": {}}
@@ -26,14 +24,6 @@ def engine(*, is_inside=True):
 def test_contents_choose_the_profiler_they_are_for(contents, chosen):
     """Inside they would mean nothing; an empty list is verl's default, and asks for nothing."""
     assert way(SglangOptions(contents=contents), engine(), TORCH) == chosen
-
-
-def test_contents_with_another_way_are_refused_before_the_run():
-    """And with another tool, that SGLang's profiler cannot stand for."""
-    with pytest.raises(CaptureError, match="contents: SGLang's own profiler does that"):
-        check(SglangOptions(contents=("cpu",), way="worker"), TORCH)
-    with pytest.raises(CaptureError, match="torch_memory needs way: worker"):
-        check(SglangOptions(contents=("cpu",)), {"torch_memory": {}})
 
 
 @pytest.mark.parametrize(

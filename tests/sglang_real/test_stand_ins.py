@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.machinery import PathFinder
 
 import pytest
 
@@ -42,18 +41,3 @@ def kernel(n: triton.language.constexpr): return n
 print(kernel(7), triton.__version__, far.__name__)
 """
     assert run(code) == "7 3.8.0 triton.language.extra.libdevice\n"
-
-
-def test_torchvision_is_imported_whatever_its_library_is_for():
-    """Which is all that transformers asks of it."""
-    code = "from torchvision.io import decode_image; print(decode_image.__name__)"
-
-    assert run(code).endswith("decode_image\n")
-
-
-def test_no_sitecustomize_of_the_environment_is_hidden():
-    """The interpreter runs one alone, the first it finds."""
-    own = [path for path in sys.path if path.endswith("site-packages")]
-
-    assert len(own) == 2
-    assert PathFinder.find_spec("sitecustomize", own) is None

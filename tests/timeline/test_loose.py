@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlprof import plugins
-from rlprof.errors import RlprofError
 from rlprof_cli import main
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, Written, as_trace
@@ -170,37 +169,6 @@ def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) 
     assert caplog.messages == [f"{file}: {words}; clock: baseTimeNanoseconds of Kineto"]
 
 
-def test_files_stand_in_the_order_of_their_ranks(tmp_path) -> None:
-    """Rank 10 comes after rank 9, each folder by itself."""
-    folder = tmp_path / "traces"
-    for place in ("actor", "rollout"):
-        (folder / place).mkdir(parents=True)
-        for rank in (10, 9):
-            content = document([one(f"{place}{rank}", 0)], {"baseTimeNanoseconds": NOW})
-            (folder / place / f"rank{rank}.json").write_bytes(content)
-
-    written = laid(folder, tmp_path / "out")
-
-    assert written.order == [
-        "rank 9 · actor/rank9 · process 7", "rank 10 · actor/rank10 · process 7",
-        "rank 9 · rollout/rank9 · process 7", "rank 10 · rollout/rank10 · process 7",
-    ]  # fmt: skip
-
-
-def test_many_guesses_are_told_in_short(tmp_path, caplog) -> None:
-    """The first twenty one by one, and how many more there are."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    for rank in range(23):
-        content = document([one("e", 0)], {"baseTimeNanoseconds": NOW})
-        (folder / f"rank{rank}.json").write_bytes(content)
-
-    laid(folder, tmp_path / "out")
-
-    assert len(caplog.messages) == 21
-    assert caplog.messages[-1] == "and 3 more; all are in the timeline's own object"
-
-
 def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
     """It is told, and the others are there."""
     folder = tmp_path / "traces"
@@ -217,19 +185,6 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
         {"file": "page.json", "reason": "is no JSON"},
     ]
     assert "page.json: is no JSON; left out of the timeline" in caplog.messages
-
-
-def test_where_there_is_no_trace_at_all_nothing_is_written(tmp_path, caplog) -> None:
-    """It is an error, and what is wrong with each file is said before."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    (folder / "page.json").write_bytes(b"<html>")
-
-    with pytest.raises(RlprofError, match="none of the files is a trace that can be read"):
-        laid(folder, tmp_path / "out")
-
-    assert caplog.messages[0] == "page.json: is no JSON; left out of the timeline"
-    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:

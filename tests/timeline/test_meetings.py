@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 
-import attrs
 import pytest
 
 from rlprof.types import Target, Window
 from rlprof_timeline._events import moved
-from rlprof_timeline._meetings import time_of
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
 from tests.timeline.builder import NOW, ProcessBuilder, RunBuilder, Written
@@ -242,35 +240,3 @@ def test_collectives_of_two_groups_are_told_apart() -> None:
     (name,) = met(name="ncclDevKernel_AllReduce_Sum", cat="kernel", args=args)
 
     assert name == "ncclDevKernel_AllReduce_Sum 3 0, 8"
-
-
-def test_of_many_collectives_the_first_of_each_name_are_kept() -> None:
-    """So all ranks keep the same ones, however the names follow each other."""
-    place = Place(0, Tracks(1 << 22), 100_000)
-    for n in range(300):
-        for name in ("gloo:all_reduce", "gloo:barrier")[n % 3 :]:
-            place.met(name, n, 5, b"")
-
-    names = [name for name, _, _ in place.meetings]
-    assert names.count("gloo:all_reduce") == 100
-    assert names.count("gloo:barrier") == 128
-
-
-@pytest.mark.parametrize(
-    ("ns", "words"),
-    [(4_500_000, "4.500 ms"), (-9_000_000_000, "9000.000 ms"), (10**10, "10.0 s"),
-     (7200 * 10**9, "2.0 hours"), (-3 * 86400 * 10**9, "3.0 days")],
-)  # fmt: skip
-def test_how_far_is_told_in_a_unit_that_fits(ns, words) -> None:
-    """Short times to the microsecond."""
-    assert time_of(ns) == words
-
-
-def test_targets_are_not_needed_to_meet(run, write) -> None:
-    """A host that recorded another window is compared with nobody."""
-    meet(run.process(rank=0, host="node-0"))
-    second = run.process(rank=1, host="node-1")
-    events = [LAYOUTS["kineto"](event) for event in collectives(APART_NS)]
-    second.trace(attrs.evolve(UPDATE, start_step=5, end_step=6), events, NOW)
-
-    assert write().about["check"] == {"clocks": []}

@@ -8,7 +8,6 @@ import os
 import random
 import tracemalloc
 from collections import Counter
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +20,7 @@ from rlprof.types import Target, Window
 from rlprof_timeline import Timeline, _write
 from rlprof_timeline._rows import in_rows
 from rlprof_timeline._spans import Slice
-from rlprof_traces import encode, nanoseconds, timed
+from rlprof_traces import encode
 from tests.perfetto_engine import Summary, query_all, summary
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.ranks import ROLLOUT, UPDATE, two_ranks
@@ -44,21 +43,6 @@ def test_every_event_stands_at_its_exact_epoch_nanosecond(run, write) -> None:
     assert phases == [NOW, NOW + 1_001]
     assert written.named("launch 1.1")["dur"] == Fraction(2003, 1000)
     assert NOW - 2_000 <= written.about["epoch_ns"] < NOW
-
-
-@given(st.integers(-(10**18), 10**18), st.integers(0, 10**18), st.integers(0, 3))
-def test_any_time_survives_to_the_nanosecond(at_ns, epoch_ns, decimals) -> None:
-    """Whatever the magnitude and the number of decimals, no digit of a time is lost."""
-    at_ns -= at_ns % 10 ** (3 - decimals)
-    sign, whole, rest = "-" if at_ns < 0 else "", abs(at_ns) // 1000, abs(at_ns) % 1000
-    text = f"{sign}{whole}.{rest:03d}"[: -(3 - decimals) or None].rstrip(".")
-
-    found = nanoseconds(json.loads(text, parse_float=Decimal))
-    assert found == at_ns
-
-    line = timed({"name": "x"}, epoch_ns + found, found)
-    event = json.loads(line, parse_float=Fraction)
-    assert (event["ts"] * 1000, event["dur"] * 1000) == (epoch_ns + at_ns, at_ns)
 
 
 def test_all_events_are_kept_and_nothing_else_of_them_changes(run, write) -> None:
@@ -422,15 +406,6 @@ def test_a_trace_that_is_a_fifo_is_left_out(run, write) -> None:
     assert left_out == {"file": bad, "reason": "cannot be read: is a FIFO, not a file"}
 
 
-def test_a_trace_with_a_name_for_a_terminal_is_told_in_plain_letters(run, write, caplog) -> None:
-    """Who wrote the run does not colour or clear the screen of who exports it."""
-    run.process().artifact(ROLLOUT, None, path="\x1b[31mred\n")
-
-    write()
-
-    assert caplog.messages == ["\\x1b[31mred : is not there; left out of the timeline"]
-
-
 @pytest.mark.parametrize("where", [0.3, 0.6, 0.9])
 def test_a_flipped_byte_is_told(run, write, where) -> None:
     """A trace damaged in its middle has a checksum that tells, whatever is shown of it."""
@@ -494,17 +469,6 @@ def test_the_same_run_gives_the_same_file(run, tmp_path) -> None:
     (tmp_path / "out" / "timeline.json.gz").write_bytes(b"old")
 
     assert run.export(tmp_path / "out").read_bytes() == first
-
-
-def test_small_traces_are_packed_as_well_as_large_ones(run, tmp_path) -> None:
-    """A run of few events is not four times the size that gzip makes of it."""
-    events = [{"ph": "X", "name": "op", "pid": 1, "tid": 2, "ts": n, "dur": 1} for n in range(99)]
-    run.process().trace(UPDATE, events, NOW)
-
-    file = run.export(tmp_path / "out")
-
-    text = gzip.decompress(file.read_bytes())
-    assert file.stat().st_size < 2 * len(gzip.compress(text, 1))
 
 
 def test_an_interrupted_export_leaves_nothing(run, tmp_path, monkeypatch) -> None:

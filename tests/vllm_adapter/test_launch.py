@@ -6,7 +6,7 @@ import pytest
 
 import rlprof
 from rlprof import Target
-from rlprof_vllm._launch import engine_launch, server_args
+from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._options import VllmOptions
 
 TARGET = Target("rollout", 0, 1, replica=0)
@@ -38,13 +38,6 @@ def test_workers_under_nsys_are_spawned(monkeypatch, tool, wanted):
     assert engine_launch(VllmOptions(), TARGET, {tool: {}}).env == wanted
 
 
-def test_the_native_way_alone_needs_no_plugin(monkeypatch):
-    """VLLM's own profiler records, and the list stays as it is."""
-    monkeypatch.setenv("VLLM_PLUGINS", "lora")
-
-    assert engine_launch(VllmOptions(way="native"), TARGET, {"torch": {}}).env == {}
-
-
 @pytest.mark.parametrize(
     ("tools", "who"),
     [("torch_memory", "torch_memory needs"),
@@ -68,14 +61,3 @@ def test_the_native_way_refuses_tools_it_could_never_record(tools, who, monkeypa
 
     what = f"way: native records with vLLM's own torch profiler; {who} way: worker"
     assert (f"config: engines.vllm: {what}",) == raised.value.faults
-
-
-def test_the_server_gets_the_same_as_arguments():
-    """Mappings as JSON; what vLLM's server has for its default is left out."""
-    options = VllmOptions(way="native", profiler_dir="/traces")
-
-    arguments = server_args(engine_launch(options, TARGET, {"torch": {}}))
-
-    assert arguments[0] == "--profiler-config"
-    assert '"torch_profiler_dir": "/traces"' in arguments[1]
-    assert len(arguments) == 2

@@ -348,15 +348,6 @@ def test_the_server_takes_the_same_as_a_command_line(release, install):
         assert args == []
 
 
-def test_a_folder_called_vllm_is_no_release(tmp_path, monkeypatch):
-    """A checkout beside the script is found, too; then what every release since 0.13 knows."""
-    (tmp_path / "site" / "vllm").mkdir(parents=True)
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    importlib.invalidate_caches()
-
-    assert launch().engine_args["profiler_config"] == LIGHT
-
-
 @pytest.mark.parametrize("release", [name for name in RELEASES if number(name) >= (0, 32)])
 def test_on_npus_the_newest_words_are_not_used(release, tmp_path):
     """vllm-ascend refuses counts of one window and keeps the first prefix; the launch decides."""
