@@ -79,8 +79,7 @@ def test_a_driver_that_is_killed_takes_its_actors_along(ray, config, where):
 
 
 # failures.md: ray-gone
-@pytest.mark.parametrize("where", ["in", "after"])
-@pytest.mark.parametrize("is_local", [True, False])
+@pytest.mark.parametrize(("where", "is_local"), [("in", True), ("after", False)])
 def test_ray_is_shut_down_before_the_fleet_is_closed(ray, config, where, is_local):
     """The fleet is closed first; whether Ray ends with it or goes on makes no difference."""
     place = "local" if is_local else address(ray)
