@@ -119,15 +119,6 @@ class TrustsFiles(GoodExporter):
             json.loads(file.read_bytes())
 
 
-class TidiesUp(GoodExporter):
-    """Remove what it has read."""
-
-    @hookimpl
-    def render_files(self, files):
-        for file in files:
-            file.unlink()
-
-
 class NeedsSpans(GoodExporter):
     """Fail where a run has no spans."""
 

@@ -37,10 +37,7 @@ _GO_ELSEWHERE = {
     exporters.GoodExporter: {*_ELSEWHERE},
     engines.AwaitsTheEngine: {*_ELSEWHERE},
     heavy_tool.ImportsHeavily: {"test_importing_it_is_light"},
-    tools.ImportsAtLaunch: _LAUNCH,
-    tools.AnswersDifferently: _LAUNCH,
     tools.WritesAtLaunch: _LAUNCH,
-    tools.SetsTheEnvironment: _LAUNCH,
     tools.RemembersInTheProcess: {
         "test_export_runs_elsewhere_and_later",
         "test_a_session_records_whole_windows",

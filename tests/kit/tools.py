@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import shutil
 import threading
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from rlprof import Advice, Artifact, CaptureError, Launch, Ready, hookimpl
+from rlprof import Advice, Artifact, CaptureError, Ready, hookimpl
 
 
 def _known(value):
@@ -116,22 +115,6 @@ class NoDocstring(Good):
     pass
 
 
-class ImportsAtLaunch(Good):
-    """Import something heavy in configure."""
-
-    @hookimpl
-    def configure(self, place, options):
-        import colorsys  # noqa: F401 -- stands for torch
-
-
-class AnswersDifferently(Good):
-    """Return a Launch that is another in each process."""
-
-    @hookimpl
-    def configure(self, place, options):
-        return Launch(env={"WHO": str(os.getpid())}) if place == "launch" else None
-
-
 class AnswersOddly(Good):
     """Return no Launch."""
 
@@ -149,15 +132,6 @@ class WritesAtLaunch(Good):
             Path("left-behind").touch()
 
 
-class SetsTheEnvironment(Good):
-    """Change the environment in configure."""
-
-    @hookimpl
-    def configure(self, place, options):
-        if place == "launch":
-            os.environ["LEFT"] = "behind"
-
-
 class ParsesBadly(Good):
     """Raise KeyError where ValueError is due."""
 
@@ -173,45 +147,12 @@ class GoesInCircles(Good):
         return attrs.evolve(options, count=4 if options.count == 3 else 3)
 
 
-class NeverLightEnough(Good):
-    """Offer lighter options for ever."""
-
-    @staticmethod
-    @hookimpl
-    def lighter(options):
-        return attrs.evolve(options, count=options.count + 1)
-
-
 class LeavesNothing(Good):
     """Take out what is not its own."""
 
     @staticmethod
     def leave_alone(environ):
         environ.clear()
-
-
-class LeavesAMark(Good):
-    """Put something in."""
-
-    @staticmethod
-    def leave_alone(environ):
-        environ["LEFT_ALONE"] = "1"
-
-
-class AdvisesInOneText(Good):
-    """Give a text where advice is due."""
-
-    @hookimpl
-    def advise(self):
-        return "mind the gap"
-
-
-class AdvisesWithoutWords(Good):
-    """Say nothing, in as many words."""
-
-    @hookimpl
-    def advise(self):
-        return [Advice(" ")]
 
 
 class AdvisesOtherwise(Good):
@@ -231,12 +172,6 @@ class RunsNowhere(Good):
     @hookimpl
     def configure(self, place):
         return Ready("anywhere") if place == "process" else None
-
-
-class ClaimsOddly(Good):
-    """Claim a resource per something core does not know."""
-
-    claims = {"kit": "galaxy"}
 
 
 class StopsOnlyAfterStart(Good):
@@ -289,18 +224,6 @@ class StopsOnlyOnce(Good):
         self.stops += 1
         if self.stops > 1:
             raise RuntimeError("stopped already")
-        Good.stop(self)
-
-
-class SecondStopForgets(Good):
-    """Take away what was recorded in a second stop."""
-
-    folder = None
-
-    @hookimpl
-    def stop(self):
-        if self.heard is None and self.folder is not None and self.folder.is_dir():
-            (self.folder / "names.json").unlink(missing_ok=True)
         Good.stop(self)
 
 
@@ -438,15 +361,6 @@ class HidesTheLoss(Good):
             return self.made(capture, folder, out)
         except CaptureError:
             return None
-
-
-class StumblesOverCuts(Good):
-    """Raise something else than CaptureError where data were cut."""
-
-    @hookimpl
-    def export(self, capture, folder, out):
-        names = json.loads((folder / "names.json").read_bytes())
-        return self.written(capture, out, names, int((folder / "began").read_text()))
 
 
 class NamesItsFilesAlike(Good):
