@@ -1,0 +1,56 @@
+"""All distributions have one version, written down in core/pyproject.toml and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.packaging.conftest import ROOT
+
+CORE = ROOT / "core/pyproject.toml"
+OTHERS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+
+
+@pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.parent.name)
+def test_a_distribution_reads_its_version_from_that_of_core(file):
+    """A release changes one line."""
+    text = file.read_text()
+    (path,) = re.findall(r'^\[tool\.hatch\.version\].*\npath = "(.+)"', text, re.MULTILINE)
+
+    assert (file.parent / path).resolve() == CORE
+    assert re.findall(r'^dynamic = \["version"', text, re.MULTILINE) == ['dynamic = ["version"']
+    assert re.findall(r"^version = ", text, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("file", [CORE, *OTHERS], ids=lambda file: file.parent.name)
+def test_a_distribution_asks_for_others_of_its_own_version(file):
+    """In 0.x a part fits those of the same minor number, and no others."""
+    (version,) = re.findall(r'^version = "(.+)"', CORE.read_text(), re.MULTILINE)
+    major, minor = map(int, version.split(".")[:2])
+    asked = re.findall(r'"rlprof-[\w-]+(?:\[\w+\])?([<>=][^"]*)"', file.read_text())
+
+    assert set(asked) <= {f">={major}.{minor},<{major}.{minor + 1}"}
+
+
+def test_the_hook_for_other_repositories_checks_every_config_it_is_given(tmp_path):
+    """A commit with one bad profile among good ones is stopped."""
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    good, bad = tmp_path / "profile.yaml", tmp_path / "profile_2.yaml"
+    good.write_text("tool: none\nsteps: [1]\nroles: {actor: {}}\n")
+    bad.write_text("tool: none\nsteps: 4.5\nroles: {actor: {}}\n")
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    codes = [
+        subprocess.run([*shlex.split(hook["entry"]), *map(str, files)], env=env).returncode
+        for files in ([good], [bad, good], [good, good])
+    ]
+
+    assert codes == [0, 1, 0]
+    assert re.search(hook["files"], "configs/profile_small.yml")
