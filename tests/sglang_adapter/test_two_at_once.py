@@ -105,6 +105,27 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(part):
     assert started(part).success
 
 
+def test_no_window_opens_where_another_stage_is_to_come(part):
+    """By stage a session that is on is followed by another one, which would begin inside it."""
+    part.profile_in_progress = part.profile_by_stage = True
+    part.profiler_target_prefill_ct, part.profiler_prefill_ct, part.profiler_decode_ct = 5, 0, 2
+
+    assert order("begin")["state"] == "refused"
+    part.profiler_prefill_ct = 1
+    assert order("begin")["state"] == "not chosen"
+
+
+def test_the_end_of_another_runs_window_leaves_this_one_open(part):
+    """Two runs may record one server; nobody else's session begins inside the later window."""
+    order("begin", run="/first")
+    order("begin", run="/second")
+    order("end", run="/first")
+
+    assert started(part).message == BUSY
+    order("end", run="/second")
+    assert started(part).success
+
+
 # failures.md: sglang-profiled
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"native"', '{"order": 3}', '{"order": "{}"}'])
 def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import zipfile
 from contextlib import contextmanager
 
@@ -51,6 +53,26 @@ def ask(record, *words):
     return record.main("tests.engine.signatures", "About.", list(words))
 
 
+def test_a_refresh_writes_what_it_read_and_goes_on_after_what_it_could_not_have(
+    index, record, capsys
+):
+    """A line for each release; the exit status says that one of them is missing."""
+    index["engine==1.0"] = ""
+
+    code = ask(record, "--refresh", "engine==0.9", "engine==1.0")
+
+    kept = record.kept()
+    assert code == 1
+    assert list(kept) == ["engine==1.0"]
+    assert kept["engine==1.0"]["wheel"] == "engine-1.0-py3-none-any.whl"
+    assert len(kept["engine==1.0"]["sha256"]) == 64
+    assert kept["engine==1.0"]["said"] == {"engine/core.py": "WORD = 'grüße'\n"}
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/2] engine==0.9: cannot be had: pip install: ERROR: No matching distribution",
+        "[2/2] engine==1.0: engine-1.0-py3-none-any.whl",
+    ]
+
+
 def test_a_wheel_that_is_not_the_stated_one_is_not_read(index, record, capsys):
     """Its checksum is computed, and compared with what the index says."""
     index["engine==1.0"] = "0" * 64
@@ -80,6 +102,20 @@ def test_a_check_compares_with_the_index(index, record, capsys):
     assert before == record.file.read_bytes()
 
 
+def test_a_wheel_the_index_no_longer_has_is_told(index, record, capsys):
+    """It cannot be compared, nor can the newest, so the check has not passed."""
+    index["engine==1.0"] = ""
+    ask(record, "--refresh")
+    index.clear()
+    capsys.readouterr()
+
+    assert ask(record, "--check") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/1] engine==1.0: cannot be had: pip install: ERROR: No matching distribution",
+        "[1/1] engine: cannot be had: pip install: ERROR: No matching distribution",
+    ]
+
+
 @pytest.mark.parametrize(
     ("newest", "outcome"),
     [
@@ -103,6 +139,41 @@ def test_a_check_of_all_reads_the_newest_release(index, record, capsys, newest, 
     assert before == record.file.read_bytes()
 
 
+def test_what_fits_on_a_line_stands_on_one():
+    """Only what is wider is opened, from the outside."""
+    words = [f"a word of {number}" for number in range(8)]
+    value = {"short": {"a": [1, 2]}, "empty": {}, "long": {"words": words, "a": None}}
+
+    text = laid_out(value)
+
+    assert json.loads(text) == value
+    assert text.splitlines()[:4] == [
+        "{", ' "short": {"a": [1, 2]},', ' "empty": {},', ' "long": {'
+    ]  # fmt: skip
+    assert max(map(len, text.splitlines())) < 100
+
+
+def test_every_python_asks_for_the_same_wheel(monkeypatch):
+    """A release may have one for each: the one that was read is of a fixed Python and machine."""
+    asked = []
+
+    def run(command, **_):
+        asked.append(command)
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(wheels.NotHad) as raised:
+        wheels.stated("engine==1.0")
+    with pytest.raises(wheels.NotHad), wheels.fetched("engine==1.0"):
+        pass
+
+    assert str(raised.value) == "engine==1.0: pip install took more than 1200 s"
+    for command in asked:
+        assert command[command.index("--python-version") + 1] == "3.12"
+        assert "manylinux_2_34_x86_64" in command
+    assert [command[3] for command in asked] == ["install", "download"]
+
+
 @pytest.mark.parametrize("kept", [vllm, sglang], ids=["vllm", "sglang"])
 def test_no_address_is_kept(kept):
     """A wheel is known by its name and its checksum, wherever it comes from."""
@@ -110,3 +181,17 @@ def test_no_address_is_kept(kept):
 
     assert "://" not in text
     assert text == laid_out(kept.kept()) + "\n"
+
+
+def test_no_address_is_told(monkeypatch):
+    """What pip says of its index and of this machine's folders stays here."""
+
+    def fail(*_, **__):
+        lines = "Looking in\nERROR: cannot reach https://a.host/simple/engine/ or /home/me/it\n"
+        raise subprocess.CalledProcessError(1, "pip", stderr=lines)
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    with pytest.raises(wheels.NotHad) as raised:
+        wheels.stated("engine==1.0")
+
+    assert str(raised.value) == "engine==1.0: pip install: ERROR: cannot reach ... or ..."

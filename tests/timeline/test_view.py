@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from queue import SimpleQueue
 from threading import Thread
@@ -24,9 +25,11 @@ import pytest
 
 from rlprof.types import Window
 from rlprof_cli import main
-from rlprof_timeline import _offline, _view
+from rlprof_timeline import _offline, _serve, _view
+from rlprof_timeline._part import shown_part
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import FileServer
+from rlprof_timeline._subject import unpacked
 from tests.timeline.builder import NOW, RunBuilder
 
 PAGE = "https://ui.perfetto.dev"
@@ -135,6 +138,26 @@ def test_only_perfettos_page_may_read_it(server):
     assert headers["Server"] == "rlprof"
 
 
+def test_the_head_alone_is_no_fetch(server):
+    """HEAD says what GET would, and does not count."""
+    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", "HEAD")
+    ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert (status, headers["Content-Length"], body) == (200, str(len(SECRETS)), b"")
+    assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
+    assert server.whole.empty()
+
+
+def test_a_browser_may_ask_before(server):
+    """The answer to a preflight lets the page reach an address of this machine."""
+    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", "OPTIONS")
+
+    assert (status, body) == (204, b"")
+    assert headers["Access-Control-Allow-Origin"] == PAGE
+    assert headers["Access-Control-Allow-Methods"] == "GET, HEAD, OPTIONS"
+    assert headers["Access-Control-Allow-Private-Network"] == "true"
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "/a1b2", "/a1b2/", "/my%20trace.json.gz", "/a1b2/../a1b2/my%20trace.json.gz", "/%00", "*",
@@ -147,6 +170,15 @@ def test_no_other_path_is_served(server, path):
 
         assert status == 404
         assert SECRETS not in body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "CONNECT", "get"])
+def test_no_other_method_is_served(server, method):
+    """There is nothing to change. (Perfetto's page asks by POST for a trace processor here.)"""
+    status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", method)
+
+    assert status == (405 if method == "POST" else 501)
+    assert SECRETS not in body
 
 
 @pytest.mark.parametrize(
@@ -177,6 +209,18 @@ def test_it_listens_on_loopback_only(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
+def test_a_file_made_anew_is_given_anew(server, trace):
+    """A reload shows what is there now; where nothing is, it is said."""
+    trace.write_bytes(b"[]")
+    anew = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+    trace.unlink()
+    gone = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+    assert (anew[0], anew[2]) == (200, b"[]")
+    assert gone[0] == 404
+    assert b"the file is gone: No such file or directory" in gone[2]
+
+
 def test_who_hangs_up_is_passed_over(server, trace, capfd):
     """A fetch that was cut does not count, is no error of ours, and the next one is served."""
     trace.write_bytes(os.urandom(1_000_000) * 30)  # more than buffers of sockets hold
@@ -191,6 +235,19 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
     assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
     assert server.whole.empty()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_who_says_nothing_is_hung_up_on(server, monkeypatch):
+    """Half a request holds a thread for some time only; whoever asks meanwhile is served."""
+    monkeypatch.setattr(_serve._Request, "timeout", 0.2)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as plug:
+        plug.sendall(b"GET /a1b2/my%20tr")
+
+        status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+
+        assert (status, body) == (200, SECRETS)
+        assert plug.recv(1) == b""
 
 
 # The command
@@ -295,6 +352,15 @@ def test_a_timeline_of_a_part_is_told(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize("content", [b"", b"{}", gzip.compress(b"[" * 99)[:-9]])
+def test_what_is_no_timeline_is_of_no_part(tmp_path, content):
+    """Perfetto will say what is wrong with it."""
+    file = tmp_path / "timeline.json.gz"
+    file.write_bytes(content)
+
+    assert shown_part(file) == ""
+
+
 def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
     """A run that went on is shown as it was, but not silently."""
     run = RunBuilder(tmp_path / "runs")
@@ -397,6 +463,27 @@ def test_what_is_no_trace_by_its_name_is_not_served(tmp_path, capsys):
     )
 
 
+def test_an_empty_file_is_told(tmp_path, capsys):
+    """There is nothing to see in it, and Perfetto would only say that it cannot read it."""
+    file = tmp_path / "trace.json"
+    file.touch()
+
+    err = refused(capsys, file)
+
+    assert err == (
+        f"rlprof: {file}: is empty; whoever wrote it may have been killed: export anew\n"
+    )
+
+
+def test_a_folder_that_is_no_run_is_told_by_the_exporter(tmp_path, capsys):
+    """What `rlprof export` says is what is said; nothing is served."""
+    err = refused(capsys, tmp_path, "--port", "0")
+    main(["export", str(tmp_path)])
+
+    assert err == capsys.readouterr().err
+    assert err.startswith(f"rlprof: {tmp_path}")
+
+
 def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
     """By name and number, with the way round it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -418,6 +505,25 @@ def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("text", ["x", "-1", "65536", "9001.0", "٣"])
+def test_what_is_no_port_is_wrong_usage(trace, text, capsys):
+    """Before anything is bound."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["view", str(trace), f"--port={text}"])
+
+    assert exit_.value.code == 2
+    assert f"expected a port, 0 to 65535, got {text!r}" in capsys.readouterr().err
+
+
+def test_offline_does_not_end_after_one_fetch(trace, capsys):
+    """The page goes on asking for its own files."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["view", str(trace), "--once", "--offline"])
+
+    assert exit_.value.code == 2
+    assert "not allowed with argument --once" in capsys.readouterr().err
+
+
 # What a browser can take
 
 
@@ -433,6 +539,20 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
         f"rlprof: {file}: about 1.5 GB to read, and a browser takes about 1 GB (2-3 million "
         f"slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
     )
+
+
+def test_packed_members_of_an_archive_count_unpacked(tmp_path, trace):
+    """A tar of traces in gzip is larger than it looks; nothing of it is unpacked to say so."""
+    file = tmp_path / "run.tar"
+    plain = tmp_path / "plain.json"
+    plain.write_bytes(b"[]")
+    with tarfile.open(file, "w") as archive:
+        archive.add(trace, "rank0.json.gz")
+        archive.add(plain, "rank1.json")
+
+    about = unpacked(file)
+
+    assert about == 10 * len(SECRETS) + 2
 
 
 # Without internet
