@@ -9,15 +9,16 @@ import sys
 import pytest
 
 PROGRAM = """
-import importlib.abc, importlib.util, json, logging, os, sys
+import importlib.abc, importlib.util, json, logging, os, pickle, sys
 before = set(sys.modules)
 import rlprof_verl.plugin
 print(json.dumps(sorted(set(sys.modules) - before)))
 import verl.trainer.ppo.v1.trainer_base as base, verl.trainer.ppo.ray_trainer as legacy
 import verl.utils.rollout_trace as trace
 about = [vars(one).keys() for one in (base.PPOTrainer, legacy.RayPPOTrainer)]
-is_own = trace.__name__ == trace.rollout_trace_op.__module__
-print(json.dumps([["__new__" in one for one in about], is_own]))
+marks = trace.rollout_trace_attr, trace.rollout_trace_op
+print(json.dumps([["__new__" in one for one in about], "rlprof" in str(marks[1].__code__)]))
+print(json.dumps([pickle.loads(pickle.dumps(one)) is one for one in marks]))
 """
 TRACE = """
 import contextlib
@@ -55,7 +56,12 @@ def test_it_imports_itself_and_nothing_heavy(told):
 
 def test_it_changes_two_classes_and_two_functions(told):
     """How a trainer is made, and the marks of trajectories: right after the import of each."""
-    assert told[1] == [[True, True], False]
+    assert told[1] == [[True, True], True]
+
+
+def test_the_marks_of_trajectories_are_sent_by_reference(told):
+    """As verl's own: Ray pickles what the functions of a user's script refer to."""
+    assert told[2] == [True, True]
 
 
 def test_a_verl_without_the_names_goes_on(tmp_path):

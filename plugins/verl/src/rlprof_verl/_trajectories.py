@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any
 
 import rlprof
@@ -12,15 +13,21 @@ if TYPE_CHECKING:
 
 
 def note(module: Any) -> None:
-    """Have both marks of `verl.utils.rollout_trace` note spans, besides what they do."""
+    """Have both marks of `verl.utils.rollout_trace` note spans, besides what they do.
+
+    They keep verl's names, so that a user's function that uses one is still sent by reference:
+    by value, a mark takes verl's context variables along, and no process can be sent those.
+    """
     about, around = module.rollout_trace_attr, module.rollout_trace_op
 
+    @functools.wraps(about)
     @contextlib.contextmanager
     def rollout_trace_attr(*args: Any, **kwargs: Any) -> Iterator[None]:
         name = "-".join(str(one) for one in _place(*args, **kwargs) if one is not None)
         with about(*args, **kwargs), rlprof.trajectory(name):
             yield
 
+    @functools.wraps(around)
     def rollout_trace_op(function: Callable[..., Any]) -> Callable[..., Any]:
         wrapped: Callable[..., Any] = around(function)
         return rlprof.annotate(function.__qualname__, span=True)(wrapped)
