@@ -114,6 +114,7 @@ test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy
 	else test -z "$$CI"; fi
 
 test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
+	$(PY_VERL) -m tests.verl_real.same bare bare off recorded
 	$(PY) -m tests.verl.signatures --check
 
 lint: env-test ## ruff and mypy --strict

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.verl_real.conftest import RECORDED, loop
+from tests.verl_real.training import train
 
 
 def test_a_failing_step_keeps_its_error_and_its_windows(tmp_path):
     """The exit code and the error are verl's; what was recorded is whole, and the run has ended."""
     hook = f"global_profiler.finish_hook_cmd='touch {tmp_path}/hook'"
 
-    failed = loop(tmp_path, *RECORDED, hook, VERL_USE_EXTERNAL_MODULES="failing")
+    failed = train("recorded", tmp_path, 3, overrides=[hook], modules="failing")
 
     run = failed.run
     assert failed.code == 1

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 
 from tests.verl_real.conftest import STEPS
+from tests.verl_real.same import shifts
 
 SAMPLES = 8
 """Four prompts a step, two responses each."""
@@ -70,6 +71,14 @@ def test_every_time_that_verl_logs_is_a_phase(recorded):
         names = {span.name for span in driver if span.step == int(step) and span.kind == "phase"}
         assert set(re.findall(r"timing_s/(\w+):", line)) - {"step"} <= names
         assert {"gen", "sleep", *PHASES} <= names
+
+
+def test_phases_add_up_to_the_times_that_verl_logs(recorded):
+    """Within 2 % in each step after the recorded one: its timers contain what windows cost."""
+    found = shifts(recorded)
+
+    assert set(found) == set(range(1, STEPS + 1))
+    assert max(abs(shift) for step, shift in found.items() if step > 2) <= 0.02, found
 
 
 def test_every_trajectory_is_seen(recorded):
