@@ -180,6 +180,29 @@ def test_a_listener_that_hangs_as_the_session_closes_is_named(config, monkeypatc
     assert "listener hangs has not returned from session_closing" in problem
 
 
+def test_a_listener_that_is_busy_as_the_session_closes_hears_of_it(config):
+    """What it began when the session opened it must be able to end."""
+    busy, closing, heard = threading.Event(), threading.Event(), []
+
+    class Busy:
+        @rlprof.hookimpl
+        def tick(self):
+            busy.set()
+            closing.wait(30)
+
+        @rlprof.hookimpl
+        def session_closing(self):
+            heard.append("closing")
+
+    rlprof.register("listener", "busy", Busy)
+    with rlprof.open(config(listeners=["busy"])) as prof:
+        assert busy.wait(30)
+        threading.Timer(0.3, closing.set).start()
+    assert prof.run_dir.exists()
+
+    assert heard == ["closing"]
+
+
 def test_a_listener_of_ones_own_runs_besides_live(config):
     """To name it turns nothing off: `rlprof capture` is still answered."""
     rlprof.register("listener", "own", Quiet)
@@ -217,7 +240,8 @@ def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
 
     phase = ("phase", "update")
     assert seen == [("span", "mine"), phase, ("step", "step 3"), phase, ("step", "step 4")]
-    assert prof.figures() == {"rlprof/step": 4, "mine": 1.0}
+    figures = prof.figures()
+    assert (figures["rlprof/step"], figures["mine"]) == (4, 1.0)
     (mine,) = [one for one in rlprof.read(prof.run_dir).spans() if one.name == "mine"]
     assert mine.attributes == {"own": True}
 

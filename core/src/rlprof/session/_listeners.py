@@ -114,7 +114,7 @@ class _Ear:
         """Leave an event."""
         if hook not in self._hooks:
             return
-        if len(self._events) < _MOST:
+        if len(self._events) < _MOST or hook == "session_closing":
             self._events.append((hook, facts))
             if hook in _AT_ONCE:
                 self.wake.set()
@@ -123,13 +123,15 @@ class _Ear:
 
     def _live(self) -> None:
         try:
-            while not self.is_ending:
+            is_ending = False
+            while not is_ending:
                 self.wake.wait()
                 self.wake.clear()
+                is_ending = self.is_ending  # first: what was left until then is heard
                 while self._events:
                     self._call(*self._events.popleft())
                 self._tell_dropped()
-                if not self.is_ending:
+                if not is_ending:
                     self._call("tick", {})
                 self.idle.set()
         finally:

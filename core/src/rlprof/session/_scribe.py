@@ -116,10 +116,10 @@ class Scribe:
     def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
         """Take *figures* of *step*: `rlprof/step` among them makes it the last step."""
         with self._adding:  # a fleet adds its own from another thread
-            if "rlprof/step" in figures:
-                self.figures = dict(figures)
-            elif self.figures.get("rlprof/step") == step:
+            if self.figures.get("rlprof/step") == step:
                 self.figures = {**self.figures, **figures}
+            elif "rlprof/step" in figures:
+                self.figures = dict(figures)
 
     def discard(self, folder: Path) -> None:
         """Have a scratch folder removed that nobody needs any more."""
