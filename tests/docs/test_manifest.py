@@ -105,7 +105,7 @@ def test_the_request_of_the_example_is_one(example):
 
 def test_every_state_is_explained():
     """A process, a capture, a request: each state a reader may give is on the page."""
-    text = section(PAGE, "What has become of it")
+    text = section(PAGE, "States")
     answer = values.Answer.__annotations__["state"]
 
     for name in (*values.ProcessState.__args__, *values.CaptureState.__args__):
