@@ -33,10 +33,10 @@ print("all of", package.__file__)
 """
 OFFERED = """
 from rlprof import plugins
-from rlprof_cli.offers import offers
-for one in offers():
-    plugins.load(one.kind, one.name)
-    print(one.distribution, one.version)
+for kind, group in plugins.GROUPS.items():
+    for one in plugins.entries(group):
+        plugins.load(kind, one.name)
+        print(one.dist.name, one.dist.version)
 """
 
 
