@@ -14,6 +14,7 @@ from rlprof_cli import main
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import AsyncTrainer, Trainer
 from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.faults import wait_until
 from tests.ray_fleet.test_replicas import ROLES, Server
 
 pytestmark = pytest.mark.slow
@@ -215,13 +216,13 @@ def test_a_slow_step_has_the_next_one_recorded_on_all_members(ray, spawn, config
     """The driver decides for all, so that they record the same step."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
 
-    with rlprof_ray.Fleet(config(steps="none", slow_step={"times": 50.0})) as fleet:
+    with rlprof_ray.Fleet(config(steps="none", slow_step={"times": 50.0, "most": 1})) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, range(6))
         fleet.step(6)
         fleet.session._step_ns -= 10**11
         fleet.step(7)
-        fleet.session.scribe.flush()
+        wait_until(lambda: any(track.waiting for track in fleet.session.tracks))
         train(ray, fleet, actors, range(8, 10))
 
     (step,) = {capture.window.start_step for capture in rlprof.read(fleet.run_dir).captures}
