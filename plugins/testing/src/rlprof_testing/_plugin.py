@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from rlprof import plugins
+from rlprof import PluginError, plugins
 from rlprof_cli.contract import arguments, misfits
 from rlprof_testing._drive import python
 from rlprof_testing._guard import silent_overrides
@@ -113,7 +113,11 @@ class PluginTests:
 
     def test_it_fits_the_contract(self, called: str) -> None:
         """Its hooks are marked, are hooks, and take only arguments that are given."""
-        assert plugins.load(self.kind, called) is self.plugin  # raises what core refuses
+        try:
+            loaded = plugins.load(self.kind, called)
+        except PluginError as exc:  # what core refuses, and why in an author's words
+            pytest.fail("\n".join([str(exc), *misfits(self.kind, self.plugin)]))
+        assert loaded is self.plugin
         assert misfits(self.kind, self.plugin) == []
 
     def test_its_hooks_are_called_as_they_are(self) -> None:
