@@ -16,7 +16,8 @@ PROFILER, OUTPUT, WORKERS = "config/profiler.py", "v1/engine/output_processor.py
 CASES = {
     "as it is": ([], "whole", ""),
     "execute_model renamed": (
-        [Edit("v1/worker/*er*.py", r"def execute_model\(", "def run("),
+        [Edit("v1/worker/*_worker.py", r"def execute_model\(", "def run("),
+         Edit("v1/worker/worker_base.py", r"def execute_model\(", "def run("),
          Edit("v1/worker/worker_base.py", r"self\.worker\.execute_model\(", "self.worker.run("),
          Edit("v1/worker/worker_base.py", r"(class WorkerWrapperBase[\s\S]*?)def run\(",
               r"\1def execute_model(")],
