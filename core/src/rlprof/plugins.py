@@ -244,8 +244,16 @@ class Hooks:
     def __contains__(self, name: object) -> bool:
         return name in self._found
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda **given: self.bound(name, **given)()
+        return lambda **given: self.call(name, given)
+
+    def call(self, name: str, given: Mapping[str, Any]) -> Any:
+        """Call the hook with what it names of *given*."""
+        hook = self._found.get(name)
+        return None if hook is None else hook.function(*map(given.get, hook.argnames))
 
     def bound(self, name: str, /, **given: Any) -> Callable[[], Any]:
         """Return the hook with its arguments, ready to be called."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlprof.plugins import hooks
+from rlprof.session._boundary import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +53,10 @@ class Listeners:
         self._loaded = loaded
         self._manager = manager
         self._all: tuple[_Ear, ...] = ()
+
+    def __contains__(self, hook: str) -> bool:
+        """Whether any of them has *hook*."""
+        return any(hook in one.hooks for one in self._all)
 
     def open(self, session: Heard) -> None:
         """Start them, and let each hear that *session* is open."""
@@ -103,7 +107,10 @@ class _Ear:
         self.is_ending = False
         self._name = name
         self._session = session
-        self._hooks = found
+        self.hooks = found
+        self._guards = {
+            hook: Guard(session.scribe.boundary, f"{name}.{hook}", lambda _: None) for hook in found
+        }
         self._events: deque[tuple[str, Mapping[str, Any]]] = deque()
         self._dropped = 0
         self.hook = ""
@@ -112,7 +119,7 @@ class _Ear:
 
     def hear(self, hook: str, facts: Mapping[str, Any]) -> None:
         """Leave an event."""
-        if hook not in self._hooks:
+        if hook not in self.hooks:
             return
         if len(self._events) < _MOST or hook == "session_closing":
             self._events.append((hook, facts))
@@ -138,9 +145,11 @@ class _Ear:
             self.ended.set()
 
     def _call(self, hook: str, facts: Mapping[str, Any]) -> None:
-        call = partial(getattr(self._hooks, hook), session=self._session, **facts)
+        if hook not in self.hooks:
+            return
         self.hook = hook
-        self._session.scribe.boundary.call(f"{self._name}.{hook}", call, lambda _: None)
+        with self._guards[hook]:
+            self.hooks.call(hook, {"session": self._session, **facts})
         self.hook = ""
 
     def _tell_dropped(self) -> None:

@@ -52,8 +52,8 @@ class Scope:
 
     __slots__ = (
         "above", "attributes", "common", "detached", "end_ns", "id", "is_async", "is_cancelled",
-        "is_open", "is_phase", "name", "occurrence", "parent", "session", "start_ns", "step",
-        "thread",
+        "is_open", "is_phase", "name", "occurrence", "parent", "path", "session", "start_ns",
+        "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +70,8 @@ class Scope:
         self.parent: int | None = None
         self.common: dict[str, Any] | None = None
         """Attributes of all that runs inside, never changed: the id of a trajectory."""
+        self.path: Trajectory | None = None
+        """The trajectory it was made as a part of."""
         self.is_open = False
         self.is_async = False
         """Entered by `async with`: other threads open and close the windows of engines."""
@@ -82,7 +84,11 @@ class Scope:
         self._prepare()
         if self.is_phase:
             self.session.enter(self)
-        return self._begin()
+        self.is_open = True  # as _begin, which would cost a call more
+        if not self.detached:
+            around.set(self)
+        self.start_ns = time.monotonic_ns()
+        return self
 
     def _prepare(self) -> None:
         session = self.session
@@ -101,6 +107,9 @@ class Scope:
                 self.common = above.common
         elif self.step is not None:  # now: when it ends, it may be another step's turn
             self.parent = session.step_id
+        path = self.path
+        if path is not None and path.is_open and (above is None or above.common is not self.common):
+            self.parent = path.id
 
     def _begin(self) -> Self:
         self.is_open = True
@@ -203,7 +212,7 @@ class Trajectory(Scope):
 class Part(Scope):
     """A span of a trajectory, wherever it is entered: in another task, after the end of it."""
 
-    __slots__ = ("path",)
+    __slots__ = ()
 
     def __init__(
         self, path: Trajectory, name: str, attributes: Mapping[str, Any] | None, **said: Any
@@ -213,10 +222,3 @@ class Part(Scope):
         super().__init__(path.session, name, own, is_phase=False)
         self.path = path
         self.common = common
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        path, above = self.path, self.above
-        if path.is_open and (above is None or above.common is not path.common):
-            self.parent = path.id
-        return self

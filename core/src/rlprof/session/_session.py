@@ -243,11 +243,12 @@ class Session(Targets):
             "step", f"step {step}", self._step_ns, end_ns, step,
             threading.get_ident(), self.step_id, None, 0, None,
         ))  # fmt: skip
-        self.means.listeners.hear(
-            "step_ended", step=step, seconds=(end_ns - self._step_ns) / 1e9,
-            windows=sum(track.captured_step == step for track in self._tracks),
-            phases=tuple(self._occurrences),
-        )  # fmt: skip
+        if "step_ended" in self.means.listeners:
+            self.means.listeners.hear(
+                "step_ended", step=step, seconds=(end_ns - self._step_ns) / 1e9,
+                windows=sum(track.captured_step == step for track in self._tracks),
+                phases=tuple(self._occurrences),
+            )  # fmt: skip
         for track in self._tracks:
             track.end_step(step, self._occurrences)
 

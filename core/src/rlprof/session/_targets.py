@@ -232,7 +232,6 @@ class Targets:
     def _act(self, act: Callable[[Scope], None], scope: Scope) -> None:
         act(scope)
 
-    @survives
     def leave(self, scope: Scope) -> None:
         """Write the span down; close its range, and its window if it has one."""
         if self._is_closed:
@@ -242,5 +241,9 @@ class Targets:
             scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip
         if scope.is_phase:
-            for track in self._tracks:
-                track.leave(scope)
+            self._leave_phase(scope)
+
+    @survives
+    def _leave_phase(self, scope: Scope) -> None:
+        for track in self._tracks:
+            track.leave(scope)

@@ -44,12 +44,16 @@ class Live:
     def session_opened(self, session: Session) -> None:
         """Begin to look; what was asked before was not meant for this process."""
         figures = Figures(time.monotonic_ns())
+        if session.leads and session.config.slow_step is not None:
+            self._slow = SlowSteps(session.config.slow_step)
 
         def see(spans: Sequence[RawSpan]) -> None:
             for raw in spans:
                 made = figures.take(raw)
                 if made is not None:
                     session.add_figures(raw[4], made)
+            if self._slow is not None and spans[-1][0] == "step":
+                self._slow.see(spans[-1], session.tracks)
 
         session.watch_spans(see)
         self._pauses = Pauses(session)
@@ -64,8 +68,6 @@ class Live:
                 lambda: session.is_recording,
             )
         if session.leads:  # else the process that leads it is asked
-            if session.config.slow_step is not None:
-                self._slow = SlowSteps(session.config.slow_step)
             self._mailbox = Mailbox(session)
 
     @hookimpl
@@ -79,12 +81,6 @@ class Live:
         """Read counters now."""
         if self._sampler is not None:
             self._sampler.hurry()
-
-    @hookimpl
-    def step_ended(self, step: int, seconds: float, windows: int) -> None:
-        """Measure a step that nothing recorded."""
-        if self._slow is not None and not windows:
-            self._slow.ended(step, seconds)
 
     @hookimpl
     def tick(self, session: Session) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlprof.rundir import as_json
@@ -107,9 +108,9 @@ class _Step:
             for phase in _outermost(self._phases, step_id)
         ]
         for name, began, ended in outermost:
-            key = f"rlprof/phase/{_REFUSED.sub('_', name)}_s"
+            key = _key(name)
             found[key] = found.get(key, 0.0) + (ended - began) / 1e9
-        covered = _covered((began, ended) for _, began, ended in outermost)
+        covered = _covered([(began, ended) for _, began, ended in outermost])
         found["rlprof/unaccounted_s"] = (end - start - covered) / 1e9
         if 0 < len(self._parts) <= _MOST_PARTS * _COLUMNS:
             found |= _of_rollout(list(self._rows()), outermost, (start, end))
@@ -120,19 +121,28 @@ class _Step:
         return zip(*[columns] * _COLUMNS, strict=True)
 
 
-def _outermost(phases: Sequence[RawSpan], step_id: int) -> Iterator[RawSpan]:
+@lru_cache(1024)
+def _key(phase: str) -> str:
+    return f"rlprof/phase/{_REFUSED.sub('_', phase)}_s"
+
+
+def _outermost(phases: Sequence[RawSpan], step_id: int) -> Iterable[RawSpan]:
     """Leave out phases that lie within another one: as its child, or on its thread."""
+    if {phase[7] for phase in phases} == {step_id}:
+        return phases
     ids = {phase[6] for phase in phases}
-    for phase in phases:
+
+    def is_within(phase: RawSpan) -> bool:
         _, _, start, end, _, thread, own_id, parent, _, _ = phase
-        if parent in ids:
-            continue
-        if parent not in (None, step_id) and any(
-            one[5] == thread and one[2] <= start and one[3] >= end and one[6] != own_id
-            for one in phases
-        ):
-            continue
-        yield phase
+        return parent in ids or (
+            parent not in (None, step_id)
+            and any(
+                one[5] == thread and one[2] <= start and one[3] >= end and one[6] != own_id
+                for one in phases
+            )
+        )
+
+    return [phase for phase in phases if not is_within(phase)]
 
 
 def _of_rollout(

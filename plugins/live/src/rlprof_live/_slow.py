@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from rlprof_live import control
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rlprof.config import Config, SlowStep
+    from rlprof.rundir import RawSpan
+    from rlprof.session._track import Track
 
 _KEPT = 50
 """Steps that the median is taken of: long runs change their pace."""
@@ -33,6 +35,15 @@ class SlowSteps:
         self._left = rule.most
         self._took: deque[float] = deque(maxlen=_KEPT)
         self._found: deque[str] = deque()
+
+    def see(self, raw: RawSpan, tracks: Iterable[Track]) -> None:
+        """Take the span of a step, unless something was recorded in it."""
+        _, _, start, end, step, _, _, _, _, _ = raw
+        if step is None:
+            return
+        windows = {window for track in tracks for window in tuple(track.recorded)}
+        if not any(window.start_step <= step < window.end_step for window in windows):
+            self.ended(step, (end - start) / 1e9)
 
     def ended(self, step: int, seconds: float) -> None:
         """Take the time of a step that nobody recorded."""
