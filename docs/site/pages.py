@@ -7,10 +7,14 @@ link to code becomes its text, for the site has no code.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File, Files
+
+sys.path.append(str(Path(__file__).parent))
+from reference import pages
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -45,13 +49,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         File.generated(config, str(place.relative_to(ROOT)), abs_src_path=str(path))
         for path, place in paths
     ]
+    ours += [
+        File.generated(config, f"docs/reference/{name}", content=text)
+        for name, text in pages().items()
+    ]
     return Files([*(one for one in files if one.src_dir != config.docs_dir), *ours])
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Write *markdown* so that Python-Markdown reads it as GitHub does."""
     del config
-    here = Path(page.file.abs_src_path or "").parent
+    if page.file.abs_src_path is None:  # of the reference
+        return markdown
+    here = Path(page.file.abs_src_path).parent
     lines: list[str] = []
     fenced = False
     for line in markdown.splitlines():

@@ -1,38 +1,22 @@
-"""docs/api.md has every name, method, argument and field there is, and no other."""
+"""What the pages write of `rlprof` in Python is there."""
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
 import sys
 from importlib import metadata
 from typing import get_args
 
-import attrs
 import pytest
 
 import rlprof
 from rlprof import hookspecs, plugins, types
 from rlprof_cli.offers import COMMANDS
-from rlprof_run import Answer, CaptureResult, Left, Process, Run, Skipped, Span
-from tests.docs.pages import PAGES, rows, section, words
+from tests.docs.pages import PAGES
 
 PAGE = PAGES["docs/api.md"]
-TABLE = {row[0]: row[1] for row in rows(PAGE)}
 METHODS = [name for name in dir(rlprof.Off) if not name.startswith("_")]
-VALUES = [
-    one for name in rlprof.__all__
-    if attrs.has(one := getattr(rlprof, name)) and one is not rlprof.Run
-]  # fmt: skip
-OF_A_RUN = {
-    "processes": Process,
-    "captures": CaptureResult,
-    "skipped": Skipped,
-    "answers": Answer,
-    "left": Left,
-    "spans(problems=None)": Span,
-}
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
 GROUPS = {
     group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), COMMANDS)
@@ -48,29 +32,6 @@ DOTTED = sorted({
     if name.split(".")[1] not in {*GROUPS, *FILES}
 })  # fmt: skip
 """What the pages write as `rlprof.x` or `rlprof.x.y`, but for what they import or run."""
-
-
-def fields(cls):
-    """Return the names of the fields and properties of a value."""
-    properties = {name for name, one in vars(cls).items() if isinstance(one, property)}
-    return {field.name for field in attrs.fields(cls)} | properties
-
-
-def signature(function):
-    """Write the parameters of *function* without types, as the page does."""
-    kept = [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.name != "self"
-    ]
-    text = str(inspect.Signature(kept)).replace("'", '"')
-    return text.replace("()", "") if text == "()" else text
-
-
-@pytest.mark.parametrize("name", rlprof.__all__)
-def test_every_public_name_is_documented(name):
-    """Each name that `import rlprof` brings is on the page."""
-    assert re.search(rf"\brlprof\.{name}\b", PAGE) or f"`{name}`" in PAGE
 
 
 @pytest.mark.parametrize("name", rlprof.__all__)
@@ -136,65 +97,11 @@ def test_the_version_is_that_of_the_distribution():
     assert metadata.version("rlprof-core") == rlprof.__version__
 
 
-@pytest.mark.parametrize(
-    "name", ["open", "launch", "annotate", "span", "trajectory", "read", "register", "safe_name"]
-)
-def test_every_call_is_documented_with_its_arguments(name):
-    """The arguments and their defaults are those of the function."""
-    function = getattr(rlprof, name)
-
-    assert f"`rlprof.{name}{signature(function)}`" in PAGE
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_of_a_session_is_documented(name):
-    """What a session can be told has a row, with its arguments, and Session and Off have it."""
-    method = getattr(rlprof.Session, name, None)  # an instance has `run_dir`
-    arguments = str(signature(method) or "()") if callable(method) else ""
-
-    assert f"`prof.{name}{arguments}`" in TABLE
-    assert hasattr(rlprof.Off, name)
-
-
 def test_no_method_of_a_session_is_invented():
     """Whatever a page calls on `prof` can be called."""
     for path, text in PAGES.items():
         for name in re.findall(r"\bprof\.(\w+)", text):
             assert name in METHODS, f"{path}: prof.{name}"
-
-
-@pytest.mark.parametrize("cls", VALUES, ids=lambda cls: cls.__name__)
-def test_every_field_of_a_value_is_documented(cls):
-    """The row of each value has its fields and properties, and no other."""
-    documented = set(words(TABLE[f"`rlprof.{cls.__name__}`"]))
-
-    assert fields(cls) == documented - {"export"}
-
-
-def test_every_member_of_a_recording_is_documented():
-    """The row of Recording has what core looks for."""
-    members = {name for name in vars(rlprof.Recording) if not name.startswith("_")}
-    members |= set(rlprof.Recording.__annotations__)
-
-    assert {*words(TABLE["`rlprof.Recording`"])} == {*members, "start"}
-
-
-def test_every_field_of_a_run_is_documented():
-    """The table of a run has all that one can be asked."""
-    documented = {word for row in rows(section(PAGE, "A run as values")) for word in words(row[0])}
-    documented = {word.partition("(")[0] for word in documented}
-    known = {name for name in (*vars(Run), *fields(Run)) if not name.startswith("_")}
-
-    assert known - {"spans", "only", "counters", "frame"} == documented
-    assert {"`spans(problems=None)`", "`only(selection)`"} <= set(TABLE)
-
-
-@pytest.mark.parametrize("name", OF_A_RUN)
-def test_every_field_of_what_a_run_holds_is_documented(name):
-    """Each process, capture, skipped window, answer and span says what is in its row."""
-    documented = set(words(TABLE[f"`{name}`"]))
-
-    assert documented == fields(OF_A_RUN[name])
 
 
 @pytest.mark.parametrize("place", get_args(types.Place))

@@ -91,7 +91,7 @@ def test_every_file_of_the_quickstart_is_used():
 def test_every_command_shown_exists(command):
     """Each command that some page shows has the options it is shown with, or is made by make."""
     words = [word for word in command.rstrip(" &").split() if not word.startswith("RLPROF_")]
-    parser = cli._parser(words[1:])  # with what the exporters it names declare
+    parser = cli.command_line(words[1:])  # with what the exporters it names declare
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
     if words[0] == "rlprof":

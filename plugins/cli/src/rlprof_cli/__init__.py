@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
     """
     try:
-        parser = _parser(sys.argv[1:] if argv is None else argv)
+        parser = command_line(sys.argv[1:] if argv is None else argv)
         args = _parsed(parser, argv)
         if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -89,7 +89,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser(argv: Sequence[str]) -> Parser:
+def command_line(argv: Sequence[str] = ()) -> Parser:
+    """Make the parser of all commands; *argv* decides which exporters add arguments of theirs."""
     parser = Parser(
         prog="rlprof",
         description="Profile a whole RL post-training step: training ranks and rollout engines.",
