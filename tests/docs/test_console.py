@@ -7,7 +7,6 @@ import re
 import pytest
 
 import rlprof_cli as cli
-from rlprof_cli import main
 from tests.docs.pages import PAGES, ROOT, blocks, section, sections
 from tests.docs.shell import Shell, agree, commands, shape, write
 from tests.kit.sites import install
@@ -63,20 +62,6 @@ def test_the_readme_is_what_happens(shell):
     )  # fmt: skip
 
     follow(shell, README, [console])
-
-
-def test_the_readme_shows_the_errors_there_are(tmp_path, capsys, monkeypatch):
-    """The faults in the README are those the command prints."""
-    (tmp_path / "profile.yaml").write_text(
-        "tool: trch\nsteps: [2, 4.5]\nroles:\n  actor: {phase: update}\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    (shown,) = (block.text for block in blocks(README, "console") if "3 faults" in block.text)
-
-    code = main(["check", "profile.yaml"])
-
-    assert code == 1
-    assert capsys.readouterr().err.splitlines() == shown.splitlines()[1:]
 
 
 def test_every_file_of_the_quickstart_is_used():
