@@ -117,10 +117,11 @@ test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and 
 	$(PY_VERL) -m tests.verl_real.same bare bare off recorded
 	$(PY) -m tests.verl.signatures --check
 
-lint: env-test ## ruff and mypy --strict
+lint: env-test ## ruff, mypy --strict, and the English of the pages
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) docs/english.py
 
 format: env-test ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _IN_TRAINING = ("open", "launch", "follow", "annotate", "span", "trajectory")
 _SESSION = ("Session", "Off", "Follower")
+SHARED = ("help", "quiet", "verbose")
+"""Arguments of every command."""
 _CALLS = sorted(name for name in dir(rlprof.Off) if not name.startswith("_"))
 _OF_A_RUN = (
     "rlprof_run.read", "rlprof_run.Run", "rlprof_run.CaptureResult", "rlprof_run.Process",
@@ -52,7 +54,7 @@ def commands() -> str:
 def arguments(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
     """Give each argument of *command* as one writes it, and its help."""
     for action in command._actions:  # noqa: SLF001 -- argparse lists them nowhere else
-        if action.dest == "help":
+        if action.dest in SHARED:
             continue
         value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
         if action.choices and not action.metavar:

@@ -174,6 +174,18 @@ def test_a_shell_completes_every_command(rlprof, shell):
     assert [name for name in ("capture", "export", "why") if name not in out] == []
 
 
+def test_verbose_shows_where_an_error_was_raised(rlprof, tmp_path):
+    """`-v` prints the traceback above the error, before or after the command."""
+    _, _, bare = rlprof("ls", tmp_path / "nope")
+    _, _, after = rlprof("ls", "-v", tmp_path / "nope")
+    _, _, before = rlprof("-v", "ls", tmp_path / "nope")
+
+    assert "Traceback" not in bare
+    assert after.startswith("Traceback")
+    assert after.endswith(bare)
+    assert before == after
+
+
 def test_the_version_is_that_of_the_distribution(rlprof):
     """What a bug report begins with."""
     assert rlprof("--version") == (0, f"rlprof {CORE}\n", "")

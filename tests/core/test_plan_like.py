@@ -157,3 +157,14 @@ def test_measuring_is_said(plan, monkeypatch):
 
     assert err == "measuring costly ...\n"
     assert quiet == ""
+
+
+def test_quiet_prints_no_progress(plan, monkeypatch):
+    """`-q` leaves out that line."""
+    monkeypatch.setenv("RLPROF_QUIET", "0")  # so that what -q sets ends with the test
+    monkeypatch.setattr(_calibration, "known", lambda _: None)
+    monkeypatch.setattr(_calibration, "measured", lambda _: "it could not be measured")
+
+    _, err = plan("-q")
+
+    assert err == ""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 from rlprof.errors import RlprofError
@@ -37,17 +39,17 @@ COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export, new, com
 
 _EPILOG = """\
 a first run:
-  rlprof check profile.yaml            is the config right, are its plugins there?
+  rlprof check profile.yaml            is the config valid, are its plugins installed?
   rlprof doctor profile.yaml           will it work on this host?
   rlprof plan profile.yaml             what would be recorded?
-  python train.py                      rlprof.open("profile.yaml") in it does the recording
+  python train.py                      records, if it calls rlprof.open("profile.yaml")
   rlprof ls                            which runs are there?
   rlprof capture --next 2              record more of the live run
   rlprof ls latest                     what was captured, what was not, and why
   rlprof why                           why are its steps slow? (rlprof-report)
-  rlprof salvage                       export what processes that died have left
+  rlprof salvage                       export what killed processes left on disk
   rlprof export --to timeline          one timeline for https://ui.perfetto.dev
-  rlprof new tool my_tool              a plugin of your own, to begin with
+  rlprof new tool my_tool              start a plugin of your own
 """
 
 
@@ -56,9 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
     """
+    is_verbose = False
     try:
         parser = command_line(sys.argv[1:] if argv is None else argv)
         args = _parsed(parser, argv)
+        is_verbose = _mind(args)
         if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
             sys.stdout.reconfigure(errors="backslashreplace")
         if args.command is None:
@@ -70,15 +74,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RlprofError as exc:
+        if is_verbose:
+            traceback.print_exc()
         print(f"rlprof: {exc}", file=sys.stderr)
         return 1
     except OSError as exc:
+        if is_verbose:
+            traceback.print_exc()
         print(f"rlprof: {_refused(exc)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # whoever started children has ended them on the way here
         print("rlprof: interrupted", file=sys.stderr)
         return 130
     return code
+
+
+def _mind(args: argparse.Namespace) -> bool:
+    """Be quiet or verbose, as asked; return whether verbose."""
+    if getattr(args, "quiet", False):
+        os.environ["RLPROF_QUIET"] = "1"
+    if getattr(args, "verbose", False):
+        logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
+        return True
+    return False
 
 
 class _Version(argparse.Action):
@@ -90,7 +108,7 @@ class _Version(argparse.Action):
 
 
 def command_line(argv: Sequence[str] = ()) -> Parser:
-    """Make the parser of all commands; *argv* decides which exporters add arguments of theirs."""
+    """Make the parser of all commands; *argv* decides which exporters add their arguments."""
     parser = Parser(
         prog="rlprof",
         description="Profile a whole RL post-training step: training ranks and rollout engines.",
@@ -108,11 +126,13 @@ def command_line(argv: Sequence[str] = ()) -> Parser:
     if wanted(argv, own):
         add_offered(subparsers, own)
     parser.set_defaults(parser=parser, parsers=subparsers.choices)
+    for one in (parser, *dict.fromkeys(subparsers.choices.values())):
+        one.add_manners()
     return parser
 
 
 def _parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse *argv*; what is left over is told with the usage of the command it was given to."""
+    """Parse *argv*; the command that got an unknown argument refuses it, with its usage."""
     args, left = parser.parse_known_args(argv)
     if left:
         told = args.parsers.get(args.command, parser)

@@ -13,6 +13,7 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_cli import _calibration
 from rlprof_cli._like import STEP, like
+from rlprof_cli._quiet import is_quiet
 from rlprof_cli._table import seconds, size, table
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _once(use: ToolUse, cache: dict[str, Calibration | str]) -> Calibration | st
 
 
 def _measured(use: ToolUse) -> Calibration | str:
-    if _calibration.can_be_measured(use) and _calibration.known(use) is None:
+    is_new = _calibration.can_be_measured(use) and _calibration.known(use) is None
+    if is_new and not is_quiet():
         print(f"measuring {use.name} ...", file=sys.stderr, flush=True)
     return _calibration.measured(use)

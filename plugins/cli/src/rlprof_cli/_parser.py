@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from rlprof.errors import closest
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)")
+
+
+_MANNERS = {
+    ("-q", "--quiet"): "print results and errors, but no progress",
+    ("-v", "--verbose"): "also print debug messages, and the traceback of an error",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,6 +30,12 @@ class Parser(argparse.ArgumentParser):
             there = wrong[2].replace("'", "").split(", ")
             message = f"no command {wrong[1]!r}{closest(wrong[1], there)}"
         super().error(message)
+
+    def add_manners(self) -> None:
+        """Take `-q` and `-v`, unless the command has arguments of these names."""
+        for flags, text in _MANNERS.items():
+            with suppress(argparse.ArgumentError):
+                self.add_argument(*flags, action="store_true", default=argparse.SUPPRESS, help=text)
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
         """Exit as above: *words* are left over."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_cli import _words
+from rlprof_cli._quiet import is_quiet
 from rlprof_cli._table import plain, seconds, size, table
 from rlprof_run import read
 
@@ -73,6 +74,8 @@ class _Line:
             words += f"; windows: {', '.join(found)}"
         elif len(answers) == expected:
             words += "; waiting for the next step"
+        if is_quiet():
+            return
         states = (len(answers) == expected, frozenset(counts))
         if sys.stdout.isatty():
             columns = shutil.get_terminal_size().columns
@@ -82,7 +85,7 @@ class _Line:
         self._states = states
 
     def end(self) -> None:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and not is_quiet():
             print()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import suppress
@@ -19,7 +20,8 @@ class Progress:
     def __init__(self, files: int, size: int) -> None:
         self._files, self._size = files, size
         self._begun = self._told = time.monotonic()
-        self._bar = _bar(files, size) if _is_seen() else None
+        self._is_quiet = os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
+        self._bar = _bar(files, size) if _is_seen() and not self._is_quiet else None
 
     def show(self, files: int, size: int) -> None:
         """Say that so much is done."""
@@ -27,7 +29,7 @@ class Progress:
         if self._bar is not None:
             self._bar.postfix[0] = files
             self._bar.update(size - self._bar.n)
-        elif now - self._told > _QUIET_S:
+        elif now - self._told > _QUIET_S and not self._is_quiet:
             self._told = now
             rate = max(1, size) / (now - self._begun)
             print(

@@ -11,6 +11,7 @@ import attrs
 
 from rlprof.rundir import as_json
 from rlprof_cli._arguments import add_json, duration
+from rlprof_cli._quiet import is_quiet
 from rlprof_cli._table import plain
 from rlprof_cli.doctor._examine import examine
 
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
     from rlprof_cli.doctor._finding import Finding
 
 _DESCRIPTION = """\
-Say before a run what will and will not work: on this host, in this environment, with this shell's
-variables. Run it where training will run, and in the same way (the same container, the same user).
+Report before a run what will and will not work: on this host, in this environment, with the
+variables of this shell. Run it as you will run training: in the same container, as the same user.
 
-With FILE its config is checked, and every tool of its roles records a dry window with the options
-given there. Without FILE every installed tool does so with its default options. Each is tried in a
-child process with a deadline: one that hangs or crashes is reported, and nothing else is harmed.
-The command also looks at Python and the plugins, the folders a run writes to, other profilers, what
-torch loads by itself, clocks and limits. An engine is loaded and configured, but not started.
+With FILE, the command checks the config, and every tool of its roles records a dry window with
+the options in FILE. Without FILE, every installed tool does so with its default options. Each tool
+runs in a child process with a deadline; if it hangs or crashes, that is reported and harms nothing
+else. The command also examines Python and the plugins, the folders a run writes to, other
+profilers, extensions that torch loads by itself, clocks and limits. An engine is loaded and
+configured, but not started.
 """
 
 _EPILOG = """\
@@ -38,9 +40,9 @@ each line is one finding, `where: what is wrong; what to do`:
 
 exit code: 1 if anything is BAD, else 0
 
-  rlprof doctor                            is this environment fit at all?
-  rlprof doctor profile.yaml               is it fit for this run?
-  rlprof doctor profile.yaml --role actor  ... and for a process of that role?
+  rlprof doctor                            will anything installed work here?
+  rlprof doctor profile.yaml               will this config work here?
+  rlprof doctor profile.yaml --role actor  ... in a process of this role?
 
 docs/doctor.md explains every finding.
 """
@@ -52,7 +54,7 @@ def add(subparsers: Any) -> None:
 
     parser = subparsers.add_parser(
         "doctor",
-        help="say before a run what will and will not work here",
+        help="report before a run what will and will not work here",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -64,7 +66,7 @@ def add(subparsers: Any) -> None:
         "--role",
         action="append",
         metavar="ROLE",
-        help="try only the tools of this role (may be repeated; default: all roles)",
+        help="test only the tools of this role (may be repeated; default: all roles)",
     )
     parser.add_argument(
         "--timeout",
@@ -78,7 +80,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings as they come; 1 if any is BAD."""
+    """Print the findings as they come; return 1 if any is BAD."""
     if not args.json:
         print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
     counts = {"ok": 0, "warn": 0, "BAD": 0}
@@ -114,7 +116,7 @@ def _verdict(counts: dict[str, int]) -> str:
 
 def _progress(doing: str) -> None:
     """Show on a terminal what is waited for, on a line that is wiped again."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not is_quiet():
         with suppress(OSError):
             sys.stderr.write(f"\r\x1b[K{plain(doing, 75)}")
             sys.stderr.flush()
