@@ -69,7 +69,7 @@ def test_help_shows_a_first_run(rlprof):
     code, out, err = rlprof("--help")
 
     assert (code, err) == (0, "")
-    assert out.startswith("usage: rlprof [-h] [--version] COMMAND ...\n")
+    assert out.startswith("usage: rlprof [-h] [--version] [-q] [-v] COMMAND ...\n")
     for command in COMMANDS:
         assert f"    {command.__name__.rpartition('.')[2]}" in out
     assert 'rlprof.open("profile.yaml")' in out
@@ -79,7 +79,7 @@ def test_help_shows_a_first_run(rlprof):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("check", ["FILE", "--role ROLE", "Prints every fault with its line"]),
+        ("check", ["FILE", "--role ROLE", "prints every fault with its line"]),
         ("plan", ["FILE", "--steps A-B", "default: 0-100", "--like RUN", "upper bound"]),
         ("plugins", ["List every plugin", "Exit code 1"]),
         ("ls", ["RUN", "--files", "default: outputs/profile"]),

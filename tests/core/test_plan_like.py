@@ -149,6 +149,7 @@ def test_lengths_come_from_one_place(tmp_path, capsys):
 
 def test_measuring_is_said(plan, monkeypatch):
     """A tool that nobody has measured here takes seconds: a line on stderr says what for."""
+    monkeypatch.setenv("RLPROF_QUIET", "0")
     monkeypatch.setattr(_calibration, "known", lambda _: None)
     monkeypatch.setattr(_calibration, "measured", lambda _: "it could not be measured")
 
