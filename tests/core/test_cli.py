@@ -834,8 +834,8 @@ def test_exports_that_lead_out_of_the_run_are_refused(rlprof, run_folder, tmp_pa
     outside.mkdir()
     (run_folder / "exports").symlink_to(outside)
     said = (
-        f"rlprof: {run_folder}/exports: is a link out of the run folder, to {outside}; name that "
-        "with --out DIR if it is meant\n"
+        f"rlprof: {run_folder}/exports: is a link out of the run folder, to {outside}; if you mean "
+        "that folder, name it with --out DIR\n"
     )
 
     assert rlprof("export", run_folder) == (1, "", said)

@@ -78,7 +78,7 @@ def test_a_tool_that_refuses_is_told_apart_from_one_that_breaks(use):
     refusing = attrs.evolve(use, asked={"raises_in": "export"})
 
     assert _calibration.measured(refusing) == (
-        "it is measured where it sees no device, and refuses to there: export says no"
+        "it is measured without a device, and refuses that: export says no"
     )
 
 

@@ -485,5 +485,5 @@ def test_tools_are_not_chosen_anew_for_an_engine_they_record_inside(given, capsy
     assert code == 1
     assert (
         "--tool: rollout is recorded by its engine, hive, and by the tools it was launched with "
-        "(fake); leave --tool out, --set TOOL.KEY=VALUE changes theirs"
+        "(fake); drop --tool, change options by --set TOOL.KEY=VALUE"
     ) in capsys.readouterr().err

@@ -245,8 +245,8 @@ def test_an_argument_of_an_exporter_that_is_not_named_is_told(rlprof_, folder, o
 
     assert (code, out, seen) == (2, "", [])
     assert err.endswith(
-        "rlprof export: error: argument --depth: is for exporter 'list', which --to does not name; "
-        "write --to see,list\n"
+        "rlprof export: error: argument --depth: belongs to exporter 'list', which --to does not "
+        "name; use --to see,list\n"
     )
 
 
@@ -293,7 +293,7 @@ def test_a_flag_that_two_declare_is_refused_only_where_both_are_used(rlprof_, fo
     assert "('depth', 6)" in (folder / "exports/other.txt").read_text()
     told = (
         "rlprof: exporter 'more' (other 1.0) declares --depth, as exporter 'list' (lister 1.0) "
-        "does; call them one by one\n"
+        "does; run them one by one\n"
     )
     assert rlprof_(folder, "--to", "list,more") == (1, "", told)
 
@@ -302,10 +302,10 @@ def test_a_flag_that_two_declare_is_refused_only_where_both_are_used(rlprof_, fo
 @pytest.mark.parametrize(
     ("declares", "told"),
     [
-        ('"--out"', "declares --out, which `rlprof export` has itself; it must call it otherwise"),
+        ('"--out"', "declares --out, an argument of `rlprof export` itself; it must rename it"),
         ('"--mine", dest="path"',
-         "declares path, which `rlprof export` has itself; it must call it otherwise"),
-        ('"--run"', "declares run, which `rlprof export` has itself; it must call it otherwise"),
+         "declares path, an argument of `rlprof export` itself; it must rename it"),
+        ('"--run"', "declares run, an argument of `rlprof export` itself; it must rename it"),
         ('"word"', "declares arguments wrongly: the following arguments are required: word"),
         ('"word", nargs="?"',
          "declares arguments wrongly: 'word' has no flag; call it --word"),
@@ -407,7 +407,7 @@ def test_nothing_can_be_selected_of_files(rlprof_, loose, seen):
 
     done = rlprof_(loose, *argv)
 
-    why = "is no run, so it cannot be selected from; leave out --step, --only, --from"
+    why = "is not a run, so no part can be selected; drop --step, --only, --from"
     assert done == (1, "", f"rlprof: {loose}: {why}\n")
     assert seen == []
 

@@ -97,7 +97,7 @@ def test_what_is_left_is_shown_with_what_to_do(write, capsys):
     assert (
         "left on other nodes:\n"
         f"  on node-b in {FOLDER}: 12 files, 2.1 GB: the node is gone\n"
-        f"  bring it home with: rlprof collect {run.path}\n"
+        f"  collect it with: rlprof collect {run.path}\n"
     ) in capsys.readouterr().out
 
 

@@ -458,7 +458,7 @@ def test_the_command_says_why_a_window_failed(live, capsys):
     assert code == 1
     assert "start: RuntimeError: start went wrong" in out
     assert "actor 0/1: served 0 of 1; step" in out
-    assert out.endswith(f"see what became of it with: rlprof ls {run}\n")
+    assert out.endswith(f"see the outcome with: rlprof ls {run}\n")
     assert "rlprof export" not in out
 
 
@@ -491,7 +491,7 @@ def test_the_command_says_what_cannot_be_asked(live, capsys):
     out, err = capsys.readouterr()
     assert (refused, nobody, wrong, beyond, usage.value.code) == (1, 1, 1, 1, 2)
     assert "refused: fake.levle: unknown key; did you mean 'level'?" in out  # installed there alone
-    assert "nobody to ask for critic, rank 0 (going on: actor 0/1)\n" in err
+    assert "no live process of critic, rank 0 (live: actor 0/1)\n" in err
     assert "rlprof capture: 3 faults" in err
     assert "--at: expected 0 to 999999999999999999, got 9999" in err
     assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in err
@@ -526,7 +526,7 @@ def test_an_option_of_one_of_several_tools_names_the_tool_that_was_meant(config,
         code = main(["capture", str(prof.run_dir), "--no-wait", "--set", "fkae.level=1"])
 
     assert code == 1
-    told = "say of which tool: TOOL.fkae.level= (there: fake, other); did you mean 'fake'?"
+    told = "name the tool: TOOL.fkae.level= (tools: fake, other); did you mean 'fake'?"
     assert told in capsys.readouterr().err
 
 
@@ -537,7 +537,7 @@ def test_the_command_says_that_a_role_of_the_config_may_yet_come(config, capsys)
         prof.scribe.flush()
         code = main(["capture", str(prof.run_dir), "--role", "critic"])
 
-    told = "(going on: actor 0/1); it may not have been started or attached yet\n"
+    told = "(live: actor 0/1); it may not have started or been attached yet\n"
     assert code == 1
     assert told in capsys.readouterr().err
 
@@ -551,8 +551,8 @@ def test_the_command_needs_a_run_that_goes_on(config, capsys):
 
     assert codes == [1, 1]
     err = capsys.readouterr().err
-    assert "the run is over, so there is nobody to ask" in err
-    assert "no run is going on here" in err
+    assert "the run has ended, so no process can be asked" in err
+    assert "holds no live run" in err
 
 
 def test_a_request_of_an_old_shape_is_refused_by_name(tmp_path):

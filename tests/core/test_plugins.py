@@ -302,9 +302,9 @@ def test_what_core_could_not_call_is_refused(cls, what):
 @pytest.mark.parametrize(
     ("cls", "what"),
     [
-        (Misspelt, ("marks 'strat', which is no hook; did you mean 'start'? "
+        (Misspelt, ("marks 'strat', which is not a hook; did you mean 'start'? "
                    "(a tool has configure, start, stop, export, lighter, advise)")),
-        (FarOff, ("marks 'begin', which is no hook "
+        (FarOff, ("marks 'begin', which is not a hook "
                  "(a tool has configure, start, stop, export, lighter, advise)")),
         (WrongArgument, ("takes 'windw' in start, which is not given; did you mean 'window'? "
                         "(there are: window, target, folder)")),
@@ -312,10 +312,10 @@ def test_what_core_could_not_call_is_refused(cls, what):
                        "(there are: capture, folder, out)")),
         (WantsAHandle, ("takes 'handle' in start, which only engines are given "
                        "(there are: window, target, folder)")),
-        (Defaulted, ("has a default for 'folder' in start, which then is never given; "
-                    "take the default away")),
+        (Defaulted, ("has a default for 'folder' in start, so it never gets a value; "
+                    "remove the default")),
         (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
-        (NoOptions, "has Options <class 'dict'> that are no attrs class"),
+        (NoOptions, "has Options <class 'dict'> that are not an attrs class"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip

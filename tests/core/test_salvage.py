@@ -300,10 +300,10 @@ def test_lost_windows_are_told_of_together(killed, capsys):
 
     main(["ls", str(path)])
 
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "may lie" in line]
-    assert line.startswith("  0/rollout actor 0/1 fake and 2 more: what was recorded may lie below")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "may be left" in line]
+    assert line.startswith("  0/rollout actor 0/1 fake and 2 more: raw data may be left below")
     assert process.name not in line
-    assert line.endswith(f"on {process.here.host}; there: rlprof salvage {path}")
+    assert line.endswith(f"on {process.here.host}; run there: rlprof salvage {path}")
 
 
 # failures.md: salvage-tried

@@ -138,4 +138,4 @@ def test_a_folder_that_is_not_there_is_told(tmp_path, capsys):
     code = main(["new", "tool", "mine", "--dir", str(tmp_path / "nope")])
 
     assert code == 1
-    assert "nope is not a folder; make it, or name another one" in capsys.readouterr().err
+    assert "nope is not a folder; create it, or name another" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What plugins would have a user know before the run."""
+"""Cautions: the advice of plugins before a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 _LONGEST = 500
 _RECORDS = "records"
-"""Advice about this says what records an engine."""
+"""Advice with this subject says how an engine is recorded."""
 
 
 def cautions(uses: Iterable[ToolUse]) -> list[str]:
-    """Write a line for each advice of the plugins of *uses*; what several say, once."""
+    """Write a line for each advice of the plugins of *uses*, without duplicates."""
     found = [
         f"caution, {each.name}: {f'{one.about}: ' if one.about else ''}"
         f"{one_line(one.text, longest=_LONGEST)}"
@@ -30,7 +30,7 @@ def cautions(uses: Iterable[ToolUse]) -> list[str]:
 
 
 def engine_words(use: ToolUse) -> str:
-    """Name an engine, and what records its own processes."""
+    """Name an engine, and the tools that record its processes."""
     said = [one_line(one.text) for one in use.advice if one.about == _RECORDS]
     names = ", ".join(one.name for one in use.inside)
     inside = [f"inside it: {names}"] if names else []

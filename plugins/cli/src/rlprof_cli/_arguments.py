@@ -1,4 +1,4 @@
-"""What commands take as an argument."""
+"""Arguments that several commands take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNITS_NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
 def add_run(parser: argparse.ArgumentParser, words: str = "") -> None:
-    """Add the argument that names a run; left out, it is the latest one in the default folder."""
+    """Add the argument that names a run; the default is the latest run in the default folder."""
     parser.add_argument(
         "path",
         metavar="RUN",
@@ -39,7 +39,7 @@ def duration(text: str) -> float:
 
 
 def moment(text: str) -> int:
-    """Read how long after a beginning, in ns: `12.5` (seconds), `90s`, `2m`, `1.5h`, `300ms`."""
+    """Read a time since the start, in ns: `12.5` (seconds), `90s`, `2m`, `1.5h`, `300ms`."""
     found = _MOMENT.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(f"expected a time like 12.5, 90s, 2m or 1h, got {text!r}")

@@ -1,8 +1,8 @@
-"""What a tool costs on this host, measured once and kept: the estimates of `rlprof plan`.
+"""The cost of a tool on this host, measured once and kept: the estimates of `rlprof plan`.
 
-An estimate is an upper bound: a tool's sample leaves it no pause, where real phases wait for a
-device or for each other. It is kept in the user's own folder for temporary files, by tool, options
-and version.
+An estimate is an upper bound: the sample of a tool has no pause, whereas real phases wait for a
+device or for each other. Estimates are kept in the user's folder for temporary files, by tool,
+options and version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Calibration:
-    """What recording one second of the tool's worst case costs."""
+    """The cost of recording one second of the worst case of the tool."""
 
     slowdown: float
     """How many times as long the work takes while it is recorded."""
@@ -40,7 +40,7 @@ class Calibration:
     """Seconds the step waits when the window closes."""
 
     def of(self, seconds: float) -> dict[str, float]:
-        """Estimate a window of work that takes *seconds* when it is not recorded."""
+        """Estimate a window of work that takes *seconds* without recording."""
         return {
             "bytes": round(self.bytes_per_s * seconds),
             "slowdown": round(self.slowdown, 2),
@@ -49,7 +49,7 @@ class Calibration:
 
 
 def file_of(use: ToolUse) -> Path:
-    """Name the file that keeps what is known of *use*."""
+    """Name the file that keeps the estimate of *use*."""
     module = use.plugin.__module__
     asked = json.dumps(use.asked, sort_keys=True, default=str)
     what = [module, use.plugin.__qualname__, asked, _version(module), sys.version]
@@ -73,7 +73,7 @@ def _version(module: str) -> str:
 
 
 def known(use: ToolUse) -> Calibration | None:
-    """Return what was measured of *use* on this host, if it was."""
+    """Return the kept estimate of *use* on this host, if there is one."""
     if not can_be_measured(use):
         return None
     try:
@@ -100,7 +100,7 @@ def begin(use: ToolUse) -> subprocess.Popen[bytes]:
 
 
 def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
-    """Measure *use* now, waiting for it; or say why that cannot be done."""
+    """Measure *use* now and wait for it, or say why that is impossible."""
     if not can_be_measured(use):
         return "the tool brings no sample to measure it with"
     file = file_of(use)
@@ -123,4 +123,4 @@ def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
     except (OSError, ValueError, KeyError, TypeError):
         return "it could not be measured"
     finally:
-        file.unlink(missing_ok=True)  # what hindered it may be gone next time
+        file.unlink(missing_ok=True)  # the obstacle may be gone next time

@@ -1,6 +1,6 @@
-"""Arguments that exporters declare themselves, which `rlprof export` takes and hands to them.
+"""Arguments that exporters declare; `rlprof export` parses them and passes them on.
 
-Only those of the exporters that `--to` names are loaded; for `--help` all that are installed.
+Only the exporters that `--to` names are loaded; `--help` loads all installed ones.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ DEFAULT = "timeline"
 """The exporter, if none is named."""
 
 _TAKEN = {"run", "declared", "command", "parsers", "help"}
-"""What the command line itself keeps beside the arguments."""
+"""Names that the command line itself keeps among the arguments."""
 
 
 class _MisfitError(Exception):
-    """The arguments of one exporter do not do."""
+    """An exporter declares arguments that cannot be used."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises where others print and exit."""
+    """Raises, where other parsers print and exit."""
 
     def error(self, message: str) -> Any:
         """Raise *message*."""
@@ -38,26 +38,26 @@ class _Parser(argparse.ArgumentParser):
 
 @attrs.frozen(eq=False)
 class Declared:
-    """What one exporter declares."""
+    """The arguments of one exporter."""
 
     name: str
     parser: argparse.ArgumentParser | None = None
-    """To be a parent of the command's."""
+    """A parent of the parser of the command."""
     flags: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
-    """As which its arguments are found after parsing."""
+    """The names of its arguments after parsing."""
     fault: str = ""
-    """Why they are not taken."""
+    """Why they cannot be used."""
 
     def given(self, args: argparse.Namespace) -> dict[str, Any]:
-        """Return what the command line gave; raise PluginError where nothing could be given."""
+        """Return the given arguments; raise PluginError if the exporter declares none rightly."""
         if self.fault:
             raise PluginError(f"{_offer(self.name)} {self.fault}")
         return {name: getattr(args, name) for name in sorted(self.names) if hasattr(args, name)}
 
 
 def declared(argv: Sequence[str], own: Callable[[argparse.ArgumentParser], None]) -> list[Declared]:
-    """Ask the exporters that *argv* is about; *own* adds what the command itself takes."""
+    """Ask the exporters that *argv* names; *own* adds the command's own arguments."""
     place = next((n for n, word in enumerate(argv) if not word.startswith("-")), None)
     if place is None or argv[place] != "export":
         return []
@@ -75,9 +75,9 @@ def declared(argv: Sequence[str], own: Callable[[argparse.ArgumentParser], None]
 
 
 def whose(left: Sequence[str], args: argparse.Namespace) -> str:
-    """Say of which exporter an argument is that was left over; empty: of none.
+    """Name the exporter that declares one of the unknown arguments; empty: there is none.
 
-    Raises PluginError if one that `--to` names cannot take any.
+    Raises PluginError if an exporter that `--to` names cannot take any.
     """
     for one in args.declared:
         plugins.load("exporter", one.name)
@@ -88,8 +88,8 @@ def whose(left: Sequence[str], args: argparse.Namespace) -> str:
         for flag in (word.partition("=")[0] for word in left):
             if flag in flags:
                 return (
-                    f"argument {flag}: is for exporter {name!r}, which --to does not name; write "
-                    f"--to {args.to},{name}"
+                    f"argument {flag}: belongs to exporter {name!r}, which --to does not name; "
+                    f"use --to {args.to},{name}"
                 )
     return ""
 
@@ -101,7 +101,7 @@ def _asked(words: Sequence[str]) -> tuple[list[str], bool]:
     parser.add_argument("-h", "--help", action="store_true")
     try:
         args, _ = parser.parse_known_args(words)
-    except _MisfitError:  # the command's own parser will say so
+    except _MisfitError:  # the parser of the command reports it
         return [], False
     return args.to.split(","), args.help
 
@@ -111,10 +111,10 @@ def _installed() -> Iterator[str]:
 
 
 def _ask(name: str) -> Declared:
-    """Let the exporter *name* declare its arguments; one that is broken declares none here."""
+    """Let the exporter *name* declare its arguments; a broken one declares none here."""
     try:
         arguments = getattr(plugins.load("exporter", name), "arguments", None)
-    except PluginError:  # told when it is used
+    except PluginError:  # reported when it is used
         return Declared(name)
     if arguments is None:
         return Declared(name)
@@ -130,7 +130,7 @@ def _ask(name: str) -> Declared:
 
 
 def _declare(name: str, parser: argparse.ArgumentParser) -> Declared:
-    actions = parser._actions  # noqa: SLF001 -- argparse tells it nowhere else
+    actions = parser._actions  # noqa: SLF001 -- argparse has no public list
     by_place = [action.dest for action in actions if not action.option_strings]
     if name and by_place:
         raise _MisfitError(f"{by_place[0]!r} has no flag; call it --{by_place[0]}")
@@ -140,13 +140,13 @@ def _declare(name: str, parser: argparse.ArgumentParser) -> Declared:
 
 
 def _clash(one: Declared, other: Declared) -> str:
-    """Say what both have; empty: nothing."""
+    """Say which argument both declare; empty: none."""
     flags = sorted(one.flags & other.flags) or sorted(one.names & other.names)
     if not flags:
         return ""
     if not other.name:
-        return f"declares {flags[0]}, which `rlprof export` has itself; it must call it otherwise"
-    return f"declares {flags[0]}, as {_offer(other.name)} does; call them one by one"
+        return f"declares {flags[0]}, an argument of `rlprof export` itself; it must rename it"
+    return f"declares {flags[0]}, as {_offer(other.name)} does; run them one by one"
 
 
 def _offer(name: str) -> str:

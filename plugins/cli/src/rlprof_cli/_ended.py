@@ -1,4 +1,4 @@
-"""A command that is told to end, by a scheduler or a closed terminal, leaves nothing half made."""
+"""Signals of a scheduler or a closed terminal end a command without leaving partial results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SIGNALS = ("SIGTERM", "SIGHUP")
 
 @contextmanager
 def ended_tidily() -> Iterator[None]:
-    """Have these signals end what runs meanwhile as an exception does, so that it can clear up."""
+    """Turn these signals into an exception, so that the code that runs meanwhile cleans up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-    # Who has ignored one, as nohup does, meant it.
+    # A signal that is ignored, as under nohup, stays ignored.
     ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, _end)

@@ -1,4 +1,4 @@
-"""What a config would cost: as an earlier run tells, else as each tool is measured on this host.
+"""The cost of a config, taken from an earlier run or measured for each tool on this host.
 
 Measured in a process of its own, on work that leaves the tool no pause: an upper bound.
 """
@@ -85,19 +85,19 @@ def _tables(
 
 
 def _said(run: Run | None, window_s: float | None) -> tuple[str, str]:
-    """Say what kind of window is estimated, and how to have it estimated better."""
+    """Say which window is estimated, and how to get a better estimate."""
     if run is not None:
         return "windows of these lengths", "; that run recorded none of these"
     if window_s is not None:
-        return f"a window of {seconds(window_s)}", ": --like RUN shows what an earlier run has cost"
-    hint = "say how long they take with --window-s S, or see with --like RUN what a run has cost"
+        return f"a window of {seconds(window_s)}", ": --like RUN shows the cost of an earlier run"
+    hint = "give their length by --window-s S, or use the costs of a run by --like RUN"
     return f"a window of {seconds(1.0)}", f": {hint}"
 
 
 def _windows(
     config: Config, role: str, earlier: Like | None, window_s: float | None
 ) -> dict[str, float]:
-    """Name the windows of *role* with how long each takes when nobody records it."""
+    """Map the windows of *role* to their durations without recording."""
     if earlier is not None:
         return earlier.took_s()
     names = config.roles[role].phases if config.mode == "discrete" else (STEP,)

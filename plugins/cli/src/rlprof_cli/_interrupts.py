@@ -1,4 +1,4 @@
-"""Ctrl-C at the moment when a process is started."""
+"""Ctrl-C while a process is being started."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def uninterrupted() -> Iterator[None]:
 
 
 def heed_interrupts() -> None:
-    """Let Ctrl-C come, in a process that was started while it was kept waiting."""
+    """Let Ctrl-C through, in a process that was started while it was held back."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,4 +1,4 @@
-"""What windows took in an earlier run: how long they were, and what recording them cost.
+"""The durations of windows in an earlier run, and the cost of recording them.
 
 Medians, because the first window of a process also pays for warming up.
 """
@@ -22,11 +22,11 @@ STEP = "step"
 
 @attrs.frozen
 class Figures:
-    """What one tool has cost in the windows of one name."""
+    """The cost of one tool in the windows of one name."""
 
     windows: int
     slowdown: float | None
-    """None: every one of them was recorded, or none that can be compared."""
+    """None: all of the windows were recorded, or none of them can be compared."""
     bytes: int
     stop_s: float | None
     has_other_options: bool
@@ -37,17 +37,17 @@ class Like:
     """The windows of one role of an earlier run, as *config* would open them."""
 
     bare: Mapping[str, list[float]]
-    """By name: how long they took, in seconds, while nothing recorded them."""
+    """Name → their duration without recording, in seconds."""
     recorded: Mapping[str, list[float]]
     captures: Mapping[tuple[str, str], list[CaptureResult]]
     """By tool and name."""
 
     def took_s(self) -> dict[str, float]:
-        """Return how long each window takes, by name; recorded ones count where no others are."""
+        """Return the duration of each window, by name; use recorded ones if need be."""
         return {name: median(values) for name, values in {**self.recorded, **self.bare}.items()}
 
     def figures(self, use: ToolUse, name: str) -> Figures | None:
-        """Return what *use* has cost in the windows of that name; None: it recorded none."""
+        """Return the cost of *use* in the windows of that name; None: it recorded none of them."""
         captures = self.captures.get((use.name, name))
         if not captures:
             return None

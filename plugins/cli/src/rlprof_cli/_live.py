@@ -1,4 +1,4 @@
-"""Finding the run that is meant by a path."""
+"""Finding the live run at a path."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 def the_live_run(path: Path) -> Run:
-    """Return the run at *path*, or the one that is going on in the folder of runs *path*."""
+    """Return the run at *path*, or the only live run in the folder of runs *path*."""
     if (path / "run.json").exists() or not path.is_dir():
         recorded = read(path)
         if not recorded.is_running:
             raise RunError(
-                f"{path}: the run is over, so there is nobody to ask; name a run that is going on"
+                f"{path}: the run has ended, so no process can be asked; name a live run"
             )
         return recorded
     found = []
     for folder in find_runs(path):
         try:
             run = read(folder)
-        except RunError:  # not one of ours, or no longer
+        except RunError:  # not a run, or removed meanwhile
             continue
         if run.is_running:
             found.append(run)
     if len(found) == 1:
         return found[0]
     if not found:
-        raise RunError(f"{path}: no run is going on here; name the folder of one that is")
+        raise RunError(f"{path}: holds no live run; name the folder of a live run")
     names = ", ".join(str(run.path) for run in found)
-    raise RunError(f"{path}: several runs are going on here; name one of them: {names}")
+    raise RunError(f"{path}: holds several live runs; name one of them: {names}")

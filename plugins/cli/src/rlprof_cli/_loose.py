@@ -1,4 +1,4 @@
-"""Files that rlprof did not make, found below a folder: the traces of other profilers."""
+"""Traces of other profilers, found below a folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DEEPEST = 8
 
 
 def loose_files(path: Path, out: Path | None) -> list[Path]:
-    """List the files to read where *path* is no run; *out* is not looked into.
+    """List the files to read if *path* is not a run; *out* is skipped.
 
-    Raise where it is a folder without any.
+    Raise if it is a folder without any.
     """
     if (path / "run.json").exists():
         return []
@@ -37,7 +37,7 @@ def loose_files(path: Path, out: Path | None) -> list[Path]:
 
 
 def _below(folder: Path, out: Path | None, levels: int) -> Iterator[Path]:
-    """Go through the files, by what they are called; links and what is hidden are passed over."""
+    """Yield the files in the order of their names; links and hidden files are skipped."""
     try:
         entries = list(os.scandir(folder))
     except OSError as exc:

@@ -1,4 +1,4 @@
-"""What `rlprof` alone prints: what to do next in this folder."""
+"""The output of `rlprof` alone: what to do next in this folder."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 _FIRST = (
     ("RLPROF_CONFIG=always python train.py", "keep the times of all steps and phases"),
-    ("rlprof check profile.yaml", "is a config right, are its plugins there?"),
+    ("rlprof check profile.yaml", "is the config valid, are its plugins installed?"),
     ("rlprof doctor", "what works on this host?"),
 )
 _LIVE = (
     ("rlprof why", "why are its steps slow?"),
     ("rlprof top", "watch it"),
-    ("rlprof capture --next 2", "record its next two steps"),
+    ("rlprof capture --next 2", "record its next 2 steps"),
 )
 _OVER = (
     ("rlprof why", "why were its steps slow?"),
     ("rlprof ls latest", "what was recorded, what was not, and why"),
-    ("rlprof export --to report", "one page with all of it"),
+    ("rlprof export --to report", "one page with everything"),
     ("rlprof export --to timeline", "one timeline for https://ui.perfetto.dev"),
 )
-_DIED = (("rlprof salvage", "export what its processes have left"), *_OVER)
+_DIED = (("rlprof salvage", "export what its killed processes left"), *_OVER)
 
 
 def next_steps(installed: Collection[str]) -> str:
-    """Name the latest run in `outputs/profile`, and those of the *installed* commands it needs."""
+    """Name the latest run in `outputs/profile`, and the *installed* commands that suit it."""
     head, steps = _here()
     steps = [one for one in steps if one[0].split()[1] in installed or one in _FIRST]
     width = max(len(command) for command, _ in steps)
@@ -43,7 +43,7 @@ def next_steps(installed: Collection[str]) -> str:
 def _here() -> tuple[str, Sequence[tuple[str, str]]]:
     found = find_runs(Path(RUNS))
     if not found:
-        return f"There is no run in {RUNS} yet. Begin with:", _FIRST
+        return f"There is no run in {RUNS} yet. Start with:", _FIRST
     try:
         run = read(found[-1])
     except RunError as exc:

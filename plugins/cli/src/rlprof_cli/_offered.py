@@ -1,4 +1,4 @@
-"""Commands that other distributions offer; looked for only where none of our own is asked for."""
+"""Commands of other distributions; they are looked for only if *argv* names none of ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def wanted(argv: Sequence[str], own: Collection[str]) -> bool:
-    """Whether *argv* may mean a command that is not among our *own*, or asks which there are."""
+    """Whether *argv* may name a command that is not among our *own*, or asks for the list."""
     word = next((one for one in argv if not one.startswith("-")), None)
     if word is None:
         return "--version" not in argv
@@ -21,7 +21,7 @@ def wanted(argv: Sequence[str], own: Collection[str]) -> bool:
 
 
 def add_offered(subparsers: Any, own: Collection[str]) -> None:
-    """Let each describe itself; one that cannot says why when it is called, and breaks no other."""
+    """Let each command describe itself; a broken one says why when it is called."""
     offered: dict[str, list[Any]] = {}
     for entry in commands():
         if entry.name not in own:
@@ -47,7 +47,7 @@ def _add(subparsers: Any, name: str, entries: Sequence[Any]) -> None:
 
 
 class _Refusal:
-    """Stands for a command that cannot be."""
+    """Stands for a command that cannot run."""
 
     def __init__(self, why: str) -> None:
         self._why = why

@@ -1,4 +1,4 @@
-"""A parser that suggests the command or option that you may have meant."""
+"""A parser that suggests the command or option you may have meant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MANNERS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Also the parser of each command."""
+    """The parser of the command line, and of each command."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2, the usage, and what is wrong."""
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*flags, action="store_true", default=argparse.SUPPRESS, help=text)
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Exit as above: *words* are left over."""
+        """Exit as `error` does: no argument takes *words*."""
         there = [one for one in self._option_string_actions if one.startswith("--")]
         hint = closest(words[0].partition("=")[0], there) if words[0][:1] == "-" else ""
         self.error(f"unrecognized arguments: {' '.join(words)}{hint}")

@@ -1,4 +1,4 @@
-"""Which part of a run a command shall look at: the options that say so, and what they give."""
+"""Options that select a part of a run, and the selection they give."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FLAGS = {
 
 
 def add_part(parser: argparse.ArgumentParser) -> None:
-    """Offer the options."""
+    """Add the options."""
     group = parser.add_argument_group(
         "a part of the run",
-        "Each but the times may be repeated, or name several: --role actor,rollout. What is left "
-        "out is not looked at; all of them hold at once.",
+        "You may repeat each option but the times, or name several: --role actor,rollout. Only "
+        "what matches all options is read.",
     )
     group.add_argument(
         "--step",
@@ -42,7 +42,7 @@ def add_part(parser: argparse.ArgumentParser) -> None:
         action="extend",
         type=names,
         metavar="ROLE",
-        help="what is of this role (default: all)",
+        help="this role (default: all)",
     )
     group.add_argument(
         "--window",
@@ -50,7 +50,7 @@ def add_part(parser: argparse.ArgumentParser) -> None:
         action="extend",
         type=names,
         metavar="WINDOW",
-        help="this window, as rlprof ls names it: 7/update_actor; or those of a phase: "
+        help="this window, as rlprof ls names it: 7/update_actor; or all windows of a phase: "
         "update_actor (default: all)",
     )
     group.add_argument(
@@ -58,23 +58,23 @@ def add_part(parser: argparse.ArgumentParser) -> None:
         action="extend",
         type=names,
         metavar="WHAT",
-        help="a tool or an engine, as rlprof ls names it; spans; windows, without what was "
-        "recorded in them (default: everything)",
+        help="a tool or an engine, as rlprof ls names it; spans; windows without their captures "
+        "(default: everything)",
     )
     group.add_argument(
         "--from",
         dest="from_s",
         type=moment,
         metavar="TIME",
-        help="nothing that has ended before this time since the run began: 12.5 (seconds), 90s, "
-        "2m, 1h (default: its beginning)",
+        help="skip what ended earlier than this time after the start of the run: 12.5 (seconds), "
+        "90s, 2m, 1h (default: its start)",
     )
     group.add_argument(
         "--until",
         dest="until_s",
         type=moment,
         metavar="TIME",
-        help="nothing that begins at this time or later (default: its end)",
+        help="skip what begins at this time or later (default: its end)",
     )
 
 

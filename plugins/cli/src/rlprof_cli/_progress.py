@@ -1,4 +1,4 @@
-"""What becomes of a request: a line that fits any number of ranks, then a table."""
+"""The progress of a request: one line for any number of ranks, then a table."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _STATES: tuple[CaptureState, ...] = ("recording", "exporting", *_DONE)
 
 
 def follow(path: Path, ids: Collection[str], expected: int, timeout_s: float) -> int:
-    """Show what becomes of the requests *ids* until nothing more will; return the exit code.
+    """Show the progress of the requests *ids* until all are done; return the exit code.
 
-    Answers of *expected* targets are waited for.
+    It waits for the answers of *expected* targets.
     """
     line = _Line()
     deadline = time.monotonic() + timeout_s
@@ -43,7 +43,7 @@ def follow(path: Path, ids: Collection[str], expected: int, timeout_s: float) ->
         is_over = all_answered and all(one.state != "waiting" for one in answers)
         why = ""
         if not recorded.is_running:
-            why = "the run has ended before all was recorded"
+            why = "the run ended before all steps were recorded"
         elif time.monotonic() > deadline:
             why = f"not done after {timeout_s:g} s; the request stands"
         is_done = is_over and all(one.state in _DONE for one in captures)
@@ -59,7 +59,7 @@ def follow(path: Path, ids: Collection[str], expected: int, timeout_s: float) ->
 
 @attrs.define
 class _Line:
-    """Shows how far it is: a terminal's last line is rewritten; elsewhere new states are lines."""
+    """Shows the progress: on a terminal one line, rewritten; elsewhere a line per new state."""
 
     _states: object = None
 
@@ -95,7 +95,7 @@ def _summary(
     answers: Collection[Answer],
     captures: Collection[CaptureResult],
 ) -> int:
-    """Print what there is now; 0 if something was recorded and nothing failed."""
+    """Print the captures; return 0 if something was recorded and nothing failed."""
     skipped = [one for one in recorded.skipped if one.request in ids]
     said = [(str(one.target), _words.answer(one, recorded)) for one in answers]
     said += [(f"step {one.step}, {one.target}", one.reason) for one in skipped]
@@ -115,7 +115,7 @@ def _summary(
         print(f"  {plain(line, 1000)}")
     good = captures and all(c.state in ("whole", "partial") for c in captures)
     if good and answers and all(_words.is_served(a, recorded) for a in answers):
-        print(f"look at it with: rlprof export {recorded.path} --to timeline")
+        print(f"open it with: rlprof export {recorded.path} --to timeline")
         return 0
-    print(f"see what became of it with: rlprof ls {recorded.path}")
+    print(f"see the outcome with: rlprof ls {recorded.path}")
     return 1

@@ -1,4 +1,4 @@
-"""What `rlprof capture` asks: a request for each role, and who has to answer it."""
+"""The requests of `rlprof capture`: one for each role, and the targets that answer it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMAND = "rlprof capture"
 
 
 def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[control.Request]:
-    """Make the requests; raise ConfigError with all that is wrong with what was typed."""
+    """Make the requests; raise ConfigError with all faults of the arguments."""
     roles = _unique(args.role or _live_roles(recorded, config))
     faults: list[str] = []
     ranks = _ranks(args.rank, faults)
@@ -82,13 +82,13 @@ def _names(role: str, config: Config, tools: Sequence[str] | None) -> list[str]:
 
 
 def _live_roles(recorded: Run, config: Config) -> list[str]:
-    """Return the roles to record: those of the config that are live, or all that are live."""
+    """Return the roles to record: the live roles of the config, or all live roles."""
     live = {p.name for p in recorded.processes if p.state == "running"}
     found = {p.target.role for p in recorded.processes if p.name in live}
     found |= {one.role for one in recorded.attached if one.process in live}
     named = found & config.roles.keys()
     recorded_by = {role for role in named if config.records(role)}
-    found = recorded_by or named or (found - {DRIVER}) or found  # a driver opens windows of others
+    found = recorded_by or named or (found - {DRIVER}) or found  # drivers serve other roles
     if not found:
         raise RunError(f"{recorded.path}: no role is live yet; name one: --role ROLE")
     return sorted(found)
@@ -103,16 +103,16 @@ def _inside(config: Config, role: str) -> tuple[str, ...] | None:
 
 
 def _beside(role: str, config: Config) -> str:
-    """Say that tools cannot be chosen anew for an engine, which was launched for its own."""
+    """Say that an engine keeps the tools it was launched with."""
     there = ", ".join(config.tools_inside(role)) or "none"
     return (
         f"--tool: {role} is recorded by its engine, {config.roles[role].engine}, and by the tools "
-        f"it was launched with ({there}); leave --tool out, --set TOOL.KEY=VALUE changes theirs"
+        f"it was launched with ({there}); drop --tool, change options by --set TOOL.KEY=VALUE"
     )
 
 
 def meant(recorded: Run, request: control.Request, config: Config) -> set[Who]:
-    """Return the processes and attached engines that *request* is for.
+    """Return the processes and attached engines that *request* addresses.
 
     Raise RunError if there are none.
     """
@@ -130,7 +130,7 @@ def meant(recorded: Run, request: control.Request, config: Config) -> set[Who]:
     targets = {_who(one.target) for one in found} | {
         _who(one.target)
         for one in recorded.processes
-        if one.name in live - held_by  # whose engine answers
+        if one.name in live - held_by  # their engines answer for them
         and one.target.role == request.role
         and request.includes(one.target.rank)
     }
@@ -140,7 +140,7 @@ def meant(recorded: Run, request: control.Request, config: Config) -> set[Who]:
 
 
 Who = tuple[str, int, int | None]
-"""A target without what its driver and its own process may know differently."""
+"""A target, by the fields that its driver and its own process agree on."""
 
 
 def _who(target: Target) -> Who:
@@ -156,9 +156,9 @@ def _nobody(recorded: Run, request: control.Request, config: Config) -> str:
     })  # fmt: skip
     shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
     ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
-    told = f"nobody to ask for {request.role}, {ranks} (going on: {shown or 'none'})"
+    told = f"no live process of {request.role}, {ranks} (live: {shown or 'none'})"
     if request.role in config.roles:
-        told += "; it may not have been started or attached yet"
+        told += "; it may not have started or been attached yet"
     return told
 
 

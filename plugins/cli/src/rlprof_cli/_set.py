@@ -1,6 +1,6 @@
-"""`--set KEY=VALUE`: options over those of the config, and which of them cannot be.
+"""`--set KEY=VALUE`: options that override those of the config, and their faults.
 
-What is wrong with one is said by what was typed, not by the place it would have in a config.
+A fault names the argument as it was typed, not its place in a config.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Settings:
-    """What was typed, as options by tool."""
+    """The options that were typed, by tool."""
 
     options: dict[str, Any] = attrs.field(factory=dict)
     paths: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """By what was typed: the tool, and the key among its options."""
+    """The typed argument → the tool, and the key among its options."""
 
 
 def read_set(
     pairs: Sequence[str], names: Sequence[str], inside: Sequence[str], faults: list[str]
 ) -> Settings:
-    """Read `key=value` for the one tool there is, `tool.key=value` for one of several.
+    """Read `key=value` if there is one tool, `tool.key=value` if there are several.
 
-    Those *inside* an engine are always named. What is wrong is added to *faults*.
+    Tools *inside* an engine are always named. Faults are added to *faults*.
     """
     import yaml
 
@@ -48,15 +48,13 @@ def read_set(
             if len(names) != 1:
                 there = ", ".join([*names, *inside]) or "none"
                 hint = closest(path[0], [*names, *inside]) if len(path) > 1 else ""
-                faults.append(
-                    f"--set {pair}: say of which tool: TOOL.{key}= (there: {there}){hint}"
-                )
+                faults.append(f"--set {pair}: name the tool: TOOL.{key}= (tools: {there}){hint}")
                 continue
             path.insert(0, names[0])
         try:
             value = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as exc:
-            faults.append(f"--set {pair}: is no YAML: {' '.join(str(exc).split())}")
+            faults.append(f"--set {pair}: is not valid YAML: {' '.join(str(exc).split())}")
             continue
         here: Any = found.options
         for part in path[:-1]:
@@ -72,9 +70,9 @@ def read_set(
 
 
 def misfits(settings: Settings, request: control.Request, config: Config) -> list[str]:
-    """Ask the plugins that are installed here about the options; the run's own may be elsewhere.
+    """Check the options with the plugins installed here; those of the run may be elsewhere.
 
-    Only what is wrong with what was typed is returned: the rest is the run's to judge.
+    Only faults of what was typed are returned: the run judges the rest.
     """
     faults = Faults()
     if settings.paths:
@@ -104,7 +102,7 @@ def _is_at(path: str, options: str, parts: Sequence[str]) -> bool:
 
 
 def _hint(settings: Settings, typed: Sequence[str]) -> str:
-    """Ask whether a tool was meant: where there is one, `torhc.level` is taken for a key of it."""
+    """Suggest the tool: if there is only one, `torhc.level` was read as a key of it."""
     word, dot, _ = typed[0].partition("=")[0].strip().partition(".")
     tool = settings.paths[typed[0]][0]
     return closest(word, [tool]) if dot and word != tool else ""

@@ -1,4 +1,4 @@
-"""Which step a live run is at, by what its processes wrote last."""
+"""The current step of a live run, from what its processes wrote last."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from rlprof_run import Run
 
 _MOST = 8
-"""Processes that are asked: the others are near them."""
+"""Processes to read: the others are near them."""
 _TAIL = 1 << 16
 """Bytes at the end of a file of spans that are read."""
 
 
 def newest_step(run: Run) -> tuple[int, bool] | None:
-    """Return the highest step that a live process wrote of, and whether it has ended."""
+    """Return the highest step in the spans of live processes, and whether it has ended."""
     live = [process for process in run.processes if process.state == "running"]
     files = [run.path / "spans" / f"{process.name}.jsonl" for process in live[:_MOST]]
     return max((found for file in files for found in _steps(file)), default=None)
 
 
 def step_words(run: Run) -> str:
-    """Say which step the run is at; empty if no step is known."""
+    """Name the current step of the run; empty if no step is known."""
     newest = newest_step(run)
     if newest is None:
         return ""

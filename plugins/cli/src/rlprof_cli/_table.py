@@ -1,4 +1,4 @@
-"""Tables for people: aligned, no wider than they must be, the same piped into a file."""
+"""Tables for people: aligned, as narrow as possible, and the same in a pipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence
 
 
 def plain(text: str, longest: int = 160) -> str:
-    """Keep *text* on its line and in its column, whatever is in it."""
+    """Keep any *text* on its line and in its column."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 

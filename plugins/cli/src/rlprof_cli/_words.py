@@ -1,4 +1,4 @@
-"""What a run has to say besides its tables, in words; what many say is said once."""
+"""Notes about a run, printed under its tables; a note of many targets is printed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAD = {"failed": "failed", "lost": "was lost", "empty": "left nothing"}
 
 
 def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
-    """Say what each of *captures* has to say."""
+    """List the notes of *captures*."""
     said = []
     for capture in captures:
         who = f"{capture.window.id} {capture.target} {capture.tool}"
@@ -29,13 +29,13 @@ def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
             host = run.by_name[capture.process].here.host
             there = next((one.folder for one in run.left if one.host == host), run.path)
             below = capture.scratch.partition(f"/{capture.process}/")[0]
-            text = f"what was recorded may lie below {below} on {host}; there: "
+            text = f"raw data may be left below {below} on {host}; run there: "
             said.append((who, f"{text}rlprof salvage {there}"))
     return once(said)
 
 
 def problems(run: Run) -> list[str]:
-    """Say what went wrong outside of any window."""
+    """List the problems outside of windows."""
     lines = [
         f"{p.target} (pid {p.here.pid} on {p.here.host}) died without closing its session"
         for p in run.processes
@@ -48,14 +48,14 @@ def problems(run: Run) -> list[str]:
 
 
 def commands(run: Run) -> list[str]:
-    """List what can be typed to look at what was recorded, as the tools have named it."""
+    """List the commands that open the artifacts, as the tools name them."""
     found = [one.command for capture in run.captures for one in capture.artifacts if one.command]
     here = shlex.quote(str(run.path))
     return [command.replace("{run}", here) for command in dict.fromkeys(found)]
 
 
 def missing(run: Run) -> list[str]:
-    """Say which targets the config asks for and nothing was heard of."""
+    """List the targets of the config that wrote nothing."""
     return [
         f"{target}: wrote nothing{' here' if run.left else ''}"
         if target.replica is None
@@ -65,7 +65,7 @@ def missing(run: Run) -> list[str]:
 
 
 def left(run: Run) -> list[str]:
-    """Say what lies on other nodes, and how it comes home."""
+    """List the files on other nodes, and the command that collects them."""
     told = []
     for one in run.left:
         what = f"on {one.host} in {one.folder}"
@@ -74,12 +74,12 @@ def left(run: Run) -> list[str]:
             what += f": {files}, {size(one.bytes or 0)}"
         told.append(f"{what}: {one.reason}")
     if told:
-        told.append(f"bring it home with: rlprof collect {run.path}")
+        told.append(f"collect it with: rlprof collect {run.path}")
     return told
 
 
 def answers(run: Run) -> list[str]:
-    """Say what became of each request."""
+    """List the outcome of each request."""
     told = []
     for name, found in groupby(run.answers, key=lambda one: one.id):
         told += once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
@@ -87,13 +87,13 @@ def answers(run: Run) -> list[str]:
 
 
 def _why(one: Answer) -> str:
-    """Say why rlprof itself has asked, where nobody else did."""
+    """Say why rlprof made the request itself; empty if somebody else made it."""
     who, _, why = str(one.asked.get("by", "")).partition(": ")
     return f" ({why})" if who == "rlprof" and why else ""
 
 
 def answer(one: Answer, run: Run) -> str:
-    """Say what became of a request to one target: `served steps 27-86`."""
+    """Return the outcome of a request to one target: `served steps 27-86`."""
     if one.state == "refused":
         return f"refused: {one.error}"
     wanted, steps = one.asked.get("next", 1), _steps(one, run)
@@ -114,13 +114,13 @@ def answer(one: Answer, run: Run) -> str:
 
 
 def is_served(one: Answer, run: Run) -> bool:
-    """Whether a request to one target got a recording of every step it has asked for."""
+    """Whether every step of a request to one target was recorded."""
     good = [step for step, how in _steps(one, run).items() if not how]
     return one.state == "served" and len(good) == one.asked.get("next", 1)
 
 
 def _steps(one: Answer, run: Run) -> dict[int, str]:
-    """List the steps that a request got, each with what went wrong, if nothing is recorded."""
+    """Map the steps of a request to the reason why they were not recorded; empty: they were."""
     found: dict[int, str] = dict.fromkeys(one.steps, "was not recorded")
     for skipped in run.skipped:
         if (skipped.request, skipped.target) == (one.id, one.target):
@@ -148,7 +148,7 @@ def _ranges(steps: Iterable[int]) -> str:
 
 
 def once(said: Iterable[tuple[str, str]]) -> list[str]:
-    """Say each thing once: who says it first, and how many more do."""
+    """Merge equal notes: name the first target, and how many more have the note."""
     found: dict[str, dict[str, None]] = {}
     for who, what in said:
         found.setdefault(what, {})[who] = None

@@ -1,8 +1,8 @@
-"""What a tool costs on this host, measured on work of its own choosing, in a process of its own.
+"""A process that measures the cost of a tool on this host, with the sample of the tool.
 
-Called with MODULE:CLASS OPTIONS FILE: the tool's `sample` runs bare and recorded, and FILE gets
-the ratio, the bytes and the time of `stop`. It sees no device: a second process on a GPU that
-training has filled could end that training.
+Called with MODULE:CLASS OPTIONS FILE. It runs the `sample` of the tool bare and recorded, and
+writes the ratio, the bytes and the time of `stop` to FILE. It sees no device: a second process on
+a full GPU could end the training there.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> int:
-    """Measure, and leave the result whole or not at all."""
+    """Measure, and write the result whole or not at all."""
     plugin, asked, file = argv
     heed_interrupts()
     signal.alarm(_LONGEST_S)
     os.nice(19)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # nobody else needs it
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # no other command needs it
     try:
         result: dict[str, Any] = measure(load_class(plugin), json.loads(asked))
     except CaptureError as exc:  # most often: there is no device
-        result = {"error": f"it is measured where it sees no device, and refuses to there: {exc}"}
-    except (Exception, SystemExit) as exc:  # a stranger's code; no estimate is no harm
+        result = {"error": f"it is measured without a device, and refuses that: {exc}"}
+    except (Exception, SystemExit) as exc:  # code of a plugin; a missing estimate harms nothing
         result = {"error": f"{type(exc).__name__}: {exc}"}
     draft = Path(f"{file}.{os.getpid()}")
     draft.write_text(json.dumps(result))
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
 
 
 def measure(plugin: type[Any], asked: dict[str, Any]) -> dict[str, float]:
-    """Run the tool's sample bare and recorded; return what a second of such work costs."""
+    """Run the sample of the tool bare and recorded; return the cost of a second of such work."""
     faults = Faults()
     options = options_of(plugin, asked, faults)
     if faults:

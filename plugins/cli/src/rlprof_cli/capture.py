@@ -1,4 +1,4 @@
-"""`rlprof capture RUN`: have a run that is going on record its next steps."""
+"""`rlprof capture RUN`: record upcoming steps of a live run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "capture",
-        help="have a live run record its next steps, without a restart",
-        description="Ask a live run to record the next steps of one or more roles that nothing "
-        "else records. Each process of a role sees the request within a second or two and opens "
-        "its window when its next step begins. The request is checked like a config; request and "
-        "answers are in the manifest. Waits until all is on disk (Ctrl-C stops the waiting, not "
-        "the recording).",
+        help="record upcoming steps of a live run, without a restart",
+        description="Ask a live run to record upcoming steps of one or more roles. Steps that the "
+        "config records anyway do not count. Each process of a role sees the request within a "
+        "second or two and opens its window when its next step begins. The request is checked "
+        "like a config; the manifest keeps it and the answers. The command waits until everything "
+        "is on disk; Ctrl-C ends the wait, not the recording.",
         epilog="examples:\n"
         "  rlprof capture --next 2\n"
         "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"
@@ -36,7 +36,7 @@ def add(subparsers: Any) -> None:
         metavar="RUN",
         nargs="?",
         default=RUNS,
-        help="a run folder, or a folder of runs of which one is live (default: %(default)s); "
+        help="a run folder, or a folder of runs with one live run (default: %(default)s); "
         f"`{LATEST}` is the latest run there",
     )
     parser.add_argument(
@@ -44,7 +44,7 @@ def add(subparsers: Any) -> None:
         action="extend",
         type=names,
         metavar="ROLE",
-        help="whose steps; may be repeated, or name several: actor,rollout. Roles of one process "
+        help="record this role; repeat it, or name several: actor,rollout. Roles of one process "
         "record the same steps (default: every role of the config)",
     )
     parser.add_argument(
@@ -60,42 +60,42 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--rank",
         metavar="RANKS",
-        help="global ranks: all, 3 or 0,7 (default: those of the config, else 0)",
+        help="global ranks: all, 3 or 0,7 (default: as in the config, else 0)",
     )
     parser.add_argument(
         "--phase",
         action="append",
         metavar="PHASE",
-        help="record this phase (may be repeated; default: those of the config, else all)",
+        help="record this phase (may be repeated; default: as in the config, else all)",
     )
     parser.add_argument(
-        "--mode", choices=("discrete", "continuous"), help="default: that of the config"
+        "--mode", choices=("discrete", "continuous"), help="default: as in the config"
     )
     parser.add_argument(
         "--tool", action="append", metavar="TOOL", help="record with this tool (may be repeated; "
-        "default: those of the config; not for a role whose engine the tools record inside)",
+        "default: as in the config; not for a role whose tools record inside its engine)",
     )  # fmt: skip
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="an option of the tool, over those of the config, in YAML: contents=[cpu,stack]; "
-        "with several tools, or inside an engine, torch.contents=[cpu]",
+        help="override an option of the tool, in YAML: contents=[cpu,stack]; with several tools, "
+        "or inside an engine, name the tool: torch.contents=[cpu]",
     )
-    parser.add_argument("--no-wait", action="store_true", help="ask, and return at once")
+    parser.add_argument("--no-wait", action="store_true", help="ask and return at once")
     parser.add_argument(
         "--timeout",
         type=duration,
         default=3600.0,
         metavar="S",
-        help="wait so long at most (default: 3600)",
+        help="wait for at most S seconds (default: 3600)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, then follow what becomes of it."""
+    """Ask, then follow the answers."""
     recorded = the_live_run(youngest(args.path) if args.path == LATEST else Path(args.path))
     config = load_config(recorded.config)  # which `run.json` keeps
     asked = requests(args, recorded, config)
@@ -105,10 +105,10 @@ def run(args: argparse.Namespace) -> int:
     roles = ", ".join(one.role for one in asked)
     print(f"request {asked[0].id}: the next {what} of {roles}", flush=True)
     if args.no_wait:
-        print(f"see what became of it with: rlprof ls {recorded.path}")
+        print(f"see the outcome with: rlprof ls {recorded.path}")
         return 0
     try:
         return follow(recorded.path, {one.id for one in asked}, expected, args.timeout)
     except KeyboardInterrupt:
-        print(f"\nnot waiting any more; the request stands: rlprof ls {recorded.path}")
+        print(f"\nno longer waiting; the request stands: rlprof ls {recorded.path}")
         return 130

@@ -1,4 +1,4 @@
-"""`rlprof check FILE`: is the config right, are its plugins there and do they accept it?"""
+"""`rlprof check FILE`: check a config, and that its plugins are installed and accept it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "check",
-        help="check a config and the plugins it names, all faults at once",
-        description="Check FILE whole: keys, values, the plugins it names, their options, what "
-        "they claim. Prints every fault with its line, or what the plugins say you should know; "
-        "nothing is recorded and nothing heavy is imported. Exit code 0: a run can start with it.",
+        help="check a config and the plugins it names, and report all faults at once",
+        description="Check the keys and values of FILE, the plugins it names, their options and "
+        "their claims. The command prints every fault with its line, or the cautions of the "
+        "plugins. It records nothing and imports nothing heavy. Exit code 0: a run can start with "
+        "FILE.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file, of rlprof or of verl")
     parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="for a config of verl: Hydra's overrides"
+        "overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides for a config of verl"
     )
     parser.add_argument(
         "--convert", action="store_true", help="print a config of verl as one of rlprof"
@@ -42,7 +43,7 @@ def add(subparsers: Any) -> None:
         "--role",
         action="append",
         metavar="ROLE",
-        help="check only the plugins of this role, as a process of that role would "
+        help="check only the plugins of this role, as one of its processes would "
         "(may be repeated; default: all roles)",
     )
     add_json(parser, "the plugins of each role, cautions and faults")

@@ -1,4 +1,4 @@
-"""`rlprof completion SHELL`: a script that lets your shell complete commands and options."""
+"""`rlprof completion SHELL`: print a script that completes commands and options."""
 
 from __future__ import annotations
 

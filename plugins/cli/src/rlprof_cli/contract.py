@@ -1,4 +1,4 @@
-"""The contract in an author's words: what is marked wrongly, or would never be called.
+"""The contract in the words of an author: hooks marked wrongly, or never called.
 
 Core refuses only what it cannot call; `rlprof plugins` and the kit say all of this.
 """
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rlprof.plugins import Kind
 
 OF_ENGINES = frozenset({"handle", "workers", "tools"})
-"""Arguments that only an engine's hooks are given."""
+"""Arguments that only hooks of engines get."""
 
 
 def arguments(kind: Kind) -> dict[str, list[str]]:
-    """Return the hooks of *kind*, each with what it may name."""
+    """Return the hooks of *kind*, each with the arguments it may name."""
     return {
         name: [
             arg
@@ -36,11 +36,11 @@ def arguments(kind: Kind) -> dict[str, list[str]]:
 
 
 def misfits(kind: Kind, plugin: type[Any]) -> list[str]:
-    """Say where the class *plugin* differs from the contract; nothing: it fits."""
+    """List where the class *plugin* differs from the contract; empty: it fits."""
     options = getattr(plugin, "Options", None)
     found = []
     if options is not None and not (isinstance(options, type) and attrs.has(options)):
-        found.append(f"has Options {shown(options)} that are no attrs class")
+        found.append(f"has Options {shown(options)} that are not an attrs class")
     return [*found, *_misfits(kind, plugin)]
 
 
@@ -57,7 +57,7 @@ def _misfits(kind: Kind, plugin: type[Any]) -> Iterator[str]:
                 yield from _wrong_arguments(name, getattr(made, method), known[name])
             else:
                 has = f"({with_article(kind)} has {', '.join(known)})"
-                yield f"marks {name!r}, which is no hook{closest(name, known)} {has}"
+                yield f"marks {name!r}, which is not a hook{closest(name, known)} {has}"
     for name in (name for name in known if name not in marked):
         method = inspect.getattr_static(plugin, name, None)
         if callable(getattr(method, "__func__", method)) and method is not vars(KINDS[kind])[name]:
@@ -71,8 +71,7 @@ def _wrong_arguments(name: str, hook: Callable[..., Any], known: list[str]) -> I
         has_default = parameter.default is not parameter.empty
         if has_default and arg in known:
             yield (
-                f"has a default for {arg!r} in {name}, which then is never given; "
-                "take the default away"
+                f"has a default for {arg!r} in {name}, so it never gets a value; remove the default"
             )
         if not has_default and arg not in known:
             why = "only engines are given" if arg in OF_ENGINES else "is not given"

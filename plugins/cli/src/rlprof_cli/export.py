@@ -1,4 +1,4 @@
-"""`rlprof export RUN --to NAME`: turn what was recorded into something to look at."""
+"""`rlprof export RUN --to NAME`: make a timeline, report or database of a run."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
     parser = subparsers.add_parser(
         "export",
         help="make a timeline or a report of a run",
-        description="Let exporters read a run, or a part of it, and write into RUN/exports. "
-        "`rlprof plugins` lists the exporters that are installed. In place of a run, RUN may be "
-        "a file, or a folder of files, that other profilers have left, where the exporter reads "
-        "such.",
+        description="Exporters read a run, or a part of it, and write into RUN/exports. "
+        "`rlprof plugins` lists the installed exporters. RUN may also be a trace file of another "
+        "profiler, or a folder of them, if the exporter can read these.",
         parents=[one.parser for one in exporters if one.parser is not None],
     )
     _own(parser)
@@ -49,8 +48,8 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
 
 
 def _own(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes whatever the exporters are."""
-    add_run(parser, ", or a file or folder that rlprof did not make")
+    """Add the arguments that do not depend on the exporters."""
+    add_run(parser, ", or a trace file or folder of another profiler")
     parser.add_argument(
         "--to", default=DEFAULT, metavar="NAME[,NAME]", help=f"exporters (default: {DEFAULT})"
     )
@@ -69,8 +68,7 @@ def run(args: argparse.Namespace) -> int:
         verb, given, home = "render_files", {"files": files}, path
         if typed(args):
             raise RlprofError(
-                f"{path}: is no run, so it cannot be selected from; leave out "
-                f"{', '.join(typed(args))}"
+                f"{path}: is not a run, so no part can be selected; drop {', '.join(typed(args))}"
             )
     else:
         verb, recorded = "render", read(path)
@@ -85,13 +83,13 @@ def run(args: argparse.Namespace) -> int:
     if hooks:
         _make(out)
     if not files and recorded.is_running:
-        print("the run is still going on; this shows what is there now")
+        print("the run is live; this shows what it has recorded so far")
     for name, hook in hooks:
         began = time.monotonic()
         try:
             with ended_tidily():
                 written = _files(hook(**given, out=out, options=options.get(name, {})))
-        except Exception as exc:  # a stranger's code; the exporters after it still run
+        except Exception as exc:  # code of a plugin; the exporters after it still run
             print(f"rlprof: {name}: {_why(exc, out)}", file=sys.stderr)
             failed = True
             continue
@@ -113,10 +111,10 @@ def _files(rendered: Any) -> list[Path]:
 
 
 def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
-    """Return the hook of an instance of *plugin*; None, and said why, where there is none."""
+    """Return the hook of an instance of *plugin*, or print why there is none and return None."""
     try:
         hooks = plugins.hooks(plugin())
-    except Exception as exc:  # a stranger's code; it could be made a moment ago
+    except Exception as exc:  # code of a plugin; it could be created a moment ago
         print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
         return None
     if verb in hooks:
@@ -126,7 +124,7 @@ def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
 
 
 def _why(exc: Exception, out: Path) -> str:
-    """Say what was wrong; of a disk that is full also where, and what to do."""
+    """Say what was wrong; for a full disk also where, and what to do."""
     if isinstance(exc, OSError) and exc.errno in _NO_ROOM:
         why = os.strerror(exc.errno).lower()
         return f"{out}: cannot be written to: {why}; name a folder that has room: --out DIR"
@@ -134,23 +132,23 @@ def _why(exc: Exception, out: Path) -> str:
 
 
 def _make(out: Path) -> None:
-    """Make the folder; say what to do where that cannot be."""
+    """Create the folder; say what to do if that fails."""
     other = "name a folder that you can write to: --out DIR"
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         why = (exc.strerror or str(exc)).lower()
-        raise RlprofError(f"{out}: cannot be made: {why}; {other}") from exc
+        raise RlprofError(f"{out}: cannot be created: {why}; {other}") from exc
     if not os.access(out, os.W_OK | os.X_OK):  # also what is mounted read-only
         raise RlprofError(f"{out}: cannot be written to; {other}")
 
 
 def _exports_of(home: Path) -> Path:
-    """Return the own folder for exports; a link that leads elsewhere is somebody's trap."""
+    """Return the folder for exports of a run; refuse a link that leads out of the run."""
     out = home / "exports"
     if not out.resolve().is_relative_to(home.resolve()):
         raise RlprofError(
-            f"{out}: is a link out of the run folder, to {out.resolve()}; name that with --out DIR "
-            "if it is meant"
+            f"{out}: is a link out of the run folder, to {out.resolve()}; if you mean that folder, "
+            "name it with --out DIR"
         )
     return out

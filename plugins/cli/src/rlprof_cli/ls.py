@@ -1,4 +1,4 @@
-"""`rlprof ls RUN`: what was captured, what was not, and why; `rlprof ls DIR`: which runs."""
+"""`rlprof ls RUN`: the captures of a run, and what is missing, and why; `rlprof ls DIR`: runs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def add(subparsers: Any) -> None:
         "ls",
         help="list runs, or what one run has captured",
         description="With a run folder: every capture with its state, size and cost, then what "
-        "was skipped, missing or cut, and why. With a folder of runs: one line per run. A run "
-        "that is still going on can be looked at any time.",
+        "was skipped, missing or cut, and why. With a folder of runs: one line per run. The runs "
+        "may be live.",
     )
     parser.add_argument(
         "path",
@@ -105,7 +105,7 @@ def _runs(paths: list[Path]) -> str:
     for path in paths:
         try:
             run = read(path)
-        except RunError:  # said in full when asked for that one
+        except RunError:  # `rlprof ls` of this run has the whole message
             rows.append((str(path), "-", "unreadable", "-", "-", "-"))
             continue
         rows.append((

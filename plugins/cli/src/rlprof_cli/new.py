@@ -1,4 +1,4 @@
-"""`rlprof new KIND NAME`: a distribution to begin with, which passes the conformance kit."""
+"""`rlprof new KIND NAME`: start a plugin distribution that passes the conformance kit."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _FILES = {
     "py.typed": "src/{package}/py.typed",
     "test_conformance.py": "tests/test_conformance.py",
 }
-"""Template → where it goes; one of the kind goes before one of all."""
+"""Template → its path; a template of the kind comes before one of all kinds."""
 
 
 def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "new",
-        help="begin a plugin of your own",
+        help="start a plugin of your own",
         description="Write a distribution rlprof-NAME that offers a plugin NAME: a pyproject.toml, "
-        "the class with its hooks, a README, and the conformance kit as its tests. It works as it "
-        "is; docs/writing-a-plugin.md says how to go on. Nothing that exists is overwritten.",
+        "the class with its hooks, a README, and the conformance kit as its tests. It works "
+        "unchanged; docs/writing-a-plugin.md has the next steps. No existing file is overwritten.",
     )
-    parser.add_argument("kind", choices=("tool", "engine", "exporter"), help="what to begin")
-    parser.add_argument("name", metavar="NAME", help="what a config calls it: my_tool")
+    parser.add_argument("kind", choices=("tool", "engine", "exporter"), help="the kind of plugin")
+    parser.add_argument("name", metavar="NAME", help="its name in a config: my_tool")
     parser.add_argument("--dir", default=".", metavar="DIR", help="make its folder here")
     parser.set_defaults(run=run)
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     _check_name(args.kind, args.name)
     home = Path(args.dir)
     if not home.is_dir():
-        raise RlprofError(f"--dir: {home} is not a folder; make it, or name another one")
+        raise RlprofError(f"--dir: {home} is not a folder; create it, or name another")
     folder = home / f"rlprof-{args.name.replace('_', '-')}"
     if folder.exists() or folder.is_symlink():
         raise RlprofError(f"{folder} exists already; remove it, or choose another name")
@@ -78,7 +78,7 @@ def _check_name(kind: plugins.Kind, name: str) -> None:
 
 
 def _words(kind: str, name: str) -> dict[str, str]:
-    """Name what the templates leave open."""
+    """Return the values of the fields in the templates."""
     major, minor = (plugins.core_version() or "0.1").split(".")[:2]
     return {
         "kind": kind,

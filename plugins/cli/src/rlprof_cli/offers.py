@@ -1,4 +1,4 @@
-"""What is installed, as far as it can be known without importing it."""
+"""The installed plugins and commands, found without importing them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ COMMANDS = "rlprof.commands"
 `add(subparsers)`, as those in `rlprof_cli` are."""
 
 _CORE = ("rlprof-core", "rlprof")
-"""What a plugin may ask for: core, or the product, whose version is the same."""
+"""A plugin may require one of these: core, or the product, whose version is the same."""
 
 _EXTRA = re.compile(r";.*\bextra==")
-"""Marks what is asked only with an extra of the distribution: its tests, for one."""
+"""Marks a requirement of an extra of the distribution, such as its tests."""
 
 
 @attrs.frozen
 class Offer:
-    """A plugin somebody offers."""
+    """A plugin that a distribution offers, or that was registered by hand."""
 
     kind: plugins.Kind
     name: str
     distribution: str
     version: str
     requires: str
-    """What it asks of core, as its distribution says: `rlprof-core>=0.1,<0.2`."""
+    """The core that its distribution requires: `rlprof-core>=0.1,<0.2`."""
     entry: metadata.EntryPoint | None = attrs.field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Offer:
 
 
 def offers() -> list[Offer]:
-    """List all that is installed or registered, without importing any of it."""
+    """List all installed or registered plugins, without importing them."""
     found = []
     for kind in plugins.GROUPS:
         installed = list(_installed(kind))
@@ -55,12 +55,12 @@ def offers() -> list[Offer]:
 
 
 def commands() -> list[metadata.EntryPoint]:
-    """List the commands that are installed, without importing any of them."""
+    """List the installed commands, without importing them."""
     return plugins.entries(COMMANDS)
 
 
 def drives(name: str) -> bool:
-    """Whether the tools of its role record inside the engine *name*; no, where it is not there."""
+    """Whether tools of its role record inside the engine *name*; False if it is not installed."""
     try:
         return bool(getattr(plugins.load("engine", name), "drives", False))
     except PluginError:

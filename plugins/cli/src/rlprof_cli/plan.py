@@ -1,4 +1,4 @@
-"""`rlprof plan FILE`: which targets would be recorded, when, with what, and what it would cost."""
+"""`rlprof plan FILE`: show which targets a config records, when, with what, and at what cost."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def add(subparsers: Any) -> None:
         "plan",
         help="show what a config would record",
         description="Show the windows FILE opens within the given steps: one line per step and "
-        "role. Then estimate what each tool costs on this host, from a short measurement in a "
-        "process of its own (kept, so only the first time takes a few seconds); that needs the "
-        "plugins. An estimate is an upper bound, for a window of 1 second that leaves the tool no "
-        "pause: real phases may be far shorter and do less. With --like, what an earlier run "
-        "recorded with the same tool is shown instead.",
+        "role. Then estimate what each tool costs on this host; the plugins must be installed. A "
+        "separate process measures each tool for a few seconds, once; the result is kept. An "
+        "estimate is an upper bound, for a window of 1 second in which the tool has no pause: "
+        "real phases may be far shorter and do less. With --like, costs come from an earlier run "
+        "with the same tool instead.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
@@ -47,7 +47,7 @@ def add(subparsers: Any) -> None:
         type=_range,
         default="0-100",
         metavar="A-B",
-        help="the steps to look at (default: 0-100)",
+        help="show these steps (default: 0-100)",
     )
     how_long = parser.add_mutually_exclusive_group()
     how_long.add_argument(
@@ -55,14 +55,14 @@ def add(subparsers: Any) -> None:
         type=duration,
         default=None,
         metavar="S",
-        help="how long a window takes when it is not recorded (default: 1 second)",
+        help="duration of a window without recording (default: 1 second)",
     )
     how_long.add_argument(
         "--like",
         metavar="RUN",
-        help="an earlier run: how long its windows took, and what recording them cost",
+        help="take durations and costs of windows from this earlier run",
     )
-    parser.add_argument("--no-estimate", action="store_true", help="show the windows alone")
+    parser.add_argument("--no-estimate", action="store_true", help="show the windows only")
     add_json(parser, "the windows, without an estimate,")
     parser.set_defaults(run=run)
 
@@ -169,7 +169,7 @@ def _tools(config: Config, role: str) -> str:
 
 
 def _uses(config: Config, role: str) -> tuple[ToolUse, ...]:
-    """Load what *role* uses; nothing where that is wrong, which check and estimates tell."""
+    """Load what *role* uses; return nothing if that fails: check and estimates report it."""
     try:
         return check_config(config, roles=[role])[1][role]
     except ConfigError:

@@ -1,4 +1,4 @@
-"""`rlprof plugins`: what is installed, from which distribution, and does it fit this core?"""
+"""`rlprof plugins`: list the installed plugins, their distributions, and whether they fit core."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "plugins",
         help="list the installed tools, engines and exporters",
-        description="List every plugin some installed distribution offers. Each is imported here, "
-        "one by one, to see whether it fits; a run imports only those its config names. Exit "
-        "code 1: one of them does not fit.",
+        description="List every plugin of the installed distributions. The command imports each "
+        "of them to see whether it fits; a run imports only those its config names. Exit code 1: "
+        "a plugin does not fit.",
     )
     add_json(parser, "a list of the plugins")
     parser.set_defaults(run=run)

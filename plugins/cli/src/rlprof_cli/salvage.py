@@ -1,4 +1,4 @@
-"""`rlprof salvage RUN`: export what processes that died have left on this host."""
+"""`rlprof salvage RUN`: export what killed processes left on this host."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "salvage",
-        help="export what processes that died have left on disk",
-        description="Look for windows of RUN that nobody exported: their process was killed, or "
-        "their export failed. What lies of them in the scratch folders of this host is exported "
-        "now; a window that was never closed is partial at best, and what is missing is said. "
-        "Run it once on every host that `rlprof ls RUN` names. What cannot be exported stays "
-        "where it is.",
+        help="export what killed processes left on disk",
+        description="Export the windows of RUN whose process was killed or whose export failed, "
+        "from the raw data in the scratch folders of this host. A window that was never closed is "
+        "at best partial; the output says which part is missing. Run the command once on every "
+        "host that `rlprof ls RUN` names. Raw data that cannot be exported stays in place.",
     )
     add_run(parser)
     parser.add_argument(
@@ -38,13 +37,13 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each window with what became of it; 0 if nothing is lost that lay here."""
+    """Print each window with its outcome; return 0 if every one of this host is exported."""
     recorded = read(args.path)
     if recorded.is_running:
-        print("the run is still going on; only processes that are over are looked at")
+        print("the run is live; only processes that have ended are examined")
     todo = len(candidates(recorded))
     if not todo:
-        print("nothing to salvage: every window of a process that is over was exported, or tried")
+        print("nothing to salvage: every window of an ended process was exported, or tried")
         return 0
     made = 0
     for done, one in enumerate(salvage(recorded, timeout_s=args.timeout), start=1):
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         cut = ", partial: its end is missing" if capture.closed_ns is None else ""
         print(plain(f"{done}/{todo} {who}: {one.outcome or f'salvaged{cut}'}", 1000), flush=True)
     if made:
-        print(f"\nlook at it with: rlprof ls {recorded.path}", flush=True)
+        print(f"\nsee it with: rlprof ls {recorded.path}", flush=True)
     if made < todo:
         print(f"rlprof: {todo - made} of {todo} could not be salvaged here", file=sys.stderr)
     return 0 if made == todo else 1

@@ -1,9 +1,9 @@
-"""What will and will not work here, said before a run: `rlprof doctor`.
+"""What will and will not work here, reported before a run: `rlprof doctor`.
 
-`findings()` looks at the calling process, cheaply, also in training. `examine()` is the whole of
-it: one small file per thing looked at, each with functions that return findings. Whatever strangers
-wrote (plugins, back ends, file systems) is asked in a child process (`_child`, `child`), so that
-one that hangs or crashes is one more finding.
+`findings()` examines the calling process; it is cheap, also in training. `examine()` runs all
+checks: one small file per subject, each with functions that return findings. Code of others
+(plugins, back ends, file systems) runs in a child process (`_child`, `child`): if it hangs or
+crashes, that is one more finding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `import torch` loads by itself: one broken extension breaks every import of torch."""
+"""Extensions that `import torch` loads: a broken one breaks every import of torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WHERE = "torch.backends"
 
 
 def look_at_backends(timeout_s: float) -> list[Finding]:
-    """Import torch as training would, if something is loaded with it; then without that."""
+    """Import torch as training would, if extensions are loaded with it; then without them."""
     found = ask("backends", timeout_s=timeout_s)
     if found.fault:
         advice = "repair the distribution; torch reads all of them when it is imported"

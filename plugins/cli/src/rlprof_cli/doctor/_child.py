@@ -1,7 +1,7 @@
-"""Ask a child process, so that what hangs or crashes there is an answer too.
+"""Ask a child process, so that a hang or a crash there is an answer too.
 
 Job, answer and last words go through memory, not through files or pipes: the disk may be full,
-and what a plugin leaves running may hold a pipe open for ever.
+and a process that a plugin leaves running may hold a pipe open forever.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Exit)\b.*")
 
 @attrs.frozen
 class Answer:
-    """What a child said, or how it ended instead."""
+    """The answer of a child, or how it ended instead."""
 
     value: Any = None
-    """What the job returned; it may be there although the process crashed when it ended."""
+    """The result of the job; it may exist although the process crashed at its end."""
     fault: str = ""
-    """`crashed with SIGSEGV in start (tool.py:12)`; empty: it came to its end."""
+    """`crashed with SIGSEGV in start (tool.py:12)`; empty: it ended normally."""
     raised: tuple[str, ...] = ()
-    """The last lines of the exceptions it printed; a cause comes before what it caused."""
+    """The last lines of the exceptions it printed; a cause comes before its effect."""
 
 
 def ask(
@@ -53,9 +53,9 @@ def ask(
     marked: str = "",
     **args: Any,
 ) -> Answer:
-    """Have `rlprof_cli.doctor.child` do *job* in a process that is gone when this returns.
+    """Run *job* of `rlprof_cli.doctor.child` in a process that is gone when this returns.
 
-    What it has started is gone too, if it is of its process group or has the text *marked* in its
+    Its children are gone too, if they are in its process group or have the text *marked* in their
     command line.
     """
     result, log = os.memfd_create("result"), os.memfd_create("log")
@@ -124,7 +124,7 @@ def _fault(code: int | None, said: str, timeout_s: float) -> str:
 
 
 def _place(said: str) -> str:
-    """Find in what `faulthandler` printed where it was: in which hook of the plugin, if in one."""
+    """Find in the output of `faulthandler` where it was: in which hook of the plugin, if any."""
     blocks = re.split(r"^(?=Current thread|Thread 0x)", said, flags=re.MULTILINE)[1:]
     crashed = [block for block in blocks if block.startswith("Current")]
     threads = [list(_FRAME.finditer(block)) for block in crashed or blocks[::-1]]  # main is last
@@ -137,7 +137,7 @@ def _place(said: str) -> str:
 
 
 def _is_theirs(file: str) -> bool:
-    """Whether *file* is neither Python's nor core's; what is installed may lie below Python's."""
+    """Whether *file* is part of neither Python nor core; packages may lie below Python's folder."""
     if file.startswith((_CORE, "<")):
         return False
     return not file.startswith(_PYTHON) or "site-packages" in file.removeprefix(_PYTHON)

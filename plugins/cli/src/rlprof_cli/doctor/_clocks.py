@@ -1,4 +1,4 @@
-"""Whether the clocks can be trusted: timelines of several hosts are laid on their wall clocks."""
+"""Whether the clocks can be trusted: a timeline of several hosts uses their wall clocks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rlprof.types import Clock
 
 _EARLIEST, _LATEST = 1_577_836_800, 4_102_444_800
-"""2020-01-01 and 2100-01-01: outside, nobody has set the clock."""
+"""2020-01-01 and 2100-01-01: outside of these, the clock was never set."""
 _DRIFT_PPM = 500
-"""NTP slews a clock by at most this; what moved more was a step."""
+"""NTP slews a clock by at most this; a larger change was a step."""
 _SLOW_SOURCES = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 """Clock sources whose reading takes microseconds, not nanoseconds."""
 _WIDE_NS = 100_000
@@ -44,11 +44,11 @@ def _date(now: Clock) -> list[Finding]:
         return []
     date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
     what = f"the wall clock says {date}"
-    return [Finding("BAD", "clocks", what, "set it; runs and hosts cannot be told apart by it")]
+    return [Finding("BAD", "clocks", what, "set it; runs and hosts are ordered by it")]
 
 
 def _steps(before: Clock, after: Clock) -> list[Finding]:
-    """Compare how far both clocks have gone between two readings."""
+    """Compare how far both clocks advanced between two readings."""
     span = after.monotonic_ns - before.monotonic_ns
     drift = after.realtime_ns - before.realtime_ns - span
     if abs(drift) <= span * _DRIFT_PPM // 1_000_000 + before.bound_ns + after.bound_ns:
@@ -76,7 +76,7 @@ def _ntp(status: int) -> list[Finding]:
 
 
 def kernel_status() -> int:
-    """Ask the kernel for its status bits, changing nothing; 0 where it has no answer (gVisor)."""
+    """Read the status bits of the kernel, changing nothing; 0 if it has none (gVisor)."""
     call = getattr(ctypes.CDLL(None), "adjtimex", None)
     if call is None or ctypes.sizeof(ctypes.c_long) != 8:
         return 0

@@ -1,4 +1,4 @@
-"""`rlprof doctor [FILE]`: what will and will not work here, said before the run."""
+"""`rlprof doctor [FILE]`: what will and will not work here, reported before a run."""
 
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ def _verdict(counts: dict[str, int]) -> str:
     if counts["BAD"]:
         return f"not everything will work here: {numbers}"
     return (
-        f"ready, apart from what is said above: {numbers}"
+        f"ready, except for the findings above: {numbers}"
         if counts["warn"]
         else f"ready: {numbers}"
     )
 
 
 def _progress(doing: str) -> None:
-    """Show on a terminal what is waited for, on a line that is wiped again."""
+    """Show on a terminal what the command waits for, on a line that is erased later."""
     if sys.stderr.isatty() and not is_quiet():
         with suppress(OSError):
             sys.stderr.write(f"\r\x1b[K{plain(doing, 75)}")

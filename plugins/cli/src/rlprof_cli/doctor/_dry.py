@@ -1,7 +1,7 @@
-"""Dry windows: every tool records once, here and now, in a child, through a session of its own.
+"""Dry windows: every tool records one window now, in a child process with a session.
 
-A real session and not the hooks called by hand, so that threads, limits, the helper process of
-`export` and the run folder are those of a run.
+It uses a real session rather than calling hooks by hand, so that threads, limits, the helper
+process of `export` and the run folder are those of a run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ANY_ROLE = "actor"
 
 
 def uses_of(config: Config, roles: list[str], driving: Collection[str] = ()) -> list[Use]:
-    """List the tools of *roles*, roles with the same options taken together.
+    """List the tools of *roles*; roles with the same options share one entry.
 
-    With those that record inside one of the engines *driving*: each is tried by itself, too.
+    The list includes tools that record inside one of the engines *driving*: these run alone, too.
     """
     found: list[Use] = []
     for role in roles:
@@ -49,7 +49,7 @@ def uses_of(config: Config, roles: list[str], driving: Collection[str] = ()) -> 
 def try_tool(
     use: Use, config: Config, *, timeout_s: float, progress: Callable[[str], None]
 ) -> list[Finding]:
-    """Load the tool, ask what it must be born with, and let it record a window."""
+    """Load the tool, ask what its process must be born with, and let it record a window."""
     role = next(iter(use.roles), _ANY_ROLE)
     dry: dict[str, Any] = {"tool": use.tool, "roles": {role: {}}, "tools": {use.tool: use.asked}}
     progress(f"{use.where}: loading it")
@@ -78,7 +78,7 @@ def try_tool(
 
 
 def _unfit(use: Use, fault: str) -> Finding:
-    """Judge a fault with the default options: a plugin that does not load can never work."""
+    """Rate a fault with the default options: a plugin that does not load can never work."""
     path, _, what = fault.removeprefix("config: ").partition(": ")
     if path == "tool":
         return Finding("BAD", use.where, what)
@@ -86,7 +86,7 @@ def _unfit(use: Use, fault: str) -> Finding:
 
 
 def _places(folder: Path, config: Config, timeout_s: float) -> dict[str, Any]:
-    """Say where a dry window goes, when it is opened, and what it may take."""
+    """Return the config of a dry window: its folder, its step and its limits."""
     limits = attrs.asdict(config.limits)
     # The helper process ends within our time, or it would outlive the one that started it.
     limits["export_timeout_s"] = min(limits["export_timeout_s"], timeout_s / 2)
@@ -96,7 +96,7 @@ def _places(folder: Path, config: Config, timeout_s: float) -> dict[str, Any]:
 
 
 def _capture(run: Path) -> CaptureResult | None:
-    """Read what became of the window, however its process ended."""
+    """Read the outcome of the window, however its process ended."""
     try:
         return next(iter(read(run).captures), None)
     except RunError:

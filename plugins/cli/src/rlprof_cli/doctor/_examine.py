@@ -1,4 +1,4 @@
-"""The examination, check after check, in the order one would mend what they find."""
+"""The examination: all checks, in the order in which you would fix their findings."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _QUICK_S = 30.0
-"""What needs no back end takes this long only where something hangs."""
+"""A check without a back end takes this long only if something hangs."""
 
 
 def findings() -> list[Finding]:
-    """Look at the calling process and what is around it, within a millisecond or two.
+    """Examine the calling process and its environment, within a millisecond or two.
 
-    To be called anywhere, also in training: nothing is imported, started or written.
+    You may call it anywhere, also in training: it imports, starts and writes nothing.
     """
     clock = read_clock()
     return [
@@ -48,9 +48,9 @@ def examine(
     timeout_s: float = 120.0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Yield what will and will not work here, for the config *file*, or for all that is installed.
+    """Yield what will and will not work here, for the config *file* or for all installed plugins.
 
-    Each tool may take *timeout_s*; *progress* is told what is waited for.
+    Each tool may take *timeout_s*; *progress* gets the name of each check as it starts.
     """
     before = read_clock()
     for look in (look_at_python, look_at_core, look_at_limits, look_at_environment):
@@ -94,7 +94,7 @@ def _driving(engines: set[str]) -> set[str]:
 def _config(
     file: str | os.PathLike[str], roles: Sequence[str] | None
 ) -> tuple[Config, list[Finding]]:
-    """Check the config, its plugins in a child; what is right of it is examined all the same."""
+    """Check the config, and its plugins in a child; its valid parts are examined in any case."""
     where = str(file)
     try:
         config = load_config(file)
@@ -123,7 +123,7 @@ def _fault(fault: str) -> Finding:
 
 
 def _folders(config: Config) -> tuple[list[Finding], bool]:
-    """Try both folders; the second answer: whether scratch answers, for dry windows go there."""
+    """Try both folders; also return whether scratch answers, because dry windows need it."""
     room = config.limits.bytes
     run_dir = ask("run_dir", timeout_s=_QUICK_S, path=config.run_dir, room=room)
     scratch = ask("scratch", timeout_s=_QUICK_S, path=config.scratch_dir)

@@ -1,4 +1,4 @@
-"""A finding: one thing that was looked at, and how it stands."""
+"""A finding: the result of one check."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Level = Literal["ok", "warn", "BAD"]
-"""`ok`: nothing to do. `warn`: a run works, with less, or at a cost. `BAD`: something that is
-asked for will not work here."""
+"""`ok`: nothing to do. `warn`: a run works, with less, or at a cost. `BAD`: something that the
+config asks for will not work here."""
 
 
 @attrs.frozen
 class Finding:
-    """*where: what is wrong; what to do*, and how bad that is."""
+    """*where: what is wrong; what to do*, and its level."""
 
     level: Level
     where: str
@@ -32,11 +32,11 @@ _LEVELS: dict[str, Level] = {"note": "ok", "warning": "warn", "fault": "BAD"}
 
 
 def advised(where: str, advice: Mapping[str, str]) -> Finding:
-    """Make a finding of what a plugin advises: an `Advice` as plain data."""
+    """Make a finding of the advice of a plugin: an `Advice` as plain data."""
     about = f", {advice['about']}" if advice["about"] else ""
     return Finding(_LEVELS.get(advice["level"], "warn"), where + about, advice["text"])
 
 
 def unless_wrong(where: str, what: str, wrong: Sequence[Finding]) -> list[Finding]:
-    """Return what is *wrong*, or, where that is nothing, the one finding that all is well."""
+    """Return the findings in *wrong*, or the finding that all is well if there are none."""
     return list(wrong) or [Finding("ok", where, what)]

@@ -1,6 +1,6 @@
-"""Whether a run can write where it is told to: tried with real files, which are taken away again.
+"""Whether a run can write to its folders: tried with real files, which are removed again.
 
-Looked at in a child process, for a file system that hangs would hang who asks it.
+This runs in a child process, because a hanging file system hangs its caller.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SCRATCH_ROOM = 10**9
-"""Raw data of a few windows, on local disk."""
+"""The raw data of a few windows, on local disk."""
 _TRIAL = 1 << 20
 _NEARLY_FULL = 1 << 26
-"""Less than a single window may take."""
+"""A single window may take more than this."""
 _FAR_S = 5.0
 _TICKS = 20
 _MEMORY = frozenset({"tmpfs", "ramfs", "rootfs"})
@@ -36,7 +36,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 def look_at_run_dir(path: str, room: int) -> list[Finding]:
-    """Try *path* as the folder runs are made in, which should take *room* bytes."""
+    """Try *path* as the folder of runs; it should have room for *room* bytes."""
     where, folder = f"run_dir {path}", Path(path).absolute()
     advice = "name a run_dir you may write to, which all hosts see"
     try:
@@ -55,7 +55,7 @@ def look_at_run_dir(path: str, room: int) -> list[Finding]:
 
 
 def look_at_scratch(path: str | None) -> list[Finding]:
-    """Try the folder for raw data; None is the system's, which is where `TMPDIR` should lead."""
+    """Try the folder for raw data; None: the system's folder, to which `TMPDIR` should lead."""
     wrong = []
     named = os.environ.get("TMPDIR")
     try:
@@ -89,7 +89,7 @@ def _tried(where: str, folder: Path) -> list[Finding]:
 
 @contextmanager
 def borrowed(folder: Path) -> Iterator[Path]:
-    """Make a folder in *folder*, and leave that, or its absence, as it was."""
+    """Create a folder in *folder*, and remove all that was created afterwards."""
     parents = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def _links(where: str, folder: Path) -> list[Finding]:
 
 
 def _times(where: str, folder: Path) -> list[Finding]:
-    """Judge the times of files: runs of other hosts are known to live by them."""
+    """Judge the times of files: they show which runs of other hosts are live."""
     times = []
     for _ in range(_TICKS):
         (folder / "file").write_bytes(b"x")
@@ -174,7 +174,7 @@ def _times(where: str, folder: Path) -> list[Finding]:
 
 
 def _others(where: str, folder: Path) -> list[Finding]:
-    """Look at the user's own folder in a shared scratch; a session refuses a strange one."""
+    """Check the user's folder in a shared scratch; a session refuses one of another user."""
     home = folder / f"rlprof-{os.getuid()}"
     try:
         found = home.lstat()
@@ -187,7 +187,7 @@ def _others(where: str, folder: Path) -> list[Finding]:
 
 
 def kind_in(mountinfo: str, folder: str) -> str:
-    """Read from the text of `/proc/self/mountinfo` what kind of file system *folder* is on."""
+    """Read the kind of file system of *folder* from the text of `/proc/self/mountinfo`."""
     best, kind = "", ""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""This Python, this core, and what the system lets a process have."""
+"""This Python, this core, and the limits of the system for a process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from importlib import metadata
 from rlprof_cli.doctor._finding import Finding, unless_wrong
 
 _OLDEST, _NEWEST = (3, 10), (3, 14)
-"""The Pythons rlprof is made for."""
+"""The Python versions that rlprof supports."""
 _FEW_FILES = 1024
-"""Below that a trainer with its data loaders and sockets runs out, and rlprof's files with it."""
+"""With fewer, data loaders and sockets of a trainer exhaust the limit, and rlprof's files fail."""
 
 
 def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Finding]:
-    """Say whether rlprof is made for this Python."""
+    """Say whether rlprof supports this Python."""
     text = ".".join(map(str, version))
     oldest, newest = (".".join(map(str, bound)) for bound in (_OLDEST, _NEWEST))
     wrong = []
@@ -29,7 +29,7 @@ def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Find
 
 
 def look_at_core() -> list[Finding]:
-    """Say which rlprof this is, and whether there are others in its way."""
+    """Say which rlprof this is, and whether other copies are in its way."""
     # A folder of distributions may be on the path twice; a distribution is one by where it lies.
     found = {
         str(dist.locate_file("")): dist.version

@@ -1,4 +1,4 @@
-"""Whether what is installed fits this core: each loaded in a child of its own."""
+"""Whether the installed plugins fit this core: each is loaded in a separate child."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>)(\d+(?:\.\d+)*)$")
 
 
 def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Finding]:
-    """Judge what asks for another core, and load all but tools, which dry windows load.
+    """Report plugins for another core, and load all but tools: dry windows load these.
 
     With *names* only those count: the others are none of this config's.
     """
@@ -48,7 +48,7 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
 
 
 def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
-    """Say what can be had of the engine that is installed here, as its plugin knows."""
+    """Report what the plugin of an engine says about the installed engine."""
     where = f"engine {name}"
     answer = ask("advise", timeout_s=timeout_s, name=name)
     if answer.fault:
@@ -58,7 +58,7 @@ def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
 
 
 def fits(version: str, requirement: str) -> bool:
-    """Whether *version* is in the range of *requirement*; what cannot be read is let pass.
+    """Whether *version* is in the range of *requirement*; True if that cannot be read.
 
     Separate from `packaging`, which core does not need for anything else.
     """

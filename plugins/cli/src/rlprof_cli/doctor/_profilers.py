@@ -1,7 +1,7 @@
-"""Other profilers: announced in the environment, or active in this very process.
+"""Other profilers: announced in the environment, or active in this process.
 
-Two profilers rarely share what they both need (CUPTI, the interpreter's hook, Kineto): mostly one
-of them records nothing, and does not say so.
+Two profilers can rarely share a resource (CUPTI, the interpreter's hook, Kineto): in most cases,
+one of them records nothing and does not say so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _INJECTED = "NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "CUPTI_INJECTION64_PATH"
-"""Libraries that NVTX, CUDA and CUPTI load into every process that has these."""
+"""Variables whose libraries NVTX, CUDA and CUPTI load into every process that uses them."""
 
 _ANNOUNCED = {
     "NSYS_PROFILING_SESSION_ID": "Nsight Systems records this process",
@@ -30,7 +30,7 @@ _ANNOUNCED = {
     "PROFILING_MODE": "msprof records this process",
     "PROFILER_SAMPLECONFIG": "msprof records this process",
 }
-"""Variables a profiler leaves in the environment of what it records."""
+"""Variables that a profiler sets in the environment of a recorded process."""
 
 _PRELOADED = re.compile(
     r"ToolsInjection|InterceptorInjection|TreeLauncher|nsys|nsight|ncu|mspti|msprof|rocprof|"
@@ -42,7 +42,7 @@ _OFF = frozenset({"", "0", "false", "FALSE", "off"})
 
 
 def look_at_environment(env: Mapping[str, str] | None = None) -> list[Finding]:
-    """Name the profilers that the environment brings into every process started here."""
+    """Name the profilers that the environment loads into every process started here."""
     env = os.environ if env is None else env
     wrong = []
     for name in _INJECTED:
@@ -117,7 +117,7 @@ def _monitoring() -> list[Finding]:
 
 
 def _torch() -> list[Finding]:
-    """Look at a torch that is imported; importing it would not be cheap."""
+    """Check torch if it is imported already; importing it would not be cheap."""
     from rlprof.session import _current
 
     profiler: Any = sys.modules.get("torch.autograd.profiler")

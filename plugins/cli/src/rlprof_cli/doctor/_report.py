@@ -1,4 +1,4 @@
-"""What a dry window says of its tool: recorded, not to be had, how long; or how it went wrong."""
+"""Findings of a dry window: what its tool recorded, what it cannot, its times, or its failure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Use:
     tool: str
     asked: Mapping[str, Any] = attrs.field(factory=dict)
     roles: tuple[str, ...] = ()
-    """Who is recorded with it; none: it is installed, and nobody asks for it."""
+    """The roles that use it; none: it is installed, and no role asks for it."""
 
     @property
     def where(self) -> str:
@@ -40,7 +40,7 @@ class Use:
 def report(
     use: Use, answer: Answer, capture: CaptureResult | None, limits: Limits
 ) -> list[Finding]:
-    """Turn the end of the child and what it left in its run folder into findings."""
+    """Make findings of how the child ended and of the files in its run folder."""
     found = []
     advice = "training would have, too: leave it out of the run, or repair it"
     if answer.fault and answer.value is None:
@@ -82,7 +82,7 @@ def _recorded(capture: CaptureResult) -> str:
 
 
 def _times(answer: Answer, capture: CaptureResult) -> str:
-    """Say how long each hook took; the first start of a process is its slowest."""
+    """Return how long each hook took; the first start in a process is the slowest."""
     times = {"configure": answer.value["opened_s"]}
     times |= {hook: getattr(capture, f"{hook}_s") or 0.0 for hook in _HOOKS}
     return ", ".join(
@@ -92,7 +92,7 @@ def _times(answer: Answer, capture: CaptureResult) -> str:
 
 
 def _unsupported(use: Use, capture: CaptureResult) -> list[Finding]:
-    """Tell what cannot be had: what the config names is missed, a default is not."""
+    """Report unsupported options: a fault if the config names them, not if it is a default."""
     named = {str(word) for value in use.asked.values() for word in _words(value)} | set(use.asked)
     return [
         Finding(

@@ -1,7 +1,7 @@
 """The child process: called with FD JOB, it does one job, once.
 
-What a job returns goes to the file descriptor FD as JSON. Whatever it raises, it ends with; who
-asked reads the traceback, and where it hung or crashed from `faulthandler`.
+The result of a job goes to the file descriptor FD as JSON. An exception ends the process; the
+parent reads the traceback, and from `faulthandler` where the process hung or crashed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from rlprof.config import ToolUse
 
 _BATCHES, _ROUNDS, _BATCH_S = 20, 50, 0.01
-"""The work of a dry window: mini-batches, and what each does of the tool's sample, or how long."""
+"""The work of a dry window: mini-batches, with the sample of the tool or a duration for each."""
 
 
 def check(config: Any, roles: list[str] | None) -> dict[str, Any]:
-    """Load and configure, as at launch, what *roles* use.
+    """Load and configure the plugins of *roles*, as at launch.
 
-    Say what is wrong; or what that needs, and what its plugins say of this host.
+    Return the faults, or the needs of the plugins and what they say about this host.
     """
     try:
         checked, tools = check_config(config, roles=roles)
@@ -63,7 +63,7 @@ def _on_host(use: ToolUse, limits: Limits) -> tuple[Advice, ...]:
 
 
 def load(kind: plugins.Kind, name: str) -> str:
-    """Import a plugin; say what is wrong with it."""
+    """Import a plugin; return its faults."""
     try:
         plugins.load(kind, name)
     except PluginError as exc:
@@ -72,19 +72,19 @@ def load(kind: plugins.Kind, name: str) -> str:
 
 
 def drives(name: str) -> bool:
-    """Whether the tools of an engine's role record inside the engine."""
+    """Whether tools of a role with this engine record inside it."""
     return offers.drives(name)
 
 
 def advise(name: str) -> list[dict[str, str]]:
-    """Ask the plugin of an engine what the one that is installed here can do."""
+    """Ask the plugin of an engine what the installed version can do."""
     plugin = plugins.load("engine", name)
     found = advice_of(plugin, None, Limits(), {}, on_host=True)
     return [attrs.asdict(one) for one in found]
 
 
 def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
-    """Record one window as a run would, of a little work; all that happens is in its run folder."""
+    """Record one window of a little work, as a run would; its run folder has the outcome."""
     import rlprof
 
     work = _work(getattr(plugins.load("tool", tool), "sample", None))
@@ -104,7 +104,7 @@ def window(config: dict[str, Any], role: str, tool: str) -> dict[str, Any]:
 
 
 def _work(sample: Callable[[int], object] | None) -> Callable[[], object]:
-    """Return what is done in a mini-batch: the tool's own sample, or just some work."""
+    """Return the work of a mini-batch: the sample of the tool, or some arithmetic."""
     if sample is not None:
         return partial(sample, _ROUNDS)
 
@@ -117,7 +117,7 @@ def _work(sample: Callable[[int], object] | None) -> Callable[[], object]:
 
 
 def run_dir(path: str, room: int) -> list[dict[str, str]]:
-    """Try the folder runs are made in."""
+    """Try the folder of runs."""
     return [attrs.asdict(finding) for finding in _folders.look_at_run_dir(path, room)]
 
 
@@ -127,7 +127,7 @@ def scratch(path: str | None) -> list[dict[str, str]]:
 
 
 def backends() -> list[str]:
-    """Name what `import torch` loads by itself: entry points, with who offers them."""
+    """Name the entry points that `import torch` loads, with their distributions."""
     from importlib import metadata
 
     entries = metadata.entry_points(group="torch.backends")
@@ -156,7 +156,7 @@ _JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 
 def main(argv: list[str]) -> int:
-    """Do one job, and leave a trace of where it is when its time is over."""
+    """Do one job; on a timeout, print a traceback of where it is."""
     heed_interrupts()
     result, asked = int(argv[0]), json.loads(argv[1])
     faulthandler.enable()
