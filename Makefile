@@ -4,7 +4,7 @@
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
-.PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist
+.PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -138,6 +138,9 @@ pictures: env-test env-chromium ## the pictures of the documentation, from two r
 
 dist: env-test env-dist ## every wheel and sdist, checked, and installed from a folder as from an index, into dist/
 	PYTHON=$(CURDIR)/$(PY_DIST) envs/dist.sh dist
+
+changelog: env-dist ## what a release would add to CHANGELOG.md, from changes/
+	@$(PY_DIST) -m towncrier build --draft --version next
 
 bench: env-test env-peer env-hta env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
 	@bash bench/run.sh

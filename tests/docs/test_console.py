@@ -7,11 +7,11 @@ import re
 import pytest
 
 import rlprof_cli as cli
-from tests.docs.pages import PAGES, ROOT, blocks, section, sections
+from tests.docs.pages import PAGES, ROOT, blocks, sections
 from tests.docs.shell import Shell, agree, commands, shape, write
 from tests.kit.sites import install
 
-QUICKSTART = PAGES["docs/quickstart.md"]
+GUIDES = ("quickstart", "torchrun", "live-capture", "after-a-crash")
 README = PAGES["README.md"]
 CONSOLES = [
     pytest.param(command, id=f"{path}: {command}")
@@ -40,18 +40,24 @@ def follow(shell, text, consoles):
             assert agree(shown, printed), "\n".join([command, *shape(printed)])
 
 
+def parts():
+    """Give each part that has commands, with its page; the first part has no heading."""
+    for guide in GUIDES:
+        page = PAGES[f"docs/{guide}.md"]
+        for heading, text in ({"": page.partition("\n## ")[0]} | sections(page)).items():
+            if blocks(text, "console"):
+                yield pytest.param(page, text, id=f"{guide}: {heading}")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "heading", [head for head, text in sections(QUICKSTART).items() if blocks(text, "console")]
-)
-def test_the_quickstart_is_what_happens(heading, shell, tmp_path):
+@pytest.mark.parametrize(("page", "part"), parts())
+def test_a_guide_is_what_happens(page, part, shell, tmp_path):
     """Typed into an empty folder, the commands of each section print what is shown there."""
-    part = section(QUICKSTART, heading)
     if ENGINE in part:
         site = install(ROOT / "examples/third_party_engine", tmp_path / "site")
         shell.env["PYTHONPATH"] = site["PYTHONPATH"]
 
-    follow(shell, QUICKSTART, [block.text for block in blocks(part, "console")])
+    follow(shell, page, [block.text for block in blocks(part, "console")])
 
 
 @pytest.mark.slow
@@ -64,11 +70,13 @@ def test_the_readme_is_what_happens(shell):
     follow(shell, README, [console])
 
 
-def test_every_file_of_the_quickstart_is_used():
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_file_of_a_guide_is_used(guide):
     """No block is written to a file that no command names."""
-    typed = "".join(block.text for block in blocks(QUICKSTART, "console"))
+    page = PAGES[f"docs/{guide}.md"]
+    typed = "".join(block.text for block in blocks(page, "console"))
 
-    for block in blocks(QUICKSTART, mark="file"):
+    for block in blocks(page, mark="file"):
         assert block.said in typed
 
 

@@ -55,3 +55,14 @@ def test_the_changelog_names_every_command():
     """Whoever reads what is new learns of each command."""
     for module in COMMANDS:
         assert re.search(rf"`(rlprof )?{module.__name__.rpartition('.')[2]}\b", CHANGELOG)
+
+
+def test_every_change_has_a_kind_that_a_release_knows():
+    """A file of changes/ is in one of the sections of the changelog, and says something."""
+    kinds = re.findall(r'directory = "(\w+)", name', (ROOT / "pyproject.toml").read_text())
+
+    assert len(kinds) == 5
+    for file in (ROOT / "changes").glob("*"):
+        if file.name != "README.md":
+            assert re.fullmatch(rf"\w+\.({'|'.join(kinds)})\.md", file.name), file.name
+            assert file.read_text().strip().endswith(".")
