@@ -50,7 +50,7 @@ def parts():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "part"), parts())
+@pytest.mark.parametrize(("page", "part"), list(parts()))
 def test_a_guide_is_what_happens(page, part, shell, tmp_path):
     """Typed into an empty folder, the commands of each section print what is shown there."""
     if ENGINE in part:
