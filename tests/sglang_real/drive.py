@@ -170,9 +170,9 @@ def _arguments(launch, more):
 
 
 def _bound_ranks(given):
-    """Return for how many ranks SGLang wants cores named: at first for those of TP alone."""
+    """Return for how many ranks SGLang wants cores named: until 0.5.18 for those of TP alone."""
     ranks = given.get("tp_size", 1)
-    return ranks if _version() <= (0, 5, 12) else ranks * given.get("dp_size", 1)
+    return ranks if _version() <= (0, 5, 18) else ranks * given.get("dp_size", 1)
 
 
 def _version():

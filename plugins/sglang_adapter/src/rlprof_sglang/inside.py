@@ -1,7 +1,8 @@
 """Our own capture, inside SGLang's schedulers: orders come as requests to profile.
 
-SGLang loads `install` in its main process and in every scheduler, by the entry point group
-`sglang.srt.plugins`. Where the launch has not switched it on, it does nothing.
+SGLang loads `install` in its main process and in every scheduler, since 0.5.22 also in the
+detokenizer and the data-parallel controller, by the entry point group `sglang.srt.plugins`. If the
+launch has not switched it on, it does nothing.
 """
 
 from __future__ import annotations
