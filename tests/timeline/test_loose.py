@@ -221,7 +221,7 @@ def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
         BASE + 1_001, base + 1_001, BASE + 1_001
     ]  # fmt: skip
     (told,) = [words for words in caplog.messages if "days" in words]
-    assert told.startswith(f"rank1.json: {words}: viewers show all traces less exactly")
+    assert told.startswith(f"rank1.json: {words}, so viewers show all traces less exactly")
 
 
 def test_an_event_no_clock_has_seen_does_not_begin_the_timeline(tmp_path) -> None:
@@ -284,9 +284,9 @@ def test_a_timeline_beside_the_traces_it_holds_is_none_of_them(tmp_path, caplog)
 
     assert [event["name"] for event in written.events] == ["a"]
     assert written.about["left_out"] == [
-        {"file": "old/timeline.json.gz", "reason": "is a timeline of files that are here, too"}
+        {"file": "old/timeline.json.gz", "reason": "is a timeline of other files in this list"}
     ]
-    assert "old/timeline.json.gz: is a timeline of files that are here, too; left out" in (
+    assert "old/timeline.json.gz: is a timeline of other files in this list; left out" in (
         caplog.messages
     )
     assert again.epoch_ns(again.named("a")) == BASE + 1_001

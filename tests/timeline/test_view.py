@@ -280,7 +280,7 @@ def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
     assert body == SECRETS
     hint = f"ssh -L 9001:127.0.0.1:{port} {socket.gethostname()}"
     assert rest == [
-        f"no browser to open it here; where there is one: {hint}; then open the link there",
+        f"this machine has no browser to open it; on one that has, run {hint} and open the link",
         f"fetched: {_view._size(len(SECRETS))}",
     ]
     assert (code, err) == (0, "")
@@ -402,7 +402,7 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
 
     assert seen.read_text() == lines[1]
     assert lines[1].endswith(f"my%2520trace.json.gz&rpc_port={port}")
-    assert lines[2].startswith("Perfetto's page fetches from port 9001 alone until its flag")
+    assert lines[2].startswith("Perfetto's page fetches only from port 9001 until you set its flag")
     assert last == "\rended: my trace.json.gz is served no longer\r\n"  # over the ^C
     assert process.returncode == 0
 
@@ -497,11 +497,11 @@ def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
     start = f"rlprof: 127.0.0.1:{port}: the port is taken by {who}"
     if sys.platform == "linux":
         assert who.endswith(f"(pid {os.getpid()})")
-    assert err == f"{start}; take any that is free: --port 0\n"
+    assert err == f"{start}; use any free port: --port 0\n"
     assert offline == err
     assert usual == (
-        f"{start}, and Perfetto's page may fetch from no other; end that, or take a viewer that "
-        f"may: rlprof view '{trace}' --offline --port 0\n"
+        f"{start}, and Perfetto's page may fetch from no other; end that process, or use "
+        f"the offline viewer: rlprof view '{trace}' --offline --port 0\n"
     )
 
 
@@ -536,8 +536,8 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
     _view._warn(tmp_path, file)
 
     assert capsys.readouterr().err == (
-        f"rlprof: {file}: about 1.5 GB to read, and a browser takes about 1 GB (2-3 million "
-        f"slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
+        f"rlprof: {file}: has about 1.5 GB of JSON, and a browser takes about 1 GB (2-3 "
+        f"million slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
     )
 
 

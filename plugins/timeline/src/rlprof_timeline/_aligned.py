@@ -1,4 +1,4 @@
-"""A plan whose hosts stand on one clock: spans, counters, windows and traces move together."""
+"""A plan with all hosts on one clock: spans, counters, windows and traces move together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def aligned(plan: Plan, read: Sequence[Moved], clocks: Mapping[str, HostClock]) -> Plan:
-    """Move all that stands on one of *clocks* to the clock of its reference.
+    """Move everything on one of *clocks* to the clock of its reference.
 
-    A trace, *read* once already, is moved as a whole, by what its clock is ahead in its midst.
+    A trace, which was *read* before, moves as a whole: by the lead of its clock at its middle.
     """
     left = iter(read)
     sources = []

@@ -1,8 +1,8 @@
-"""What a trace's times mean: the epoch of its `ts` 0, and how far that may be wrong.
+"""The clock of a trace: the epoch of its `ts` 0, and the error of that.
 
-Traces of rlprof say it in their `rlprof` object. Of others it is known from what Kineto wrote at
-the time: up to torch 2.3 `ts` is the epoch itself; since then it counts from a base, which stands
-in the file, at its end (2024) or before the events.
+A trace of rlprof has both in its `rlprof` object. In other traces, the layout of Kineto tells: up
+to torch 2.3, `ts` is the epoch itself; later versions count from a base in the file, at its end
+(2024) or before the events.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIRST_NS, LAST_NS = -(10**18), 4 * 10**18
-"""From 1938 to 2096: no clock is meant outside, and a viewer has 63 bits for what is between."""
+"""From 1938 to 2096: no real clock is outside, and the range fits the 63 bits of a viewer."""
 _EPOCH_US = 10**14
-"""From here on, 1973, a time is one of the epoch; no host is up so long."""
+"""A time from 1973 on is an epoch time; no host has that uptime."""
 
 
 @attrs.frozen
@@ -40,14 +40,14 @@ def clock_of(head: Mapping[str, Any]) -> Clock:
     if type(epoch) is not int:
         raise UnreadableError("its rlprof object has no epoch_ns")
     if abs(epoch) >= LAST_NS:
-        raise UnreadableError("its clock is centuries from any")
+        raise UnreadableError("its clock is centuries off")
     error, words = said.get("error_ns"), said.get("clock")
     is_error = type(error) is int and 0 <= error < LAST_NS
     return Clock(epoch, error if is_error else None, words if isinstance(words, str) else "")
 
 
 def clock_of_others(members: Mapping[str, Any], first_us: float | None) -> Clock | None:
-    """Guess the clock of a trace that rlprof did not make; None: its times have no date."""
+    """Guess the clock of a trace of another profiler; None: its times have no date."""
     if isinstance(members.get("rlprof"), dict):
         clock = clock_of(members)
         return attrs.evolve(clock, words=clock.words or "that of rlprof")

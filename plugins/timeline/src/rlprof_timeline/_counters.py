@@ -1,6 +1,6 @@
 """Counters of a process and its engines as counter tracks: memory, utilisation, requests.
 
-Separate because an engine has no process of its own among the sources: it gets one here.
+Separate because an engine is not a process among the sources: it becomes one here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def counters(
     source: Source, pid: int, zero_ns: int, numbers: Iterator[int], places: Iterator[int]
 ) -> Iterator[bytes]:
-    """Draw what *source* counted on its process *pid*, and each engine's on one of its own.
+    """Draw the counters of *source* on its process *pid*, and those of each engine on another.
 
     Perfetto calls the track by the names of the event and of its argument: `rss_bytes value`.
     """

@@ -1,6 +1,6 @@
-"""Times among the bytes of a batch, many at once: microseconds with three decimals.
+"""Reads and writes many times in a batch at once: microseconds with three decimals.
 
-Separate because here is how numpy reads and writes digits, and in `_inplace.py` where they stand.
+Separate because this file converts digits with numpy, and `_inplace.py` knows where they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ONES = 0x0101010101010101
 
 
 def microseconds(text: Any, words: Any, at: Any, digits: int) -> tuple[Any, Any]:
-    """Read the times at *at* with so many digits before the point; say which have, and all in ns.
+    """Read the times at *at* with this many digits before the point; return which match, and in ns.
 
     *words*: the eight bytes from each byte of *text* on, as one number.
     """
@@ -38,7 +38,7 @@ def microseconds(text: Any, words: Any, at: Any, digits: int) -> tuple[Any, Any]
 
 
 def eight(words: Any, count: int) -> tuple[Any, Any]:
-    """Read the last *count* of eight characters as a number; say where they are digits."""
+    """Read the last *count* of eight characters as a number; return also where they are digits."""
     import numpy as np
 
     low = (1 << 8 * (8 - count)) - 1
@@ -56,7 +56,7 @@ def eight(words: Any, count: int) -> tuple[Any, Any]:
 
 
 def in_microseconds(ns: Any) -> tuple[Any, Any]:
-    """Write times, each in a row of `WIDEST` characters with zeros before it, and how long it is.
+    """Return each time as a row of `WIDEST` characters, padded with zeros, and its length.
 
     They are below 10**18.
     """

@@ -1,7 +1,7 @@
 """A batch of events of any layout, moved to its place on the timeline.
 
 Each event is decoded as far as it must change, and encoded again. Separate from `_inplace.py`,
-which is faster where the layout is the one that Kineto writes today.
+which is faster but knows only today's layout of Kineto.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _WRITTEN_US = 4 * 10**12
 """Below it the shortest text of such a double has these three digits, and no others."""
 _LONGEST_NS = 4 * 10**18
 _READ = 1 << 16
-"""Bytes of a member that is looked into."""
+"""Bytes of a member that is still decoded."""
 _NUMBER = re.compile(rb"-?\d{1,300}(?:\.\d{1,17})?")
-"""Perfetto refuses a whole file for one that no double can hold."""
+"""Perfetto refuses a whole file for one number outside the range of a double."""
 
 _Us = (
     Annotated[int, msgspec.Meta(ge=-_READ_US, le=_READ_US)]
     | Annotated[float, msgspec.Meta(ge=-float(_READ_US), le=float(_READ_US))]
 )
-"""What a double holds to the nanosecond."""
+"""A double holds times up to this to the nanosecond."""
 
 
 class _Event(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """One event: read are the members that must change, the others stay text."""
+    """One event: members that must change are decoded, the others stay text."""
 
     ts: int | float
     ph: Literal["X", "B", "E", "i", "I", "s", "t", "f", "C", "b", "n", "e", "M", "P", "N", "O", "D"]
@@ -69,10 +69,10 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def moved(batch: bytes, to: Place) -> bytes:
-    """Return the events of *batch*, with commas between them, as they stand on the timeline."""
+    """Return the events of *batch* for the timeline, with commas between them."""
     try:
         events = _DECODE(b"[" + batch + b"]")
-    except (msgspec.DecodeError, RecursionError):  # members nobody knows, times that are text
+    except (msgspec.DecodeError, RecursionError):  # unknown members, times as text
         return _each(batch, to)
     if b'"M"' in batch:
         for event in events:
@@ -115,9 +115,9 @@ def moved(batch: bytes, to: Place) -> bytes:
 
 
 def _times(events: list[_Event], to: Place) -> list[float] | None:
-    """Return the new times, of those events alone that are to be shown.
+    """Return the new times of the events that are shown.
 
-    None: a double does not hold them.
+    None: a double cannot hold them.
     """
     import numpy as np
 
@@ -153,7 +153,7 @@ def _metadata(event: _Event) -> dict[str, Any]:
 
 
 def _without_escapes(event: _Event) -> None:
-    """Rid an event of what Perfetto cannot read; see `rlprof_traces`."""
+    """Remove from an event what Perfetto cannot read; see `rlprof_traces`."""
     for key in ("name", "cat", "cname"):
         text = getattr(event, key)
         if text is not _NONE:
@@ -163,12 +163,12 @@ def _without_escapes(event: _Event) -> None:
 
 
 def _each(batch: bytes, to: Place) -> bytes:
-    """Move events one by one, whatever they are."""
+    """Move events of any kind one by one."""
     return b",\n".join(line for event in _RAW(b"[" + batch + b"]") for line in _one(event, to))
 
 
 def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
-    """Move one event, whatever it is; what need not change stays text."""
+    """Move one event of any kind; members that need not change stay text."""
     try:
         event = _MEMBERS(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -205,7 +205,7 @@ def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
 
 
 def _value(raw: msgspec.Raw | None) -> Any:
-    """Read a member; of what is too large or too deep there is a short text."""
+    """Read a member; one that is too large or too deep becomes a short text."""
     if raw is None:
         return None
     text = bytes(raw)
@@ -221,7 +221,7 @@ def _key(name: str) -> bytes:
 
 
 def _text(key: str, raw: msgspec.Raw) -> bytes:
-    """Return a member as it is to be written; nothing, if Perfetto would refuse the file for it."""
+    """Return a member as text; empty if Perfetto would refuse the file for it."""
     text = bytes(raw)
     if text[:1] in b"-0123456789" and not _NUMBER.fullmatch(text):
         text = encode(_value(raw))

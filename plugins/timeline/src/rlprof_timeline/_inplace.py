@@ -1,8 +1,8 @@
-"""A batch of events in the layout that Kineto writes today, moved without decoding an event.
+"""Moves a batch of events in today's layout of Kineto without decoding them.
 
-A new number takes the room of the old one and of the white space before the member, so nothing else
-moves, and a batch is a few dozen operations of numpy. What is not exactly so is for `_events.py`:
-an event, if it is one of few, or the batch. Separate for its speed, two to three times that of
+A new number takes the room of the old one and of the white space before the member. So nothing else
+moves, and a batch takes a few dozen operations of numpy. `_events.py` moves events of another
+layout, if they are few, or else the whole batch. Separate for its speed, two to three times that of
 `_events.py`.
 """
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from rlprof_timeline._place import Place
 
 _MANY = 256
-"""Distinct numbers of a batch: each costs a look at all that are left."""
+"""Distinct numbers of a batch: each costs a pass over all that are left."""
 _FEW = 64
 """Odd events of a batch: each costs a copy of a piece of it."""
 _LATEST_NS = 10**18
-"""Of times that are written here; from then on they have more digits."""
+"""Times below this are written here; larger ones have more digits."""
 _TIME = re.compile(rb"\d{1,16}\.\d{3}[,\n]")
 _DURATION = re.compile(rb'\n    "dur": (\d+(?:\.\d+)?)[,\n]')
 
 
 def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
-    """Return the events of *batch* as they stand on the timeline; None: the layout is another."""
+    """Return the events of *batch* for the timeline; None: they have another layout."""
     if to.is_cut or b"\\" in batch or b'\n    "ts": ' not in batch[: 1 << 16]:
         return None
     if abs(to.shift_ns) > LAST_NS:
@@ -49,11 +49,11 @@ def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
 
 
 class _TooManyError(Exception):
-    """There are too many distinct numbers for this way."""
+    """The batch has too many distinct numbers for this method."""
 
 
 class _Batch:
-    """One batch, and where its events go."""
+    """One batch, and the place of its events."""
 
     def __init__(self, batch: bytes, found: Layout, to: Place) -> None:
         import numpy as np
@@ -64,7 +64,7 @@ class _Batch:
         self._to = to
 
     def moved(self) -> bytes | memoryview | None:
-        """Do it; what was written so far is of no harm where it cannot be done."""
+        """Move the batch; if that fails, the partial result is discarded."""
         np, found, to = self._np, self._found, self._to
         pids, odd_pids = self._small_numbers(found.values("pid"))
         tids, odd_tids = self._small_numbers(found.values("tid"))
@@ -90,7 +90,7 @@ class _Batch:
         return self._joined(np.flatnonzero(odd))
 
     def _distinct(self, numbers: Any) -> Iterator[tuple[int, Any]]:
-        """Yield each number, and where it is; they are few."""
+        """Yield each distinct number and its places."""
         np = self._np
         left = np.arange(len(numbers))
         for _ in range(_MANY):
@@ -104,7 +104,7 @@ class _Batch:
             raise _TooManyError
 
     def _small_numbers(self, at: Any) -> tuple[Any, Any]:
-        """Read the numbers of up to seven digits, each with a comma behind it; say what is none."""
+        """Read numbers of up to seven digits before a comma; return also which are not numbers."""
         np = self._np
         words = self._found.words[at]
         numbers, odd = np.zeros(len(at), np.int64), np.zeros(len(at), bool)
@@ -117,7 +117,7 @@ class _Batch:
         return numbers, odd
 
     def _times(self, at: Any) -> tuple[Any, Any, Any]:
-        """Read times with three decimals as nanoseconds; say how wide each is, and what is odd."""
+        """Read times with three decimals, in ns; return also their widths, and which are odd."""
         np = self._np
         ns, widths = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
         odd = np.ones(len(at), bool)
@@ -177,7 +177,7 @@ class _Batch:
         return True
 
     def _meet(self, ns: Any) -> None:
-        """Tell the place of collectives and barriers; few events are any."""
+        """Report collectives and barriers to the place; few events are either."""
         np, found, batch, to = self._np, self._found, self._batch, self._to
         values, starts = found.values("name") + 1, found.starts
         first = found.words[values] & 0xFFFFFFFF
@@ -194,7 +194,7 @@ class _Batch:
                 to.met(name, int(ns[nth]) + dur_ns, dur_ns, batch[one.end() : end])
 
     def _joined(self, odd: Any) -> bytes | memoryview:
-        """Put the moved events together with the odd ones, which are moved by themselves."""
+        """Join the moved events and the odd ones, which are moved one by one."""
         text, starts = memoryview(self._found.text)[: len(self._batch)], self._found.starts
         if not len(odd):
             return text

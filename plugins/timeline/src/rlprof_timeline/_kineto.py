@@ -1,8 +1,8 @@
-"""The layout that Kineto writes today: where the members of a batch's events stand in it.
+"""Today's layout of Kineto: finds the members of the events in a batch.
 
-Each has a line of its own there, indented by four spaces, and no value holds a line feed: so they
-are found by their bytes, all at once, and no event is decoded. Separate from `_inplace.py`, which
-moves what was found here.
+Each member is on a separate line, indented by four spaces, and no value holds a line feed. So their
+bytes show where all of them are, and no event is decoded. Separate from `_inplace.py`, which moves
+the members found here.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any
 import attrs
 
 INDENT = "\n    "
-"""What is before each member."""
+"""The text before each member."""
 _MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args")
 _IN_EACH = ("ph", "pid", "tid", "ts")
 _FIRST = {"ph": '"', "name": '"', "cat": '"', "s": '"', "bp": '"', "args": "{"}
-"""How the values of members begin that are no numbers."""
+"""The first characters of the values that are not numbers."""
 _FACTOR, _BITS = 9643, 4
-"""They send the begin of each member's line to another place of a small table."""
+"""They map the start of each member's line to a different place of a small table."""
 _START = b"\n  {"
 _END = b"\n  },"
 _NEAR_END = 64
 _JOINED = b"stfbne"
 """The phases of flows and async events."""
 _BEHIND = b"\n" * 64
-"""What is looked at is always there."""
+"""Padding, so that no read goes past the end."""
 
 
 @attrs.frozen(eq=False)
 class Layout:
-    """A batch as numbers, and where the members of its events stand."""
+    """A batch as numbers, and the places of the members of its events."""
 
     text: bytearray
-    """The batch, to be written into, with something behind it."""
+    """The batch, writable, with padding behind it."""
     bytes: Any
     words: Any
     """The eight bytes from any byte on, as one number."""
@@ -44,7 +44,7 @@ class Layout:
     """The line feed before each member, by its name."""
 
     def values(self, name: str) -> Any:
-        """Return where the values of a member begin."""
+        """Return the places where the values of a member begin."""
         return self.lines[name] + len(f'{INDENT}"{name}": ')
 
     @property
@@ -54,7 +54,7 @@ class Layout:
 
 
 def layout_of(batch: bytes) -> Layout | None:
-    """Find the members of all events; None: something is not as Kineto writes it."""
+    """Find the members of all events; None: the layout differs from Kineto's."""
     import numpy as np
 
     size, indent = len(batch), len(INDENT)
@@ -96,7 +96,7 @@ def _begin(name: str) -> int:
 
 @cache
 def _known() -> tuple[Any, Any, Any]:
-    """Return a table of the begins of members' lines, and by what and how far to find one in it."""
+    """Return a table of the starts of members' lines, and the factor and shift to index it."""
     import numpy as np
 
     table = np.zeros(1 << _BITS, "<u8")
@@ -111,7 +111,7 @@ def _kind(name: str) -> int:
 
 
 def _are_events(found: Layout) -> bool:
-    """Whether one event begins right behind the other, and in each is what must be, once."""
+    """Whether each event begins right behind the last and has every required member once."""
     starts, lines = found.starts, found.lines
     return (
         _stands(found, starts, _START)
@@ -136,7 +136,7 @@ def _have_ids(found: Layout) -> bool:
 
 
 def _stands(found: Layout, at: Any, text: bytes) -> bool:
-    """Whether *text* stands at each place."""
+    """Whether *text* is at each place."""
     mask = (1 << 8 * len(text)) - 1
     return bool((found.words[at] & mask == word(text)).all())
 
@@ -150,7 +150,7 @@ def _are_within(found: Layout, lines: Any, which: Any = slice(None)) -> bool:
 
 
 def _are_values(found: Layout) -> bool:
-    """Whether the values of members are of their kinds; numbers of some are read later."""
+    """Whether the values of members have the right kinds; some numbers are read later."""
     return (
         all((found.bytes[found.values(key)] == ord(first)).all() for key, first in _FIRST.items())
         and bool((found.bytes[found.values("ph") + 2] == ord('"')).all())
@@ -160,7 +160,7 @@ def _are_values(found: Layout) -> bool:
 
 
 def _are_numbers(found: Layout, at: Any, longest: int, point: bytes) -> bool:
-    """Whether they are of digits, and maybe a *point*, in less than *longest* bytes."""
+    """Whether the values are digits, with an optional *point*, in less than *longest* bytes."""
     import numpy as np
 
     text = np.lib.stride_tricks.sliding_window_view(found.bytes, longest)[at]

@@ -1,8 +1,8 @@
-"""What stands on the timeline of files that rlprof did not make: whose they are is guessed.
+"""The timeline of traces of other profilers: their ranks and clocks are guessed.
 
-The rank from what torch wrote of the process group, or from the name; the clock from Kineto's
-base; both from the `rlprof` object in a trace that was copied out of a run. Every guess is
-told: in the file, and to whoever exports.
+The rank comes from torch's note of the process group, or from the file name. The clock comes from
+the base of Kineto. A trace that was copied out of a run has both in its `rlprof` object. Every
+guess is noted in the file and printed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _EXACT_NS = 1 << 53
 """Perfetto reads times as doubles, which hold the nanoseconds of 104 days."""
 _DAY_NS = 86_400 * 10**9
 _TOLD = 20
-"""Guesses that are told one by one."""
+"""Guesses that are printed one by one."""
 
 
 @attrs.frozen
@@ -52,18 +52,18 @@ class _Guess:
     first_us: float
     role: str
     ranks: tuple[int, ...]
-    """By which files are put in order."""
+    """The sort key of the files."""
     whose: str
     how: str
     host: str
-    """The name of its host, where it is known."""
+    """The name of its host, if known."""
     window: str
-    """Which window of its run it has recorded, where it is known."""
+    """The window of its run that it recorded, if known."""
     holds: frozenset[str]
-    """Of a timeline, the names of the files that were laid on it."""
+    """For a timeline, the names of the files it was made of."""
 
     def begin_ns(self) -> int | None:
-        """Return the time of its first event, if that has a date; one that is none is dropped."""
+        """Return the time of its first event, if that has a date; drop an invalid clock."""
         if self.clock is None:
             return None
         at = self.clock.epoch_ns + round(self.first_us * 1000)
@@ -71,7 +71,7 @@ class _Guess:
 
 
 def of_files(files: Sequence[Path]) -> Plan:
-    """Look at the beginning of each file."""
+    """Read the beginning of each file."""
     top = Path(os.path.commonpath([file.parent.resolve() for file in files]))
     left_out: dict[str, str] = {}
     guesses = []
@@ -84,7 +84,7 @@ def of_files(files: Sequence[Path]) -> Plan:
             log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
     names = {Path(guess.shown).name for guess in guesses}
     for guess in [one for one in guesses if one.holds & names]:
-        left_out[guess.shown] = "is a timeline of files that are here, too"
+        left_out[guess.shown] = "is a timeline of other files in this list"
         log.warning("%s: %s; left out", one_line(guess.shown, longest=1000), left_out[guess.shown])
         guesses.remove(guess)
     guesses.sort(key=lambda one: (str(Path(one.shown).parent), one.role, one.ranks, one.shown))
@@ -128,14 +128,14 @@ def _guess(file: Path, shown: str) -> _Guess:
 
 
 def _holds(sources: object) -> frozenset[str]:
-    """Read which files a timeline of ours was made of."""
+    """Read the names of the files that one of our timelines was made of."""
     ones = sources if isinstance(sources, list) else []
     files = [one.get("file") for one in ones if isinstance(one, dict)]
     return frozenset(Path(file).name for file in files if isinstance(file, str))
 
 
 def _target(said: object) -> Target | None:
-    """Read whose a trace of rlprof is."""
+    """Read the owner of a trace of rlprof."""
     if not isinstance(said, dict) or not isinstance(said.get("role"), str):
         return None
     kinds = ("rank", "world_size", "replica", "worker")
@@ -148,7 +148,7 @@ def _target(said: object) -> Target | None:
 
 
 def _rank(head: Mapping[str, Any], shown: str) -> tuple[tuple[int, ...], str, str]:
-    """Say whose a trace is: numbers to put it in order, words, and how they were found."""
+    """Guess the owner of a trace: numbers to sort it by, words, and the source of the guess."""
     said = head.get("distributedInfo")
     rank, size = (
         (said.get("rank"), said.get("world_size")) if isinstance(said, dict) else (None,) * 2
@@ -193,14 +193,14 @@ def _tell(guesses: Sequence[_Guess]) -> None:
 
 
 def _tell_far(dated: Sequence[tuple[int, _Guess]]) -> None:
-    """Name the traces that make the timeline so long that a viewer loses digits of all times."""
+    """Name the traces that are so far apart in time that a viewer loses digits of all times."""
     middle = median_high([at for at, _ in dated]) if dated else 0
     for at, guess in dated:
         if abs(at - middle) > _EXACT_NS:
             log.warning(
-                "%s: begins %.0f days %s the others: viewers show all traces less exactly for it; "
-                "if its clock was wrong, export without it",
+                "%s: begins %.0f days %s the others, so viewers show all traces less exactly; if "
+                "its clock was wrong, export without it",
                 one_line(guess.shown, longest=300),
                 abs(at - middle) / _DAY_NS,
-                "before" if at < middle else "behind",
+                "before" if at < middle else "after",
             )

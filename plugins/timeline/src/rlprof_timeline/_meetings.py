@@ -1,7 +1,7 @@
-"""What the collectives in the traces say of the clocks of hosts, and which clocks are moved for it.
+"""Compares the clocks of hosts by the collectives in their traces, and chooses which to move.
 
-Hosts are compared, never two processes of one: they share a clock, and where their collectives
-seem to end apart a thread was late.
+It compares hosts, never two processes of one host: these share a clock, and if their collectives
+seem to end at different times, a thread was late.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _LATER_NS = 1_000_000_000
 """Hosts that are so far apart are fewer than folders with the traces of several steps."""
 _TOLD = 8
 _UNITS = (("days", 86400e9, 2), ("hours", 3600e9, 2), ("s", 1e9, 10))
-"""A unit, its nanoseconds, and so many of it are told in it."""
+"""A unit, its nanoseconds, and the least number of nanoseconds shown in it."""
 
 
 @attrs.frozen
 class Check:
-    """The clocks of the hosts that met, and which of them are moved."""
+    """The clocks of the compared hosts, and which of them are moved."""
 
     clocks: tuple[HostClock, ...] = ()
     moved: Mapping[str, HostClock] = attrs.field(factory=dict)
     """By host."""
     names: Mapping[str, str] = attrs.field(factory=dict)
-    """What a host is called."""
+    """Host → its name."""
     is_known: bool = True
-    """Whether it is known which trace is of which host; else each counts as one of its own."""
+    """Whether the host of each trace is known; else each trace counts as a host."""
 
     def warnings(self) -> Iterator[str]:
-        """Say of each clock that disagrees and is not moved how far it is off."""
+        """Say how far off each clock is that disagrees and is not moved."""
         apart = [one for one in self.clocks if one.says_more and one.host not in self.moved]
         for one in apart[:_TOLD]:
             yield f"{self._far(one)}: {self._why(one)}"
@@ -50,7 +50,7 @@ class Check:
             yield f"and {len(apart) - _TOLD} more; all are in the timeline's own object"
 
     def moves(self) -> Iterator[str]:
-        """Say of each clock that is moved by how much."""
+        """Say how far each clock is moved."""
         for one in list(self.moved.values())[:_TOLD]:
             drift = f", drifting {one.drift * 1e6:.1f} ppm" if one.drift else ""
             yield f"{self._far(one)}{drift}: moved"
@@ -58,7 +58,7 @@ class Check:
             yield f"and {len(self.moved) - _TOLD} more are moved; all are in the timeline's object"
 
     def agreement(self) -> str:
-        """Say of the clocks that are not moved how far they seem to be apart."""
+        """Say how far apart the clocks seem that are not moved."""
         rest = [one for one in self.clocks if one.host not in self.moved]
         if not rest:
             return ""
@@ -67,7 +67,7 @@ class Check:
         return f"collectives of {len(rest) + 1} {what} end within {apart}"
 
     def described(self) -> Mapping[str, object]:
-        """Return what the timeline's own object says."""
+        """Return the values for the `rlprof` object of the timeline."""
         return {
             "clocks": [
                 {
@@ -103,7 +103,7 @@ class Check:
 
 
 def time_of(ns: int) -> str:
-    """Show how long, sign aside: `4.500 ms`, `12.3 s`, `341.1 days`."""
+    """Format a duration without its sign: `4.500 ms`, `12.3 s`, `341.1 days`."""
     for unit, size, least in _UNITS:
         if abs(ns) >= least * size:
             return f"{abs(ns) / size:.1f} {unit}"
@@ -111,10 +111,10 @@ def time_of(ns: int) -> str:
 
 
 def checked(plan: Plan, read: Sequence[Moved], align: Align = "auto") -> Check:
-    """Compare the hosts of *plan*, and choose whose clock is moved.
+    """Compare the hosts of *plan*, and choose which clocks to move.
 
-    Unless told otherwise, a clock is moved where the collectives show that it is wrong: if it is
-    known whose it is, and no driver of a fleet has measured it.
+    By default, a clock is moved if the collectives show that it is wrong, its host is known, and
+    no driver of a fleet has measured it.
     """
     ends = _ends(zip(plan.traces(), read, strict=True), align)
     clocks = host_clocks(ends, list(plan.hosts))
@@ -144,9 +144,9 @@ def _ends(read: Iterable[tuple[Trace, Moved]], align: Align) -> list[Ends]:
 
 
 def _at_once(ones: list[tuple[Trace, Moved]], align: Align) -> Iterator[list[tuple[Trace, Moved]]]:
-    """Part traces of which nobody has said the window: those of one overlap in time.
+    """Group traces of unknown windows: those of one window overlap in time.
 
-    Whoever asks for collectives doubts the clocks: then one trace of each rank is a window.
+    With `--align collectives`, the clocks are in doubt: then one trace of each rank is a window.
     """
     ranks = {trace.about.get("rank", trace.shown) for trace, _ in ones}
     is_one_each = align == "collectives" and len(ranks) == len(ones)

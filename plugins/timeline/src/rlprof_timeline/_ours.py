@@ -1,7 +1,7 @@
-"""The time that recording took from a run: starts, stops and exports as slices, marked steps.
+"""The time that recording cost a run: starts, stops and exports as slices, marked steps.
 
-Separate because it is about rlprof, not about training: without these slices the time that a stop
-took looks like slowness of the program, or of the ranks that wait for this one.
+Separate because it is about rlprof, not about training: without these slices, a stop looks like
+slowness of the program, or of the ranks that wait for this one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LONGEST_S = 1e8
 
 
 def of_captures(captures: Sequence[CaptureResult]) -> Iterator[Slice]:
-    """Draw what start, stop and export of each capture took, and how late they were.
+    """Draw the duration and delay of start, stop and export of each capture.
 
-    The slices of the lane `rlprof exports` took nothing of the process: a helper process exported.
+    The slices of the lane `rlprof exports` cost the process nothing: a helper process exported.
     """
     for capture in captures:
         args = {"window": capture.window.id, "target": str(capture.target)}
@@ -54,14 +54,14 @@ def _ns(seconds: float | None) -> int:
 
 @attrs.frozen
 class Recordings:
-    """When a process was recorded, and by what."""
+    """The times at which a process was recorded, and the tools."""
 
     stretches: tuple[tuple[int, int, str], ...]
     """Begin and end in epoch ns; tool and window."""
 
     @classmethod
     def of(cls, captures: Sequence[CaptureResult], process: Process) -> Recordings:
-        """Take each capture that began, from before its start until after its stop."""
+        """Collect each capture that began, from before its start until after its stop."""
         last = process.clocks[-1].realtime_ns
         found = []
         for capture in captures:
@@ -72,7 +72,7 @@ class Recordings:
         return cls(tuple(found))
 
     def mark(self, item: Slice) -> Slice:
-        """Say of a step what was recorded of it; of anything else, nothing."""
+        """List what was recorded of a step; empty for other spans."""
         if item.lane != "steps":
             return item
         tools = [

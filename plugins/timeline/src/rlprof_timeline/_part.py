@@ -1,4 +1,4 @@
-"""Which part of a run a timeline shows, in the words it was asked for; who looks at it is told."""
+"""The part of a run that a timeline shows, as the options that selected it, for its viewer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def part_of(selection: Selection, opened_ns: int) -> str:
 
 
 def shown_part(timeline: Path) -> str:
-    """Read which part a timeline of a run shows; nothing where it shows all, or is none."""
+    """Read which part of a run a timeline shows; empty if it shows all or is not a timeline."""
     try:
         with opened(timeline) as file:
             found = _PART.match(Unpacked(file).read(_HEAD))

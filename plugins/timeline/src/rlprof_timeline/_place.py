@@ -1,4 +1,4 @@
-"""Where the events of one trace go on the timeline, and what was seen of them on the way."""
+"""The place of the events of one trace on the timeline, and what was seen of them."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ if TYPE_CHECKING:
     from rlprof_timeline._tracks import Tracks
 
 FIRST_WORDS = ("nccl", "gloo", "barr")
-"""How the names begin that `met` may be told."""
+"""The first characters of the names that `met` takes."""
 _LARGEST_ID = 10**13
 """With a prefix it has less than 63 bits."""
 _MEETING = re.compile(
     r"barrier$|gloo:(?:all|barrier|reduce_scatter|_all|_reduce_scatter)|"
     r"nccl(?:Dev)?Kernel_(?:All|ReduceScatter)"
 )
-"""What ends on all ranks at once. `nccl:all_reduce` is a launch, which ends long before; of
-HCCL nobody has looked yet."""
+"""Slices that end on all ranks at once. `nccl:all_reduce` is a launch, which ends long before;
+HCCL was not examined yet."""
 _GROUP = re.compile(rb'"Process Group (?:Name|Ranks)":\s*"?\[?([^"\]\n}]{1,200})')
-"""Whose collective it is, as far as Kineto wrote it down."""
+"""The group of a collective, as far as Kineto wrote it."""
 _MEETINGS = 2000
 _OF_A_NAME = 128
-"""Ranks are compared name by name, so each of them must keep as many of a name."""
+"""Ranks are compared name by name, so each must keep the same number of each name."""
 _OF_ALL_GROUPS = 1024
-"""Of a name, whatever the group: no more are looked at."""
+"""At most this many of a name are examined, in all groups."""
 _NAMES = 4096
 _LONGEST_NS = 86_400 * 10**9
 
 
 @attrs.define(eq=False)
 class Place:
-    """Where the events of one trace go, and what was seen of them."""
+    """The place of the events of one trace, and what was seen of them."""
 
     shift_ns: int
-    """What to add to their times."""
+    """The time to add to their times."""
     tracks: Tracks
     prefix: int
-    """Six digits, first of them 1 to 7, before every id: so no two traces share one."""
+    """Six digits, the first of them 1 to 7, before every id, so that no two traces share an id."""
     from_ns: int | None = None
     until_ns: int | None = None
-    """In the time of the timeline: what lies outside is left out."""
+    """In the time of the timeline: events outside are left out."""
     zero_ns: int = 0
     """Epoch nanoseconds of the timeline's `ts` 0."""
     events: int = 0
     untimed: int = 0
-    """Entries that are no events, or have no time: they can stand nowhere."""
+    """Entries that are not events, or have no time: they have no place."""
     earliest_ns: int | None = None
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
-    """What ends on all ranks at one time, when, and its duration; the first of them."""
+    """Slices that end on all ranks at once: their ends and durations; the first of them."""
     _met: Counter[str] = attrs.field(factory=Counter)
     _passed_over: set[str] = attrs.field(factory=set)
     names: dict[str, int] = attrs.field(factory=dict)
-    """Ids that are no numbers, by their text."""
+    """Ids that are not numbers, by their text."""
 
     def saw(self, at_ns: int) -> None:
         """Remember the earliest time."""
@@ -67,7 +67,7 @@ class Place:
             self.earliest_ns = at_ns
 
     def looks_for(self, name: str) -> bool:
-        """Whether a slice of this name is to be told to `met`."""
+        """Whether `met` takes a slice of this name."""
         if name in self._passed_over:
             return False
         if len(self.meetings) < _MEETINGS and _MEETING.match(name):
@@ -90,13 +90,13 @@ class Place:
             self.meetings.append((whole, end_ns, dur_ns))
 
     def is_inside(self, at_ns: int, dur_ns: int) -> bool:
-        """Whether an event is to be shown."""
+        """Whether an event is shown."""
         if self.from_ns is not None and at_ns + dur_ns < self.from_ns:
             return False
         return self.until_ns is None or at_ns < self.until_ns
 
     def id(self, old: object) -> int:
-        """Give an id its number."""
+        """Return the number of an id."""
         if type(old) is int and 0 <= old < _LARGEST_ID:
             return int(f"{self.prefix}{old}")
         name = short(f'"{old}' if isinstance(old, str) else encode(old).decode())
@@ -104,10 +104,10 @@ class Place:
         return int(f"8{self.prefix}{nth}")  # begins like no prefix
 
     def is_meant(self, at_ns: int) -> bool:
-        """Whether anything can have happened then."""
+        """Whether a time is possible."""
         return FIRST_NS <= at_ns + self.zero_ns <= LAST_NS
 
     @property
     def is_cut(self) -> bool:
-        """Whether only a stretch of time is shown."""
+        """Whether only a time range is shown."""
         return self.from_ns is not None or self.until_ns is not None

@@ -1,6 +1,6 @@
-"""Groups of traces on all cores, each moved in a process of its own.
+"""Groups of traces on all cores, each moved in a separate process.
 
-Separate because `_merge.py` need not know how many there are.
+Separate because `_merge.py` need not know how many processes there are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SMALL = 8 << 20
-"""Bytes of files that are not worth a second process."""
+"""Fewer bytes than this are not worth a second process."""
 _LOOK_S = 0.2
 _END_S = 5
 """A process that is killed may still hang in a file system."""
@@ -33,7 +33,7 @@ _KEPT = 64 << 20
 
 
 def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Part]:
-    """Move all groups into parts in *folder*, on all cores, and show how far that is."""
+    """Move all groups into parts in *folder*, on all cores, and show the progress."""
     sizes = [sum(item.size() for item in group.items) for group in groups]
     progress = Progress(sum(len(group.items) for group in groups), sum(sizes))
     try:
@@ -67,7 +67,7 @@ def _together(
     workers: int,
     progress: Progress,
 ) -> list[Part] | None:
-    """Return None where no other processes can be begun."""
+    """Return None if no other processes can be started."""
     # A copy of this process has all modules; with other threads in it, it might have their locks.
     _import_alone()
     is_copied = _is_alone()
@@ -88,7 +88,7 @@ def _together(
             progress.show(files.value, size.value)
         return [futures[nth].result() for nth in range(len(jobs))]
     except BrokenProcessPool:  # the system took one of them for its memory
-        if not is_copied:  # or the script that runs cannot be begun anew for another process
+        if not is_copied:  # or the running script cannot be started again for another process
             return None
         raise MemoryError("a process that read traces was killed; export less: --step") from None
     finally:
@@ -101,11 +101,11 @@ def _together(
 
 
 _done: list[Any] = []
-"""In a worker: files and bytes that are done, shared by all."""
+"""In a worker: the files and bytes done, shared by all."""
 
 
 def _begin(files: Any, size: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever waits for us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and callable(signal.getsignal(number)):  # also its handlers are his
@@ -120,13 +120,13 @@ def _begin(files: Any, size: Any) -> None:
 
 
 def _end_with(parent: Any) -> None:
-    """End this worker when whoever waits for it has ended: it would wait for work forever."""
+    """End this worker when its parent has ended: it would wait for work forever."""
     connection.wait([parent.sentinel])
     os._exit(1)
 
 
 def _import_alone() -> None:
-    """Import numpy without threads of its own, once for all workers."""
+    """Import numpy without its threads, once for all workers."""
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     try:

@@ -1,4 +1,4 @@
-"""Who listens on a port that we want: what to end is better told than looked for."""
+"""Finds the process that holds a port we want, so that an error can name it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTENING = "0A"
 
 
 def holder(port: int) -> str:
-    """Name the process that listens on *port* of this host, as far as Linux tells this user."""
+    """Name the process that listens on *port* of this host, as far as Linux shows it."""
     sockets = _sockets(port)
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is somebody else's
@@ -25,7 +25,7 @@ def holder(port: int) -> str:
 
 
 def _sockets(port: int) -> dict[str, str]:
-    """Return the sockets that listen on *port*, as a process's files name them, and their users."""
+    """Return the sockets that listen on *port*, as named in `/proc/PID/fd`, and their users."""
     found = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""How far a long export has come: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of a long export: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 _QUIET_S = 10
-"""Between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 _DELAY_S = 1
-"""What is over by then needs no bar."""
+"""A shorter export needs no bar."""
 
 
 class Progress:
-    """Files and bytes of them, of all there are."""
+    """Shows the files and bytes done, of all."""
 
     def __init__(self, files: int, size: int) -> None:
         self._files, self._size = files, size
@@ -24,7 +24,7 @@ class Progress:
         self._bar = _bar(files, size) if _is_seen() and not self._is_quiet else None
 
     def show(self, files: int, size: int) -> None:
-        """Say that so much is done."""
+        """Report the files and bytes done."""
         now = time.monotonic()
         if self._bar is not None:
             self._bar.postfix[0] = files
@@ -47,8 +47,8 @@ class Progress:
 
 
 def say(words: str) -> None:
-    """Print a line beside what `rlprof export` prints."""
-    with suppress(OSError):  # `| head`: the file is made, though nobody reads of it
+    """Print a line among those of `rlprof export`."""
+    with suppress(OSError):  # `| head`: the file is made anyway
         print(f"timeline: {words}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What stands on the timeline of a run: its processes in order, their spans, windows and traces."""
+"""The timeline of a run: its processes in order, their spans, windows and traces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = re.compile(r"(\D+)(\d{0,9})")
 
 
 def of_run(run: Run) -> Plan:
-    """Look at everything but the traces once."""
+    """Read everything but the traces once."""
     left_out: dict[str, str] = {}
     roles = ["driver", *run.config.get("roles", ())]
     processes = sorted(run.processes, key=lambda process: _order(process, roles))
@@ -66,7 +66,7 @@ def _source(run: Run, process: Process, left_out: dict[str, str]) -> Source:
     recordings = Recordings.of(captures, process)
 
     def slices(left_out: Mapping[str, str]) -> Sequence[Slice]:
-        # A run that goes on has more spans by now: shown are those that were seen.
+        # A live run has more spans by now; the timeline shows those seen first.
         spans = islice(own.spans(), seen)
         drawn = map(recordings.mark, map(of_span, spans))
         ours = of_captures(captures)
@@ -106,10 +106,11 @@ def _count(times: Iterable[int]) -> tuple[int, int | None]:
 
 
 def _groups(run: Run, captures: Sequence[CaptureResult], host: str) -> Iterator[TraceGroup]:
-    """Put together the traces that share tracks.
+    """Group the traces that share tracks.
 
-    By target, for a process may hold several engines, by tool, and by the part of the window that
-    they show, or else their place in it: two traces of one window may share process numbers.
+    They are grouped by target, because a process may hold several engines, by tool, and by the
+    part of the window that they show, or their place in it: two traces of one window may share
+    process numbers.
     """
     groups: defaultdict[tuple[Any, ...], list[Trace]] = defaultdict(list)
     titles: dict[tuple[Any, ...], str] = {}
@@ -143,7 +144,7 @@ def _groups(run: Run, captures: Sequence[CaptureResult], host: str) -> Iterator[
 
 
 def _in_order(part: str) -> tuple[tuple[str, int], ...]:
-    """Order `worker 10` behind `worker 2`."""
+    """Sort `worker 10` after `worker 2`."""
     return tuple((word, int(digits or -1)) for word, digits in _WORDS.findall(part))
 
 

@@ -1,4 +1,4 @@
-"""Which slice stands on which row, so that none is lost and trajectories stay apart.
+"""The row of each slice, so that none is lost and trajectories stay apart.
 
 Separate because of the viewer: it drops the second of two slices on one row that overlap without
 nesting, and spans of asyncio tasks and threads do just that.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _LANES = ("steps", "phases", "rlprof", "rlprof exports", "windows", "spans")
-"""From top to bottom; each is as many rows as it needs. Below them are the trajectories."""
+"""From top to bottom; each has as many rows as it needs. Below them are the trajectories."""
 
 
 def rows(slices: Sequence[Slice]) -> Iterator[tuple[str, str, list[Slice]]]:
@@ -34,9 +34,9 @@ def rows(slices: Sequence[Slice]) -> Iterator[tuple[str, str, list[Slice]]]:
 
 
 def in_rows(slices: Iterable[Slice]) -> Iterator[tuple[int, Slice]]:
-    """Say on which row each slice stands: under its parent if it fits, else the first free one.
+    """Return the row of each slice: under its parent if it fits, else the first free row.
 
-    Only parents have slices under them: what runs at the same time by chance stands beside.
+    Only parents have slices under them: slices that merely overlap in time are on other rows.
     """
     stacks: list[list[Slice]] = []  # of each row: the open slices, outermost first
     row_of: dict[int | None, int] = {}
@@ -74,10 +74,10 @@ def _by_row(slices: Iterable[Slice]) -> list[list[Slice]]:
 
 
 def _trajectories(slices: Iterable[Slice]) -> list[list[Slice]]:
-    """Put together each trajectory and all that has it above itself.
+    """Group each trajectory with all slices below it.
 
-    One that has not ended, in a run that goes on or was killed, is not among the slices; what is
-    there of it is known by its id, and by parents that are not there either.
+    A trajectory that has not ended, in a live or killed run, has no slice; its children are found
+    by its id, and by parents that have no slice either.
     """
     ours = [item for item in slices if item.lane == "spans"]
     there = {item.id for item in slices}
@@ -100,9 +100,9 @@ def _trajectories(slices: Iterable[Slice]) -> list[list[Slice]]:
 
 
 def _in_lanes(groups: list[list[Slice]]) -> list[list[list[Slice]]]:
-    """Give each trajectory a lane until the last of it has ended; return the rows of each lane.
+    """Give each trajectory a lane until its last slice has ended; return the rows of each lane.
 
-    A lane has a second row only for what runs at one time within a trajectory.
+    A lane has a second row only for slices of a trajectory that overlap.
     """
     stretches = [
         Slice("", "", group[0].start_ns, max(item.end_ns for item in group), {}, number)

@@ -1,8 +1,8 @@
-"""A web server that offers some files to browsers of this machine, and nothing else.
+"""A web server that offers a few files to browsers of this machine, and nothing else.
 
-It listens on loopback and knows a fixed list of paths: no folder is listed, none is walked. A page
-of a stranger can neither guess the path of a trace nor, having made its own name mean 127.0.0.1,
-ask for it under that name.
+It listens on loopback and knows a fixed list of paths: it lists and walks no folder. A page of
+another site cannot guess the path of a trace. Nor can it ask under a name of its own that it made
+resolve to 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _OURS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", re.IGNORECASE)
-"""Any port: behind `ssh -L 9001:127.0.0.1:9002` it is another one than ours."""
+"""Any port: behind `ssh -L 9001:127.0.0.1:9002` it differs from ours."""
 _METHODS = "GET, HEAD, OPTIONS"
 _TYPES = {
     ".css": "text/css",
@@ -35,7 +35,7 @@ _TYPES = {
     ".wasm": "application/wasm",
     ".woff2": "font/woff2",
 }
-"""Of a viewer's files; the module `mimetypes` says what the machine says, which may be anything."""
+"""Types of a viewer's files; `mimetypes` would answer as the machine is configured."""
 
 
 class FileServer(ThreadingHTTPServer):
@@ -49,19 +49,19 @@ class FileServer(ThreadingHTTPServer):
         headers: Mapping[str, str],
         sent: Callable[[str, int], None],
     ) -> None:
-        """Listen on *port*, 0 for any; *sent* is told path and size of what went out whole."""
+        """Listen on *port*, 0 for any; call *sent* with path and size of each file sent whole."""
         self.offers = dict(offers)
         self.headers = dict(headers)
         self.sent = sent
         super().__init__((LOOPBACK, port), _Request)
 
     def server_bind(self) -> None:
-        """Bind, without asking a name server what we are called, as http.server does."""
+        """Bind without asking a name server for our name, as http.server would."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over a browser that has hung up; it comes again if it wants to."""
+        """Ignore a browser that has hung up; it may come back."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -69,7 +69,7 @@ class FileServer(ThreadingHTTPServer):
 class _Request(BaseHTTPRequestHandler):
     server: FileServer
     timeout = 300
-    """Seconds in which a browser says or takes nothing: each has a thread and a file of ours."""
+    """Seconds without traffic: each browser holds a thread and a file of ours."""
 
     def do_GET(self) -> None:
         self._give(is_head=False)
@@ -78,7 +78,7 @@ class _Request(BaseHTTPRequestHandler):
         self._give(is_head=True)
 
     def do_OPTIONS(self) -> None:
-        """Let a page elsewhere ask, if the headers name it; of old, Chrome asked for loopback."""
+        """Let a page of another site ask, if the headers name it; old Chrome asks for loopback."""
         if self._wanted() is None:
             return
         self.send_response(HTTPStatus.NO_CONTENT)
@@ -99,13 +99,13 @@ class _Request(BaseHTTPRequestHandler):
         super().end_headers()
 
     def version_string(self) -> str:
-        return "rlprof"  # not which Python: no page needs to know
+        return "rlprof"  # without the Python version: no page needs it
 
     def log_message(self, *_: object) -> None:
-        """Write no log: whoever serves says what is worth a line."""
+        """Write no log: the command prints what is worth a line."""
 
     def _wanted(self) -> Path | None:
-        """Return the file that is asked for; None: it was refused."""
+        """Return the requested file; None: it was refused."""
         hosts = self.headers.get_all("Host") or [""]
         if len(hosts) > 1 or not _OURS.fullmatch(hosts[0]):
             self.send_error(HTTPStatus.FORBIDDEN, "only 127.0.0.1 and localhost are served")
@@ -123,9 +123,9 @@ class _Request(BaseHTTPRequestHandler):
         if file is None:
             return
         try:
-            stream = open_regular(file)  # each time: a timeline made anew is served at a reload
+            stream = open_regular(file)  # each time: a reload serves a new timeline
         except OSError as exc:
-            self.send_error(HTTPStatus.NOT_FOUND, f"the file is gone: {exc.strerror}")
+            self.send_error(HTTPStatus.NOT_FOUND, f"the file cannot be opened: {exc.strerror}")
             return
         with stream:
             size = os.fstat(stream.fileno()).st_size

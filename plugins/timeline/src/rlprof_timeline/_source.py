@@ -1,4 +1,4 @@
-"""What stands on a timeline, before anybody has read a trace: sources, and the traces of each."""
+"""The plan of a timeline, before any trace is read: sources, and the traces of each."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Trace:
-    """A trace file, and what is known of it."""
+    """A trace file and its properties."""
 
     path: Path
     shown: str
-    """The path as it is told."""
+    """The path as it is printed."""
     about: Mapping[str, Any]
-    """What the timeline's own object says of it, besides what reading it tells."""
+    """Its values in the `rlprof` object of the timeline, besides those found by reading it."""
     problems: tuple[str, ...] = ()
     shift_ns: int = 0
-    """What to add to its times, besides its own epoch."""
+    """The time to add to its times, besides its epoch."""
     clock: Clock | None = None
-    """Its clock, where it is not in its own `rlprof` object."""
+    """Its clock, if that is not in its `rlprof` object."""
     together: object = None
-    """Those that have the same recorded the same window, or stand in one folder."""
+    """Traces with the same value recorded the same window, or are in one folder."""
     is_of_known_window: bool = True
-    """Else those that stand together may be of several."""
+    """Else traces of one folder may belong to several windows."""
     host: str = ""
-    """Whose clock it has: a key of `Plan.hosts`."""
+    """The host whose clock it has: a key of `Plan.hosts`."""
 
 
 @attrs.frozen
@@ -42,7 +42,7 @@ class TraceGroup:
     """The traces that share tracks: those of one target and tool."""
 
     title: str
-    """What stands before the name of each of its processes."""
+    """The prefix of the name of each of its processes."""
     traces: tuple[Trace, ...]
 
 
@@ -56,41 +56,41 @@ class Source:
     """When its spans and windows began, in epoch ns."""
     groups: tuple[TraceGroup, ...]
     slices: Callable[[Mapping[str, str]], Sequence[Slice]] = lambda _: ()
-    """Its spans and windows; told which files are left out, and why."""
+    """Its spans and windows; it gets the files that are left out, and why."""
     counters: Callable[[], Iterator[Sample]] = lambda: iter(())
-    """What it counted, by itself and of its engines."""
+    """Its counters, and those of its engines."""
     host: str = ""
-    """Whose clock they have: a key of `Plan.hosts`."""
+    """The host whose clock they have: a key of `Plan.hosts`."""
     target: str = ""
-    """Whose process it is; counters of another are an engine's."""
+    """The target of the process; counters of another target belong to an engine."""
     about: tuple[Mapping[str, Any], ...] = ()
-    """What the timeline's own object says of its spans and counters."""
+    """Its values in the `rlprof` object of the timeline: spans and counters."""
 
 
 @attrs.frozen(eq=False)
 class Plan:
-    """All of a timeline."""
+    """A whole timeline."""
 
     about: Mapping[str, Any]
-    """What the timeline's own object says of the whole."""
+    """The values of the whole in the `rlprof` object of the timeline."""
     sources: tuple[Source, ...]
     left_out: Mapping[str, str]
-    """What cannot be read already now, and why."""
+    """The files already known to be unreadable, and why."""
     opened_ns: int
-    """The time where there is nothing."""
+    """The start time if there is nothing to show."""
     problems: tuple[str, ...] = ()
     from_ns: int | None = None
     until_ns: int | None = None
 
     hosts: Mapping[str, str] = attrs.field(factory=dict)
-    """What each host is called; the first one's clock is that of the timeline."""
+    """Host → its name; the clock of the first host is that of the timeline."""
     knows_hosts: bool = True
-    """Whether it is known which trace is of which host; else each is taken for a host."""
+    """Whether the host of each trace is known; else each trace counts as a host."""
     measured: frozenset[str] = frozenset()
-    """Hosts whose clock the driver of a fleet has measured; its offset is taken out already."""
+    """Hosts whose clock the driver of a fleet measured; the offset is subtracted already."""
 
     def traces(self) -> Iterator[Trace]:
-        """Go through all traces, in their order."""
+        """Yield all traces in order."""
         for source in self.sources:
             for group in source.groups:
                 yield from group.traces

@@ -1,4 +1,4 @@
-"""What rlprof itself wrote down, spans and windows, as slices to be drawn."""
+"""The spans and windows of rlprof as slices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Slice:
-    """A named stretch of time, to be drawn."""
+    """A named stretch of time to draw."""
 
     lane: str
     name: str
@@ -23,18 +23,18 @@ class Slice:
     args: Mapping[str, Any]
     id: int | None = None
     parent: int | None = None
-    """Below it there is room on its row."""
+    """Its row has room below it."""
     trajectory: str | None = None
-    """Which one it is of, in words."""
+    """The trajectory it belongs to, in words."""
 
     @property
     def is_trajectory(self) -> bool:
-        """Whether it is one itself, and not a part of one."""
+        """Whether it is a trajectory, not a part of one."""
         return self.trajectory is not None and self.name == f"trajectory {self.trajectory}"
 
 
 def of_span(span: Span) -> Slice:
-    """Draw a span; an attribute that is called like a field of ours gets a longer name."""
+    """Draw a span; an attribute with the name of one of our fields gets a longer name."""
     args = {"step": span.step, "occurrence": span.occurrence, "thread": span.thread}
     for key, value in span.attributes.items():
         args[f"{key} (attribute)" if key in args else key] = value
@@ -51,9 +51,9 @@ def of_span(span: Span) -> Slice:
 def of_windows(
     captures: Iterable[CaptureResult], process: Process, left_out: Mapping[str, str]
 ) -> Iterator[Slice]:
-    """Draw the windows that no trace shows, and those that left files to be opened elsewhere.
+    """Draw the windows that no trace shows, and those with files for other viewers.
 
-    Of a part of a run without what was recorded, that is all of them.
+    In a part of a run without captures, these are all windows.
     """
     for capture in captures:
         files = [artifact.path for artifact in capture.artifacts if artifact.kind == "files"]
@@ -68,6 +68,6 @@ def of_windows(
         args |= {"file" if n == 1 else f"file {n}": path for n, path in enumerate(files, 1)}
         if capture.notes or missing:
             args["notes"] = "; ".join([*capture.notes, *missing])
-        # One that was never closed ends with the last sign of life.
+        # A window that was never closed ends with the last sign of life.
         start, end = capture.opened_ns, capture.closed_ns or process.clocks[-1].realtime_ns
         yield Slice("windows", name, start, max(start, end), args)

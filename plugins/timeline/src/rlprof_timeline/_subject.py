@@ -1,4 +1,4 @@
-"""What is looked at: a trace file, or the timeline of a run, made if there is none yet."""
+"""The file to view: a trace, or the timeline of a run, made if there is none yet."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TIMELINE = "exports/timeline.json.gz"
 _ARCHIVES = (".tar", ".zip")
 _ENDINGS = (".json", ".gz", ".pftrace", ".perfetto-trace", *_ARCHIVES)
 _UNPACKED = 10
-"""Times the size of a trace in gzip. Its last four bytes say the size of the last member only, and
-a timeline has many."""
+"""The size of a trace is about this times its size in gzip. The last four bytes of a gzip file have
+the size of the last member only, and a timeline has many."""
 
 
 def subject(path: Path) -> Path:
-    """Return the file that is meant by *path*, which may have to be made first."""
+    """Return the file for *path*; it may have to be made first."""
     if path.is_dir():
         return path / _TIMELINE
     if not path.exists():
@@ -38,25 +38,25 @@ def subject(path: Path) -> Path:
 
 
 def make(run: Path) -> int:
-    """Export the timeline of *run* as one does by hand; return the exit code."""
-    from rlprof_cli import main  # core's commands, of which this one is none
+    """Export the timeline of *run* as `rlprof export` does; return the exit code."""
+    from rlprof_cli import main  # this command is not one of these
 
     return main(["export", "--to", "timeline", "--", str(run)])
 
 
 def is_older(file: Path, run: Path) -> bool:
-    """Whether *run* has been written to since *file* was made."""
+    """Whether *run* was written to after *file* was made."""
     written = [line.stat().st_mtime_ns for line in (run / "manifest").glob("*")]
     return max(written, default=0) > file.stat().st_mtime_ns
 
 
 def command(run: Path) -> str:
-    """Return the command that makes the timeline of *run*, to be typed."""
+    """Return the command line that makes the timeline of *run*."""
     return f"rlprof export {shlex.quote(str(run))} --to timeline"
 
 
 def unpacked(file: Path) -> int:
-    """Return about how many bytes a viewer will have to read, without unpacking anything."""
+    """Estimate the bytes that a viewer has to read, without unpacking the file."""
     return sum(
         size * (_UNPACKED if name.lower().endswith((".gz", ".tgz")) else 1)
         for name, size in _members(file)
@@ -74,5 +74,5 @@ def _members(file: Path) -> Iterator[tuple[str, int]]:
                 yield from [(member.filename, member.file_size) for member in packed.infolist()]
             return
     except (OSError, tarfile.TarError, zipfile.BadZipFile):
-        pass  # the viewer will say what is wrong with it
+        pass  # the viewer reports what is wrong with it
     yield file.name, file.stat().st_size

@@ -1,4 +1,4 @@
-"""The exporter: one file, one clock, for a run or for traces that rlprof did not make."""
+"""The exporter: one file, one clock, for a run or for traces of other profilers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Timeline:
-    """Lay all traces and spans of a run on one clock, in one file that Perfetto opens."""
+    """Put all traces and spans of a run on one clock, in one file that Perfetto opens."""
 
     @staticmethod
     def arguments(group: Any) -> None:
@@ -33,14 +33,14 @@ class Timeline:
 
     @hookimpl
     def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
-        """Write `timeline.json.gz` into *out*; it is whole or not there."""
+        """Write `timeline.json.gz` into *out*, whole or not at all."""
         return [write(of_run(run), out, options.get("align") or "auto")]
 
     @hookimpl
     def render_files(
         self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
     ) -> list[Path]:
-        """Do the same with traces that rlprof did not make."""
-        last = (out / FILE).resolve()  # all that is in it would be there twice
+        """Do the same with traces of other profilers."""
+        last = (out / FILE).resolve()  # its events would be there twice
         files = [file for file in files if file.resolve() != last] or files
         return [write(of_files(files), out, options.get("align") or "auto")]

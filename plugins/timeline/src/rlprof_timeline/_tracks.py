@@ -1,6 +1,6 @@
-"""The processes and threads of a trace: what they are called, and their numbers in the timeline.
+"""The processes and threads of a trace: their names, and their numbers in the timeline.
 
-Separate because all windows of a target and tool share them, whichever way their events are read.
+Separate because all windows of a target and tool share them, by either method of reading events.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import attrs
 from rlprof_traces import encode
 
 _LAST = 1 << 31
-"""The place of a track that names none."""
+"""The place of a track without one."""
 _HEARD = {"name": str, "labels": str, "sort_index": int}
-"""What metadata events say of a process or thread; the rest of them is not carried on."""
+"""The metadata events of a process or thread that are kept; the others are dropped."""
 PROCESSES = 1024
-"""Numbers that are kept for the processes of one group; what is beyond shares the last."""
+"""Numbers reserved for the processes of one group; further processes share the last."""
 _MOST = 1 << 16
-"""Threads of a group, and processes and threads of which something is said."""
+"""Threads of a group, and processes and threads with metadata."""
 _REST = "others"
 _LONGEST = 300
-"""Characters of a name."""
+"""Most characters of a name."""
 _THREADS = 1_000_000_000
-"""From here on are the numbers of threads that have a name instead of one."""
+"""From here on come the numbers of threads that have a name instead of a number."""
 
 
 @attrs.define(eq=False)
@@ -37,7 +37,7 @@ class Track:
     labels: str = ""
     sort_index: int = _LAST
     threads: dict[int | str, Track] = attrs.field(factory=dict)
-    """Of a process: those with events, by what the trace calls them."""
+    """For a process: its threads with events, by their ids in the trace."""
 
 
 @attrs.define(eq=False)
@@ -46,9 +46,9 @@ class Tracks:
 
     first: int
     by_pid: dict[int | str, Track] = attrs.field(factory=dict)
-    """Those with events, by what the trace calls them."""
+    """The processes with events, by their ids in the trace."""
     is_full: bool = False
-    """Whether some share a track that should not."""
+    """Whether threads or processes share a track for lack of numbers."""
     _threads: int = 0
     _rest: Track | None = None
     _said: defaultdict[tuple[int | str, int | str | None], dict[str, Any]] = attrs.field(
@@ -56,7 +56,7 @@ class Tracks:
     )
 
     def number(self, pid: int | str) -> int:
-        """Give the process *pid* of the trace its number."""
+        """Return the number of the process *pid* of the trace."""
         return self._process(pid).number
 
     def _process(self, pid: int | str) -> Track:
@@ -89,7 +89,7 @@ class Tracks:
         return track.number
 
     def hear(self, event: dict[str, Any]) -> None:
-        """Keep what a metadata event says of a process or a thread."""
+        """Keep a metadata event of a process or a thread."""
         kind, _, what = str(event.get("name")).partition("_")
         args = event.get("args")
         if kind not in ("process", "thread") or what not in _HEARD or not isinstance(args, dict):
@@ -102,7 +102,7 @@ class Tracks:
                 self._said[who][what] = value[:_LONGEST] if isinstance(value, str) else value
 
     def told(self) -> dict[int | str, Track]:
-        """Return the tracks with what was said of them: without an event, nobody needs its name."""
+        """Return the tracks with their metadata; a track without events needs no name."""
         for (pid, tid), said in self._said.items():
             track = self.by_pid.get(pid)
             if track is not None and tid is not None:
@@ -114,7 +114,7 @@ class Tracks:
 
 
 def called(value: object) -> int | str:
-    """Return what a trace calls a process or a thread; 7 and "7" are one for every viewer."""
+    """Return the id of a process or a thread in a trace; viewers take 7 and "7" for the same."""
     if isinstance(value, int):
         return int(value)
     text = value if isinstance(value, str) else "" if value is None else encode(value).decode()
@@ -124,7 +124,7 @@ def called(value: object) -> int | str:
 
 
 def short(text: str) -> str:
-    """Cut *text*, so that what is different stays so."""
+    """Cut *text*, so that different texts stay different."""
     if len(text) <= _LONGEST:
         return text
     rest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

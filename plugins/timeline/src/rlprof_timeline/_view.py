@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 PAGE = "https://ui.perfetto.dev"
 PORT = 9001
-"""The one port of loopback that Perfetto's page may fetch from, by its content security policy."""
+"""The only port of loopback that the policy (CSP) of Perfetto's page allows it to fetch from."""
 _TOO_LARGE = 1e9
-"""About 2-3 million slices, for which a browser takes 1.5 GB and more."""
+"""About 2-3 million slices; a browser needs 1.5 GB or more for these."""
 
 _DESCRIPTION = """\
-Serve one file to Perfetto's page in your browser, on this machine's loopback address only; print
-the link, and open it. Of a run it is the timeline, which is made first if there is none.
-Ctrl-C ends it.
+Open a run or a trace in Perfetto, in your browser. The command serves one file on the loopback
+address of this machine, prints the link and opens it. For a run, it serves the timeline, and makes
+that first if there is none. Press Ctrl-C to end it.
 """
 _EPILOG = """\
 examples:
   rlprof view outputs/profile/20261121-053835-9b09    the timeline of a run, made first if need be
-  rlprof view trace.json.gz                           one trace, of whatever tool
-  rlprof view RUN --offline                           where there is no internet
+  rlprof view trace.json.gz                           one trace, of any tool
+  rlprof view RUN --offline                           without internet
 
 The browser reads the file from this machine and uploads it nowhere. Chrome may ask whether
-ui.perfetto.dev may reach apps on this device: it must. Safari may refuse that: take --offline.
+ui.perfetto.dev may reach apps on this device: allow it. If Safari refuses, use --offline.
 
-The browser is on another machine than the run? There: ssh -L 9001:127.0.0.1:9001 HOST; start
-the command on HOST, and open the link it prints.
+If your browser is on another machine, run there: ssh -L 9001:127.0.0.1:9001 HOST. Start the
+command on HOST, and open the link it prints.
 """
 
 
@@ -73,15 +73,15 @@ def add(subparsers: Any) -> None:
         type=_port,
         default=PORT,
         metavar="N",
-        help="listen here, 0 for any free port (default: %(default)s, the only one that "
+        help="listen on this port, 0 for any free one (default: %(default)s, the only port that "
         "ui.perfetto.dev may fetch from)",
     )
     ends = parser.add_mutually_exclusive_group()
-    ends.add_argument("--once", action="store_true", help="end when the file was fetched once")
+    ends.add_argument("--once", action="store_true", help="end after the file was fetched once")
     ends.add_argument(
         "--offline",
         action="store_true",
-        help=f"serve the page, too: no internet is needed ({told()})",
+        help=f"serve the page, too, so that you need no internet ({told()})",
     )
     parser.set_defaults(run=run)
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     path = youngest(args.path)
     file = subject(path)
     page = viewer() if args.offline else None
-    # Whoever knows the name of a file must not know its address: pages of strangers can ask, too.
+    # The name of a file must not reveal its address: pages of other sites can ask, too.
     trace = f"/{secrets.token_hex(8)}/{file.name}"
     fetched: SimpleQueue[int] = SimpleQueue()
     offers = {**(page.offers if page else {}), trace: file}
@@ -128,14 +128,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _prepare(path: Path, file: Path) -> int:
-    """See to it that *file* is there; return the exit code of what that took."""
+    """Make *file* if it does not exist; return the exit code of that."""
     if path.is_dir() and not file.exists():
         _say(f"{path}: has no timeline yet; making it: {command(path)}")
         code = make(path)
         if code:
             return code
         if not file.exists():
-            raise RlprofError(f"{file}: the exporter has not made it; view what it has written")
+            raise RlprofError(f"{file}: the exporter wrote no such file; view one that it wrote")
         return 0
     if path.is_dir() and is_older(file, path):
         _say(f"{file}: the run has gone on since it was made; make it anew: {command(path)}")
@@ -146,21 +146,21 @@ def _prepare(path: Path, file: Path) -> int:
 
 
 def _warn(path: Path, file: Path) -> None:
-    """Say on stderr what may be too much for a browser."""
+    """Warn on stderr about a file that may be too large for a browser."""
     bytes_ = unpacked(file)
     if bytes_ > _TOO_LARGE:
         run = shlex.quote(str(path)) if path.is_dir() else "RUN"
         print(
-            f"rlprof: {file}: about {_size(bytes_)} to read, and a browser takes about 1 GB (2-3 "
-            f"million slices); if it fails, export less: rlprof export {run} --step N",
+            f"rlprof: {file}: has about {_size(bytes_)} of JSON, and a browser takes about 1 GB "
+            f"(2-3 million slices); if it fails, export less: rlprof export {run} --step N",
             file=sys.stderr,
         )
 
 
 def _invite(args: argparse.Namespace, port: int, trace: str) -> None:
-    """Print the link, and open it where a browser can be opened."""
+    """Print the link, and open it if there is a browser."""
     is_here = _has_browser()
-    # Elsewhere, a browser comes through ssh, and can have the port that the page insists on.
+    # A remote browser comes through ssh, and can use the port that the page insists on.
     seen = port if is_here or args.offline else PORT
     url = quote(f"http://{LOOPBACK}:{seen}{trace}", safe="")
     if args.offline:
@@ -171,13 +171,13 @@ def _invite(args: argparse.Namespace, port: int, trace: str) -> None:
     if not is_here:
         host = socket.gethostname()
         _say(
-            "no browser to open it here; where there is one: "
-            f"ssh -L {seen}:{LOOPBACK}:{port} {host}; then open the link there"
+            "this machine has no browser to open it; on one that has, run "
+            f"ssh -L {seen}:{LOOPBACK}:{port} {host} and open the link"
         )
     elif seen != PORT and not args.offline:
         _say(
-            f"Perfetto's page fetches from port {PORT} alone until its flag 'Relax Content "
-            f"Security Policy for {LOOPBACK}:*' is set, which it will ask for; or take --offline"
+            f"Perfetto's page fetches only from port {PORT} until you set its flag 'Relax Content "
+            f"Security Policy for {LOOPBACK}:*', for which it asks; or use --offline"
         )
     if is_here and not args.no_browser:
         import webbrowser
@@ -186,29 +186,29 @@ def _invite(args: argparse.Namespace, port: int, trace: str) -> None:
 
 
 def _has_browser() -> bool:
-    """Whether somebody sits before this machine, as far as one can tell."""
+    """Whether this machine seems to have a local user with a browser."""
     if not sys.stdout.isatty():
         return False
-    if os.environ.get("BROWSER"):  # somebody has said so; VS Code does, for machines far away
+    if os.environ.get("BROWSER"):  # somebody set it; VS Code does, for remote machines
         return True
-    if os.environ.get("SSH_CONNECTION"):  # a browser through X is no pleasure
+    if os.environ.get("SSH_CONNECTION"):  # a browser through X is too slow
         return False
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or bool(has_display)
 
 
 def _refused(args: argparse.Namespace, exc: OSError) -> str:
-    """Say why nobody can listen on the port that was asked for, and what to do."""
+    """Say why the command cannot listen on the port, and what to do."""
     where = f"{LOOPBACK}:{args.port}"
     if exc.errno != errno.EADDRINUSE:
         why = (exc.strerror or str(exc)).lower()
-        return f"{where}: cannot be listened on: {why}; name another port: --port N"
+        return f"{where}: cannot listen on it: {why}; name another port: --port N"
     who = f"{where}: the port is taken by {holder(args.port)}"
     if args.port != PORT or args.offline:
-        return f"{who}; take any that is free: --port 0"
+        return f"{who}; use any free port: --port 0"
     return (
-        f"{who}, and Perfetto's page may fetch from no other; end that, or take a viewer that may: "
-        f"rlprof view {shlex.quote(args.path)} --offline --port 0"
+        f"{who}, and Perfetto's page may fetch from no other; end that process, or use the "
+        f"offline viewer: rlprof view {shlex.quote(args.path)} --offline --port 0"
     )
 
 

@@ -1,7 +1,7 @@
-"""Writes the file: what it says of itself, the names of its tracks, spans, and parts with traces.
+"""Writes the file: its `rlprof` object, the names of its tracks, spans, and parts with traces.
 
-The time of its `ts` 0 must be known before the first trace is read, for viewers drop what lies
-before it. It is taken from the windows; where a trace holds something earlier, all is done again.
+The time of its `ts` 0 must be known before the first trace is read, because viewers drop earlier
+events. It comes from the windows; if a trace has an earlier event, all is done again.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ log = logging.getLogger("rlprof.timeline")
 
 FILE = "timeline.json.gz"
 _FIRST = 1 << 22
-"""The number of a trace's first process: no system gives threads such numbers. One that is the
-number of a thread in it would make that pass for its main thread."""
+"""The number of the first process of a trace: no system gives threads such numbers. If a thread had
+the number of its process, viewers would take it for the main thread."""
 _PREFIX = 100_000
-"""Of the ids of the first trace; see `Place`."""
+"""The prefix of the ids of the first trace; see `Place`."""
 
 
 def write(plan: Plan, out: Path, align: Align = "auto") -> Path:
-    """Write *plan* into *out*; the file is whole or not there."""
+    """Write *plan* into *out*, whole or not at all."""
     with tempfile.TemporaryDirectory(prefix=f".{FILE}.", dir=out) as folder:
         parts, zero_ns = _move(plan, before(plan, ()), Path(folder))
         read = [item for part in parts for item in part.items]
@@ -70,7 +70,7 @@ def write(plan: Plan, out: Path, align: Align = "auto") -> Path:
 
 
 def _move(plan: Plan, zero_ns: int, folder: Path) -> tuple[list[Part], int]:
-    """Move all traces; return the time of `ts` 0, too, which is before everything."""
+    """Move all traces; return also the time of `ts` 0, which is before all events."""
     groups = _numbered(plan)
     while True:
         stretch = Stretch(zero_ns, plan.from_ns, plan.until_ns)
@@ -83,7 +83,7 @@ def _move(plan: Plan, zero_ns: int, folder: Path) -> tuple[list[Part], int]:
 
 
 def before(plan: Plan, earliest: Sequence[int]) -> int:
-    """Return the whole microsecond before everything."""
+    """Return the last whole microsecond before all events."""
     starts = [*earliest, *(start for source in plan.sources for start in source.starts)]
     return (min(starts, default=plan.opened_ns) // 1000 - 1) * 1000
 
@@ -104,7 +104,7 @@ def _numbered(plan: Plan) -> list[Group]:
 
 
 def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, put: Any) -> None:
-    """Write what does not come from traces; the parts follow."""
+    """Write everything but the traces; their parts follow."""
     left_out = dict(plan.left_out)
     read = [item for part in parts for item in part.items]
     for trace, moved in zip(plan.traces(), read, strict=True):
@@ -127,7 +127,7 @@ def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, pu
     elif left_out:
         raise RlprofError("none of the files is a trace that can be read")
     else:
-        log.warning("nothing is chosen: the timeline is empty")
+        log.warning("nothing is selected: the timeline is empty")
     put(b'{"rlprof":' + encode(header) + b',\n"traceEvents":[')
     separator = b"\n"
     for line in _lines(plan, parts, left_out, zero_ns):
@@ -162,7 +162,7 @@ def _header(
 
 
 def _clocks(header: Mapping[str, Any], traces: int, check: Check) -> str:
-    """Say how the clocks were brought together, and how far that may be wrong."""
+    """Say how the clocks were aligned, and the error of that."""
     unknown = sum(source["error_ns"] is None for source in header["sources"])
     bound = header["error_ns"]
     words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
@@ -185,7 +185,7 @@ def _lines(
     numbers, places, arrows = count(1), count(), count(1)
     by_group = iter(parts)
     sources: list[tuple[Source, int]] = []
-    for source in plan.sources:  # in the order in which they are to be shown
+    for source in plan.sources:  # in the order in which viewers show them
         pid = next(numbers)
         sources.append((source, pid))
         if source.title:
@@ -222,7 +222,7 @@ def _names_of(group: TraceGroup, part: Part, places: Iterator[int]) -> Iterator[
 
 
 def _arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[bytes]:
-    """Draw an arrow from the driver's phase to a member's; traces' own have longer numbers."""
+    """Draw an arrow from the driver's phase to a member's; ids of arrows in traces are longer."""
     for ph, (pid, tid, at_ns) in (("s", begin), ("f", end)):
         event = {"ph": ph, "id": number, "cat": "rlprof", "name": "phase", "pid": pid, "tid": tid}
         yield timed(event | ({"bp": "e"} if ph == "f" else {}), at_ns)
