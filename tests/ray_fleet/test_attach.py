@@ -64,7 +64,7 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         ({"actor": actor}, "attach: actor: expected a list; write actor=[...]"),
         ({"actor": [actor, Trainer]}, "attach: actor: expected actors, got <class"),
         ({"actor": 7}, "attach: actor: expected a list, got 7"),
-        ({"rollout": [actor]}, "attach: rollout: say how its engine is reached"),
+        ({"rollout": [actor]}, "attach: rollout: say how to reach its engine"),
         ({"actor": [Replica(actor)]}, "roles.actor: names no engine"),
         (
             {"rollout": [Replica(7, via="methods")]},

@@ -311,7 +311,7 @@ def test_bytes_that_are_spoiled_each_time_are_left(bring, home, far, monkeypatch
 
     outcome = bring()
 
-    why = "what came is not what was sent: its checksum is another"
+    why = "its checksum changed on the way"
     assert f"{TRACE}: {why}" == outcome.error
     assert (outcome.files, outcome.left_files, outcome.left_bytes) == (2, 1, LARGE)
     assert {k: v for k, v in came(home).items() if "part" not in k} == {SPANS: 0, MANIFEST: 100}
@@ -424,7 +424,7 @@ def test_a_folder_of_another_run_is_left_alone(bring, home, far):
 
     outcome = bring()
 
-    assert f"{far}: is of another run, b-run" == outcome.error
+    assert f"{far}: belongs to another run, b-run" == outcome.error
     assert there == files(far)
 
 
@@ -447,7 +447,7 @@ def test_two_do_not_bring_the_same(bring, home, far):
     with Landing(home).held():
         outcome = bring()
 
-    assert f"{home}: somebody else is bringing it home" == outcome.error
+    assert f"{home}: another process is collecting it" == outcome.error
     assert bring().error == ""
 
 

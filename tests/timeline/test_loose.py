@@ -204,7 +204,7 @@ def test_a_mark_of_the_byte_order_is_no_harm(tmp_path) -> None:
     ("base", "words"),
     [
         (86_400 * 10**9, "begins 20727 days before the others"),
-        (BASE + 200 * 86_400 * 10**9, "begins 200 days behind the others"),
+        (BASE + 200 * 86_400 * 10**9, "begins 200 days after the others"),
     ],
 )
 def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:

@@ -1,8 +1,7 @@
-"""What stands on a node while its part of a run is brought home: it lists, reads, hashes, removes.
+"""The agent on a node while its part of a run is collected: it lists, reads, hashes and removes.
 
-An actor of its own, made when there is something to bring and ended after it. What it is told to
-read or remove lies in a run folder of that very run, and is a file of a run; nothing else is
-touched, whoever asks.
+It is a separate actor, started when there are files to collect and ended afterwards. It reads and
+removes only files of a run, in the run folder of this run, whoever calls it.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from rlprof import Run
 
 PIECE = 96 << 10
-"""Ray sends what is smaller than 100 kB within its answer. What is larger goes through the object
-store, which is the trainer's, and whose pages then count as the driver's."""
+"""Ray sends up to 100 kB inside its answer. Larger data goes through the object store, which the
+trainer needs, and whose pages then count as the driver's."""
 PIECES = 20
-"""One call returns so many, each an answer of its own: twice as fast as a call each."""
+"""One call returns this many, each as an answer: twice as fast as one call for each."""
 _BLOCK = 1 << 20
 _FRESH_S = 60
-"""Who wrote within this time, and has not said who it is, may still write."""
+"""A process without a manifest that wrote within this time may still write."""
 
 
 @attrs.frozen
@@ -42,20 +41,20 @@ class Item:
     why_not: str = ""
     """Why it must not be moved now."""
     stays: bool = False
-    """A copy is wanted; the file itself is still needed there."""
+    """The file is copied but stays: its node still needs it."""
 
 
 @attrs.frozen
 class Inventory:
-    """What lies on a node."""
+    """The files of a run on a node."""
 
     items: tuple[Item, ...]
     note: str = ""
-    """Why something stays, though all of it was brought home."""
+    """Why something stays, although all of it was collected."""
 
 
 class Agent:
-    """Looks at run folders of its own node."""
+    """Reads run folders of its node."""
 
     def __init__(self, run_id: str, attempt: int) -> None:
         self._run = run_id, attempt
@@ -63,11 +62,11 @@ class Agent:
             os.nice(10)  # whoever trains there now goes first
 
     def sees(self, path: str) -> bool:
-        """Whether *path* is there: the run folder at home is then this one."""
+        """Whether *path* exists: then the run folder at home is this one."""
         return Path(path).exists()
 
     def inventory(self, folder: str) -> Inventory:
-        """List what lies in *folder*; raise RunError if that is no folder of this run."""
+        """List the files in *folder*; raise RunError if it is not a folder of this run."""
         from rlprof_run.salvage import candidates
 
         if not Path(folder).is_dir():
@@ -102,7 +101,7 @@ class Agent:
         return found.hexdigest()
 
     def remove(self, folder: str, item: Item) -> None:
-        """Remove a file that is home; raise OSError if it is not what was brought."""
+        """Remove a file that is home; raise OSError if it differs from the collected one."""
         file = self._file(folder, item.path)
         found = file.lstat()
         if (found.st_size, found.st_mtime_ns) != (item.size, item.mtime_ns):
@@ -110,7 +109,7 @@ class Agent:
         file.unlink()
 
     def tidy(self, folder: str) -> None:
-        """Remove what is empty now; if that is all, the run folder, too."""
+        """Remove folders that are empty now, and the run folder if nothing is left."""
         run = self._checked(folder)
         if _writers(run):
             return
@@ -137,7 +136,7 @@ class Agent:
 
         run = rlprof.read(folder)
         if (run.run_id, run.attempt) != self._run:
-            raise rlprof.RunError(f"{folder}: is of another run, {run.run_id}")
+            raise rlprof.RunError(f"{folder}: belongs to another run, {run.run_id}")
         return run
 
 
@@ -163,7 +162,7 @@ def _item(entry: os.DirEntry[str], path: str, writers: dict[str, str]) -> Item:
 
 
 def _writers(run: Run) -> dict[str, str]:
-    """Say who still writes, by file; under the empty name for those that nobody names."""
+    """Map files to the processes that still write them; the empty name: all other files."""
     told: dict[str, str] = {}
     known = {process.name: process for process in run.processes}
     for process in known.values():

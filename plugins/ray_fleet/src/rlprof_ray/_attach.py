@@ -1,4 +1,4 @@
-"""What a driver gives to `attach`, as the members and engines of its roles, checked."""
+"""The arguments of `attach`, checked, as the members and engines of their roles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger("rlprof")
 
 @attrs.frozen(eq=False)
 class Given:
-    """One actor or replica as it stands in a role."""
+    """One actor or replica in a role."""
 
     handle: Any
     target: Target
@@ -37,10 +37,10 @@ class Given:
 
 
 def listed(role: str, given: Any, own: Role | None) -> list[Given]:
-    """Give everyone its place: actors in their order, replicas by the ranks they hold.
+    """Give each object its place: actors in their order, replicas by the ranks they hold.
 
-    Raise ConfigError for what is neither. A replica of a role that the config does not name is left
-    out, and that is logged: who records trainers alone need not change a line.
+    Raise ConfigError for other objects. A replica of a role that the config does not name is left
+    out, with a log line: you can record only trainers without changing your code.
     """
     everyone = _everyone(role, given)
     if own is not None and own.engine is not None:
@@ -78,7 +78,7 @@ def _is_actor(one: Any) -> bool:
 def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
     if any(map(_is_actor, everyone)):
         how = 'Replica(actor, via="actor:ATTRIBUTE") or Replica(actor, via="methods")'
-        raise ConfigError([f"attach: {role}: say how its engine is reached: {how}"])
+        raise ConfigError([f"attach: {role}: say how to reach its engine: {how}"])
     replicas = numbered(everyone)
     world = max((max(one.ranks or (0,)) for one in replicas), default=0) + 1
     found = []
@@ -97,7 +97,7 @@ def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
 def faults(
     role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse], within_s: float
 ) -> list[str]:
-    """List what cannot work: ranks that nobody holds, tools that an actor has no thread for."""
+    """List what cannot work: ranks without a member, tools for which an actor has no thread."""
     world = max((one.target.world_size for one in found), default=0)
     told = []
     beyond = [rank for rank in own.ranks or () if rank >= world]
@@ -110,14 +110,14 @@ def faults(
     if beside is not None:
         told.append(
             f"roles.{role}.tool: {bound[0]} records the thread it is started on, but windows of "
-            f"{beside.target} open beside its work, for it is threaded or has an engine; use a "
-            "tool that records the process, or make it a plain actor, whose calls come one by one"
+            f"{beside.target} open on another thread, because it is threaded or has an engine; use "
+            "a tool that records the process, or a plain actor, whose calls run one by one"
         )
     return told
 
 
 def _beside(found: Sequence[Given], within_s: float) -> Given | None:
-    """Return a member whose windows open beside its work; who does not answer in time is none."""
+    """Return a member whose windows open on another thread; None: none that answered in time."""
     import ray
 
     unordered = [one for one in found if one.is_member and not is_ordered(one.handle)]

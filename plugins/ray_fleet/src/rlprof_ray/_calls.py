@@ -1,6 +1,6 @@
-"""Calls of actors as Ray has recorded them: nothing runs in the actors for it.
+"""Calls of actors, as Ray records them: nothing runs in the actors for this.
 
-Every worker tells Ray's control store (GCS) once a second which calls it has run. The store keeps
+Every worker reports its calls to Ray's control store (GCS) once a second. The store keeps
 the last 100,000 tasks of the cluster, with or without a dashboard.
 """
 
@@ -19,7 +19,7 @@ log = logging.getLogger("rlprof")
 _ID = b"\x0a\x18"
 """How a serialized record begins: field 1, the task's id, of 24 bytes."""
 _OWN = ("__init__", "__ray_call__", "__ray_ready__", "__ray_terminate__")
-"""What no program calls in a phase; rlprof itself uses `__ray_call__`."""
+"""Methods that no program calls in a phase; rlprof itself uses `__ray_call__`."""
 
 
 @attrs.frozen
@@ -40,16 +40,16 @@ class Call:
 
 
 class Record:
-    """Ray's record, read again and again; it gives each call once."""
+    """Reads Ray's record again and again; it returns each call once."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._is_private = True
 
     def news(self, actors: Collection[str]) -> list[Call]:
-        """Return the calls of *actors* that have ended since the last look.
+        """Return the calls of *actors* that ended since the last read.
 
-        Raise what Ray raises when it cannot be asked.
+        Raise the error of Ray if it cannot be asked.
         """
         if self._is_private:
             try:
@@ -107,7 +107,7 @@ def _parsed(record: bytes) -> Call | None:
 
 
 def _publicly(actors: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Read it as `ray.timeline` tells it."""
+    """Read the record through `ray.timeline`."""
     import ray
 
     for event in ray.timeline():

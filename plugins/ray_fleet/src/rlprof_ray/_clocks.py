@@ -1,8 +1,8 @@
-"""How far the clocks of the members are ahead of the driver's: minimum round trip, with a bound.
+"""The lead of the members' clocks over the driver's: from the shortest round trip, with a bound.
 
-A member's own process answers, in a concurrency group that waits for none of its work: no agent is
-needed for it, and it is the very clock that stamps. Members of one machine share one clock; one
-whose answer cannot be of that clock has its own told.
+The process of the member answers, in a concurrency group that does not wait for its work. So no
+agent is needed, and the clock is the one that stamps. Members of one machine share one clock; a
+member whose answer cannot come from that clock gets a separate offset.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 8
 _AT_ONCE = 8
-"""Hosts: more at once would wait for each other's answers here, fewer take long."""
+"""Hosts asked at once: more would wait for each other's answers here, fewer take longer."""
 _ANSWER_S = 2.0
 
 
@@ -33,17 +33,17 @@ class Reading:
     member: Member
     boot_id: str
     process: str
-    """What its files are called."""
+    """The name of its files."""
     offset_ns: int
     bound_ns: int
 
     def agrees(self, other: Reading) -> bool:
-        """Whether both can be of one clock."""
+        """Whether both can come from one clock."""
         return abs(self.offset_ns - other.offset_ns) <= self.bound_ns + other.bound_ns
 
 
 def measure(members: Iterable[Member], own_boot_id: str) -> list[dict[str, Any]]:
-    """Return the lines that say whose clock is how far ahead."""
+    """Return the lines with the lead of each clock."""
     first = _ask([one for one in members if not (one.gone or one.unanswered)])
     hosts: dict[str, Reading] = {}
     for reading in first:

@@ -1,4 +1,4 @@
-"""Bringing home what members have written on their own nodes: several nodes at once, in time."""
+"""Collects files that members wrote on their nodes: from several nodes at once, within a time."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from rlprof_run import Place
 
 _AT_ONCE = 4
-"""Nodes; each holds a few MiB of memory here while its files come."""
+"""Nodes at once; each takes a few MiB of memory here while its files arrive."""
 _TOLD_S = 5.0
 _GRACE_S = 10.0
-"""Who is late is waited for so long; a run folder that does not answer, no longer."""
+"""The wait for a late node, and for a run folder that does not answer."""
 
 
 def come_home(session: Session, places: set[Place], *, bring: bool) -> set[Place]:
-    """Bring home what a fleet's members have written in *places*; return those that are."""
+    """Collect the files of a fleet's members in *places*; return the places that are done."""
     import ray
 
     if not places:
         return set()
     say = session.log
-    later = f"bring it home with: rlprof collect {session.run_dir}"
+    later = f"collect them with: rlprof collect {session.run_dir}"
     if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
         say(f"Ray is shut down and files lie on nodes; {later}", logging.WARNING)
         return set()
@@ -56,7 +56,7 @@ def come_home(session: Session, places: set[Place], *, bring: bool) -> set[Place
         if outcome.error:
             say(f"left on {where}: {outcome.error}; {later}", logging.WARNING)
         else:
-            say(f"brought home from {where}: {outcome.files} files")
+            say(f"collected from {where}: {outcome.files} files")
     return {outcome.place for outcome in outcomes if not outcome.error}
 
 
@@ -69,10 +69,10 @@ def collect(
     say: Callable[[str], object],
     bring: bool = True,
 ) -> list[Outcome]:
-    """Bring home what lies in *places*; without *bring* only look how much that is.
+    """Collect the files in *places*; without *bring*, only measure their size.
 
-    What came of each is returned, and written into a manifest file of our own as told of the
-    process *of*. It takes *within_s* altogether, also where nothing answers any more.
+    Return the outcome of each place, and write it into a separate manifest file as lines of the
+    process *of*. It takes *within_s* altogether, also if nothing answers any more.
     """
     tour = _Tour(run, list(places), of, bring=bring, until=time.monotonic() + within_s)
     thread = threading.Thread(target=tour.run, name="rlprof-collect", daemon=True)
@@ -95,7 +95,7 @@ def collect(
 
 
 class _Tour:
-    """What is shared by those who visit the nodes."""
+    """The state that all visits of nodes share."""
 
     def __init__(
         self, run: RunFolder, places: list[Place], of: str, *, bring: bool, until: float
@@ -112,12 +112,12 @@ class _Tour:
 
     @property
     def progress(self) -> str:
-        """How far it is, in words."""
+        """The progress, in words."""
         done = f"{len(self.outcomes)} of {len(self.places)} nodes"
-        return f"brings home what lies on other nodes: {done}, {self._bytes / 1e6:,.0f} MB"
+        return f"collecting files from other nodes: {done}, {self._bytes / 1e6:,.0f} MB"
 
     def run(self) -> None:
-        """Visit all; write down what came of it."""
+        """Visit all; write down the outcomes."""
         landing = Landing(self._run.path)
         try:
             with landing.held():

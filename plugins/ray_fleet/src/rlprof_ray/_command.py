@@ -1,4 +1,4 @@
-"""`rlprof collect RUN`: bring home what a fleet has left on its nodes."""
+"""`rlprof collect RUN`: collect the files that a fleet left on its nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "collect",
-        help="bring home what a fleet has left on its nodes",
-        description="Bring into RUN what members of a fleet on Ray have written on the disks of "
-        "their own nodes, and was not brought when the fleet closed: it was not asked to, its "
-        "driver died, the disk was full, a node did not answer. It may be run any number of times, "
-        "and goes on where an earlier one was cut. A file is removed from its node once it is home "
-        "with the same checksum. Exit code 1: something is left; `rlprof ls RUN` says what.",
+        help="collect the files that a fleet left on its nodes",
+        description="Copy into RUN the files that members of a fleet on Ray wrote on the disks of "
+        "their nodes. A fleet does this when it closes, unless the config says no, its driver "
+        "died, the disk was full or a node did not answer. You may run the command any number of "
+        "times; it resumes where the last one stopped. A file is removed from its node once its "
+        "copy in RUN has the same checksum. Exit code 1: something is left; `rlprof ls RUN` says "
+        "what.",
     )
     parser.add_argument("path", metavar="RUN", help="a run folder")
     parser.add_argument(
@@ -43,12 +44,12 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a line for each folder; 0 if nothing is left."""
+    """Print a line for each folder; return 0 if nothing is left."""
     from rlprof_ray._collect import collect
 
     recorded = read(args.path)
     if not recorded.left:
-        print("nothing to collect: all that lay on other nodes is here")
+        print("nothing to collect: no files are left on other nodes")
         return 0
     places = [Place(one.node, one.host, one.folder) for one in recorded.left]
     connect(args.address, "collect")
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _driver(run: Run) -> str:
-    """Name the process whose lines ours add to."""
+    """Name the process to whose manifest our lines add."""
     names = [process.name for process in run.processes if process.target.role == "driver"]
     return (names or [process.name for process in run.processes])[0]
 

@@ -1,4 +1,4 @@
-"""How a command comes to a cluster."""
+"""Connects a command to a cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connect(address: str, command: str) -> None:
 
 
 def _knock(address: str) -> None:
-    """Raise OSError where nobody listens; Ray would try for minutes."""
+    """Raise OSError if nothing listens there; Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()

@@ -1,7 +1,7 @@
-"""The members of one role: what records for the driver's track of that role.
+"""The members of one role, which record for the driver's track of that role.
 
-All are asked at once, and each has its own deadline. Who is gone, does not answer, or answers that
-it could not, is named in the driver's manifest; the others go on, and so does the step.
+All are asked at once, each with a deadline. The driver's manifest names members that are gone, do
+not answer or report a failure; the others continue, and so does the step.
 """
 
 from __future__ import annotations
@@ -30,66 +30,66 @@ if TYPE_CHECKING:
 
 _NOW = 0.0
 _LATE_S = 0.25
-"""Who begins or ends a window later than this is said to be late."""
+"""A member that begins or ends a window later than this is noted as late."""
 
 
 def _all_of(asks: Sequence[Ask]) -> dict[Ask, bytes]:
-    """Get the answers at once, which is cheaper; none, if one of them is an error."""
+    """Get all answers at once, which is cheaper; empty if one of them is an error."""
     import ray
 
     try:
         return dict(zip(asks, ray.get([ask.ref for ask in asks]), strict=True))
-    except Exception:  # which it is, and whose, is found out one by one
+    except Exception:  # the caller gets them one by one to find it
         return {}
 
 
 @attrs.frozen
 class Post:
-    """A member as one role has it; an actor may stand in several."""
+    """A member in one role; an actor may have several roles."""
 
     target: Target
     ranks: tuple[int, ...]
     """The global ranks it holds."""
     member: Member
     is_chosen: bool
-    """Whether the config asks for it; who is not may still be asked for in the run."""
+    """Whether the config records it; a request may still ask for another member."""
 
     def includes(self, demand: Demand | None) -> bool:
-        """Whether it is to be recorded: by the config, or by a demand."""
+        """Whether it is recorded: by the config, or by a demand."""
         if demand is None:
             return self.is_chosen
         return demand.ranks is None or any(rank in demand.ranks for rank in self.ranks)
 
 
 class Crew:
-    """Asks the members of a role, and keeps what they have answered."""
+    """Asks the members of a role, and keeps their answers."""
 
     def __init__(self, role: str, session: Session) -> None:
         self.role = role
         self.posts: list[Post] = []
         self.former: list[Member] = []
-        """Members whose ranks others have now."""
+        """Members whose ranks other members have now."""
         self.tools: tuple[str, ...] = ()
         self.places: dict[Place, None] = {}
-        """Where members write, other than to the run folder."""
+        """Folders other than the run folder in which members write."""
         self.session = session
         self._asks: dict[Ask, None] = {}
-        """What was asked and not answered yet, in its order."""
+        """Questions without an answer yet, in order."""
         self._requests: dict[str, str] = {}
-        """By window: the request it is due to."""
+        """Window → the request that asked for it."""
         self._missed: list[str] = []
         self._windows = 0
         self._turn = threading.Lock()  # the helper thread takes answers, too
 
-    # What the driver's track calls
+    # Called by the driver's track
 
     def take(self, uses: Sequence[ToolUse]) -> None:
-        """Know the names; the members have the tools."""
+        """Take the names; the members have the tools."""
         if not self.tools:
             self.tools = tuple(use.name for use in uses)
 
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
-        """Write whom lines about the role, or about a demand, are about."""
+        """Name the subject of lines about the role, or about a demand."""
         return [
             {"target": attrs.asdict(post.member.hello.target)}
             for post in self.posts
@@ -97,7 +97,7 @@ class Crew:
         ]
 
     def prepared(self, uses: Sequence[ToolUse], window: Window, demand: Demand | None) -> FarWindow:
-        """Return the window that opens on all members that are meant."""
+        """Return the window that opens on all chosen members."""
         tools = tuple(use.name for use in uses)
         members = [post.member for post in self.posts if post.includes(demand)]
         config = None if demand is None else self._with_options(uses)
@@ -112,13 +112,13 @@ class Crew:
         return reasons[0] if reasons and all(reasons) else ""
 
     def watch(self) -> None:
-        """Take the answers that are there, and name who is late; never waits."""
+        """Take the answers that have arrived, and name late members; never wait."""
         self.settle(within_s=_NOW)
         if not threading.current_thread().name.startswith("rlprof-"):
             self._raise_missed()
 
     def end(self) -> None:
-        """Wait for what was asked, then have the members close their sessions."""
+        """Wait for open questions, then ask the members to close their sessions."""
         limits = self.session.config.limits
         soon = [ask for ask in list(self._asks) if not ask.is_late]
         self.settle(soon, within_s=limits.stop_timeout_s)
@@ -127,11 +127,11 @@ class Crew:
         self.dismiss([*self.former, *(post.member for post in self.posts)], within_s)
         leaving = [ask for ask in list(self._asks) if ask.what == "close"]
         self.settle([ask for ask in leaving if not ask.member.unanswered], within_s=within_s)
-        # Who is in doubt has nothing to export yet, and perhaps never will.
+        # A member in doubt has nothing to export yet, and perhaps never will.
         self.settle(within_s=limits.stop_timeout_s)
         self._raise_missed()
 
-    # What windows and the fleet call
+    # Called by windows and the fleet
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -145,29 +145,29 @@ class Crew:
         self.posts = [*stay, post]
 
     def dismiss(self, members: Iterable[Member], within_s: float) -> None:
-        """Have those close their sessions that have one, and were not asked to before."""
+        """Ask members with a session to close it, unless they were asked before."""
         once = {member.id: member for member in members if member.has_entered and not member.gone}
         self.ask([member.leave(within_s) for member in once.values() if not member.is_leaving])
 
     def enter(self, members: Sequence[Member]) -> None:
-        """Have those follow that do not yet; each has the time a tool has to warm up."""
+        """Ask members to follow that do not yet; each has the time of a tool's warm-up."""
         within_s = self.session.config.limits.configure_timeout_s
         self.ask([
             member.enter(within_s) for member in members if not (member.has_entered or member.gone)
         ])  # fmt: skip
 
     def expect(self, demands: Sequence[Demand]) -> None:
-        """Have those follow that demands will need, before their windows open."""
+        """Ask members to follow that demands will need, before their windows open."""
         for demand in demands:
             self.enter([post.member for post in self.posts if post.includes(demand)])
 
     def ask(self, asks: Sequence[Ask]) -> None:
-        """Remember questions that are on their way."""
+        """Keep questions that are on their way."""
         with self._turn:
             self._asks.update(dict.fromkeys(asks))
 
     def settle(self, asks: Sequence[Ask] | None = None, *, within_s: float) -> None:
-        """Take answers for up to *within_s*; who has not answered by its deadline is named once."""
+        """Take answers for up to *within_s*; name each member once that misses its deadline."""
         import ray
 
         until = time.monotonic() + within_s
@@ -198,7 +198,7 @@ class Crew:
             return self._asks.pop(ask, self) is not self
 
     def _reachable(self, asks: Sequence[Ask]) -> list[Ask]:
-        """Return those of *asks* that Ray can still be asked about; name the others."""
+        """Return the *asks* that Ray can still answer; report the others."""
         cut = [ask for ask in asks if ask.member.is_cut]
         for ask in cut:
             if self._is_mine_to_take(ask):
@@ -209,7 +209,7 @@ class Crew:
         self, member: Member, window: Window | None, hook: str, error: str,
         tools: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
-        """Say in the manifest what a member has not done."""
+        """Note in the manifest what a member failed to do."""
         target = attrs.asdict(member.hello.target)
         for tool in tools or self.tools:
             if window is not None:
@@ -226,7 +226,7 @@ class Crew:
             self._missed.append(f"{member.name}: {hook}: {error}")
 
     def _raise_missed(self) -> None:
-        """Raise, in the driver and once, what members have failed at; only strict keeps that."""
+        """Raise the failures of members, once, in the driver; only strict mode keeps them."""
         missed, self._missed = self._missed, []
         if missed:
             raise CaptureError("; ".join(missed))
@@ -273,7 +273,7 @@ class Crew:
             self._say_if_late(ask, answer)
 
     def _say_if_late(self, ask: Ask, answer: Answer) -> None:
-        """Say how long a member's own work has kept it from the edge of the window."""
+        """Note how long a member's work kept it from the edge of the window."""
         began_ns = answer.at_ns - ask.member.offset_ns - round(answer.seconds * 1e9)
         late_s = (began_ns - ask.sent_ns) / 1e9
         if ask.window is None or late_s < _LATE_S:
@@ -286,7 +286,7 @@ class Crew:
             )  # fmt: skip
 
     def _with_options(self, uses: Sequence[ToolUse]) -> Mapping[str, Any]:
-        """Write the config that a request is; the members check it like any."""
+        """Write a request as a config; the members check it like any."""
         config = self.session.config.as_data()
         own = dict(config["roles"].get(self.role, {}))
         every = [use for one in uses for use in (one, *one.inside)]

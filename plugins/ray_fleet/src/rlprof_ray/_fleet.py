@@ -1,4 +1,4 @@
-"""The fleet: what a driver on Ray calls, with the words of a single process."""
+"""The fleet: the API of a driver on Ray, with the same names as for a single process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Fleet:
     def __init__(
         self, config: Mapping[str, Any] | str | os.PathLike[str] | Config | None = None
     ) -> None:
-        """Name the run. Raise ConfigError with every fault of *config*, of all its roles."""
+        """Name the run. Raise ConfigError with all faults of *config*, in all roles."""
         given = os.environ.get("RLPROF_CONFIG") or None if config is None else config
         self._config: Config | None = None
         self._roll: Roll | None = None
@@ -65,9 +65,9 @@ class Fleet:
         return self.session.is_recording
 
     def launch(self, role: str, rank: int = 0, ranks: Iterable[int] | None = None) -> Launch:
-        """Say what a process of *role* must be born with; one that is not chosen needs nothing.
+        """Return what a process of *role* must be born with; empty if it is not recorded.
 
-        An engine that holds several ranks has all its *ranks* named.
+        Give all *ranks* of an engine that holds several.
         `launch(...).runtime_env` is for `Actor.options(runtime_env=...)`.
         """
         if self._config is None:
@@ -87,14 +87,14 @@ class Fleet:
 
     @property
     def env(self) -> dict[str, str]:
-        """What makes a process part of this run that is no actor, such as one of torchrun."""
+        """The environment for other processes of this run, such as those of torchrun."""
         return {} if self.run_dir is None else {"RLPROF_RUN": str(self.run_dir)}
 
     def attach(self, /, **roles: Sequence[Any]) -> None:
         """Take live actors and replicas, by role: `attach(actor=actors, rollout=[Replica(e)])`.
 
-        Their classes need no change. An actor that is given under two roles is one process, and is
-        captured once. Raise ConfigError for what cannot work.
+        Their classes need no change. An actor under two roles is one process, and is captured
+        once. Raise ConfigError for what cannot work.
         """
         if self._roll is None:
             return
@@ -106,18 +106,18 @@ class Fleet:
         self._roll.attach(roles)
 
     def name_calls(self) -> None:
-        """Have the calls of members be their phases: for a driver that knows of no phases."""
+        """Take the calls of members as their phases, for a driver without phases."""
         if self._roll is not None:
             self._roll.names_calls = True
 
-    # The words of a single process
+    # The same names as for a single process
 
     def steps(self, steps: Iterable[T]) -> Iterable[T]:
-        """Go through *steps*, the trainer's own numbers, telling of each as it begins."""
+        """Iterate over *steps*, the trainer's numbers, and report each as it begins."""
         return self.session.steps(steps)
 
     def step(self, step: int) -> None:
-        """Say that *step* begins, and with it the one before ends."""
+        """Begin *step*, and end the step before."""
         self.session.step(step)
 
     def phase(self, name: str) -> Any:
@@ -125,7 +125,7 @@ class Fleet:
         return self.session.phase(name)
 
     def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Any:
-        """Return the context manager around anything worth a line on the timeline."""
+        """Return the context manager around anything worth a slice on the timeline."""
         return self.session.span(name, attributes)
 
     def figures(self) -> dict[str, float]:
@@ -137,9 +137,9 @@ class Fleet:
         return self.session.trajectory(id, attributes)
 
     def close(self) -> None:
-        """End step and window, have the members end, wait for their exports, bring them home.
+        """End step and window, close the members, wait for their exports and collect them.
 
-        What members could not export, since Ray was shut down before, is salvaged here.
+        If Ray was shut down before, windows that members could not export are salvaged here.
         """
         if os.getpid() != self._pid:  # a forked child: its parent's fleet goes on
             return
@@ -176,14 +176,14 @@ class Fleet:
             attempt("collect", lambda: self._collect(roll, bring=roll.brings))
 
     def collect(self) -> bool:
-        """Bring home what members have left on their nodes; say whether all of it is.
+        """Collect the files that members left on their nodes; return whether all of it is here.
 
-        `close` does it by itself, unless the config has `fleet: {collect: false}`.
+        `close` does this, unless the config has `fleet: {collect: false}`.
         """
         if self._roll is None:
             return True
         if not self._is_closed:
-            log.warning("collect: members still write; nothing is brought home before close()")
+            log.warning("collect: members still write; call close() first")
             return False
         return self._collect(self._roll, bring=True)
 
@@ -207,4 +207,4 @@ class Fleet:
 
 
 def _nothing() -> None:
-    """Give nothing back: nothing was taken."""
+    """Undo nothing: nothing was replaced."""

@@ -1,8 +1,8 @@
-"""Phases of members outside of windows, from Ray's own record of their calls.
+"""Phases of members outside of windows, from Ray's record of their calls.
 
 A member hears of the driver's phases only while a window is open on it. Ray records when each of
 its calls ran in any step: a call that ran in a phase of the driver is the member's phase of that
-name. A thread of its own looks every few seconds, so no edge and no helper thread waits for Ray.
+name. A separate thread reads every few seconds, so no edge and no helper thread waits for Ray.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlprof")
 
 TOLD = "RAY_task_events_report_interval_ms"
-"""How often workers tell Ray what they have run: Ray's own setting, of a second by default."""
+"""How often workers report their calls to Ray: a setting of Ray, a second by default."""
 _EVERY_S = 2.0
 _SHARE = 20
-"""Reading a full record takes seconds of Ray's time; the pause is this many times as long."""
+"""Reading a full record takes Ray seconds; the pause is this many times as long."""
 _LAST_S, _MOST_LAST_S = 2.5, 20.0
-"""How long closing a fleet waits for the last look; the second where Ray's record is full."""
+"""How long closing a fleet waits for the last read; the second value is for a full record."""
 _LAST_LOOKS = 3
-"""As many looks longer."""
+"""Calls are kept for this many more reads."""
 _MOST_CALLS = 100_000
 """Kept in memory; Ray keeps no more, either."""
 _MOST_STRETCHES = 64
-"""Of one member in one phase; more become one."""
+"""Stretches of one member in one phase; more become one."""
 _FIRST_ID = 1 << 40
-"""Above the ids of any member's own spans, so that ids stay unique."""
+"""Above the ids of the spans that members write, so that ids stay unique."""
 
 
 @attrs.frozen
@@ -71,7 +71,7 @@ class _Stretch:
 
 
 class History:
-    """Writes `spans/+ray-<driver>.jsonl` while the run goes on."""
+    """Writes `spans/+ray-<driver>.jsonl` during the run."""
 
     def __init__(
         self, session: Session, members: Callable[[], Sequence[Member]], most_bytes: int = 10**9
@@ -85,7 +85,7 @@ class History:
         self._unrecorded = Unrecorded(session.run_dir / "manifest")
         self._waits = Waits()
         self.names_calls = False
-        """Whether calls in a step are phases of their own: the driver knows of none."""
+        """Whether calls in a step count as phases: the driver has none."""
         self._tie = tie()
         self._phases: list[_Phase] = []
         """Ended, and not written yet."""
@@ -93,13 +93,13 @@ class History:
         self._ids = _FIRST_ID
         self._bytes, self._most_bytes = 0, most_bytes
         self._look_s = 0.0
-        """How long the last look took; a full record takes seconds."""
+        """How long the last read took; a full record takes seconds."""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._live, name="rlprof-ray-calls", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Read once more, when the workers have reported the last phase; wait a bounded time."""
+        """Read once more, after the workers reported the last phase; wait a bounded time."""
         self._ending.set()
         self._thread.join(min(_LAST_S + _LAST_LOOKS * self._look_s, _MOST_LAST_S))
 
@@ -117,7 +117,7 @@ class History:
     def _try(self, *, is_last: bool) -> None:
         try:
             self._look(is_last=is_last)
-        except Exception as exc:  # Ray is going, or the disk is full: the next look goes on
+        except Exception as exc:  # Ray is ending, or the disk is full: the next read continues
             log.debug("Ray's record of calls: %s", exc)
 
     def _look(self, *, is_last: bool) -> None:
@@ -176,7 +176,7 @@ class History:
     def _named(
         self, due: Sequence[_Phase], calls: list[Call]
     ) -> Iterator[tuple[_Phase, Sequence[Call]]]:
-        """Return each phase with the calls that may be of it; of a step, each method is one."""
+        """Return each phase with the calls that may belong to it; in a step, each method is one."""
         methods: dict[str, list[Call]] = {}
         for call in calls if self.names_calls else ():
             methods.setdefault(call.name.rpartition(".")[2], []).append(call)
@@ -187,7 +187,7 @@ class History:
                 yield attrs.evolve(phase, name=name, is_step=False), own
 
     def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
-        """Drop calls of steps that are written, and the oldest calls if there are no steps."""
+        """Drop calls of written steps, and the oldest calls if there are no steps."""
         most = _MOST_CALLS // max(1, len(self._calls))
         for worker, calls in self._calls.items():
             first = bisect_left(calls, before_ns + members[worker][0].offset_ns, key=_middle)
@@ -195,7 +195,7 @@ class History:
 
 
 def _stretches(calls: Sequence[Call], phase: _Phase, offset_ns: int) -> list[_Stretch]:
-    """Return when a member ran calls of which at least half lies in *phase*, as they ran."""
+    """Return the times of a member's calls of which at least half is inside *phase*."""
     start_ns, end_ns = phase.start_ns + offset_ns, phase.end_ns + offset_ns
     first = bisect_left(calls, start_ns, key=_middle)
     last = bisect_right(calls, end_ns, key=_middle)
@@ -237,7 +237,7 @@ def _middle(call: Call) -> int:
 
 
 def _told_s() -> float:
-    """Return how long workers take to report to Ray: its own setting, and some time."""
+    """Return how long workers take to report to Ray: its setting, and some time."""
     try:
         return int(os.environ.get(TOLD, "1000")) / 1000 + 0.2
     except ValueError:
@@ -245,17 +245,17 @@ def _told_s() -> float:
 
 
 class _Tail:
-    """The driver's own spans, as far as they are written."""
+    """The spans of the driver, as far as they are written."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._offset = 0
 
     def phases(self) -> Iterator[_Phase]:
-        """Read the steps and phases that were written since the last look."""
+        """Read the steps and phases written since the last read."""
         ahead_ns = time.time_ns() - time.monotonic_ns()
         try:
-            with open(self._path, "rb") as lines:  # noqa: PTH123 -- nothing else is asked of it
+            with open(self._path, "rb") as lines:  # noqa: PTH123 -- a path is all we have
                 lines.seek(self._offset)
                 for line in lines:
                     if not line.endswith(b"\n"):

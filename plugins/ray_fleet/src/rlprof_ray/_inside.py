@@ -1,6 +1,6 @@
-"""What the driver has called inside an actor, by `__ray_call__`: no change of the actor's class.
+"""Functions that the driver calls inside an actor, by `__ray_call__`, without changing its class.
 
-An actor that was restarted has none of what was set up in it; it says so, and is set up again.
+A restarted actor has lost its setup; it says so, and is set up again.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlprof")
 
 _followers: dict[str, Follower] = {}
-"""By run folder: what follows in this process."""
+"""Run folder → the follower in this process."""
 
 _refused: dict[str, str] = {}
-"""By run folder: why this process does not follow."""
+"""Run folder → why this process does not follow."""
 
 _COME_BY_S = 60.0
-"""How long the thread that works is waited for, to stop what must be stopped there."""
+"""The longest wait for the working thread, to stop tools that must be stopped there."""
 
 
 def do(actor: Any, how: bytes) -> bytes:
-    """Do what the driver has written down."""
+    """Make the call that the driver pickled."""
     function, args = pickle.loads(how)  # noqa: S301 -- it comes as Ray's own calls do
     return pickle.dumps(function(actor, *args))
 
 
 def do_beside(actor: Any, how: bytes, after: bytes | None) -> bytes:  # noqa: ARG001 -- see below
-    """Do it on a thread beside the work; *after* is what Ray has waited for before it."""
+    """Make it on another thread than the work; Ray has waited for *after* before."""
     return do(actor, how)
 
 
 def do_at_work(actor: Any, how: bytes, after: bytes | None) -> bytes:
-    """Do it on the actor's event loop, if it has one: its calls work there."""
+    """Make it on the actor's event loop, if it has one: its calls run there."""
     loop = own_loop()
     if loop is None:
         return do_beside(actor, how, after)
@@ -119,7 +119,7 @@ def _engine(actor: Any, hello: Hello) -> Any:
 
 
 def _folder(hello: Hello) -> Path:
-    """Say where this process writes."""
+    """Return the folder in which this process writes."""
     from pathlib import Path
 
     if hello.node_dir is None:
@@ -128,7 +128,7 @@ def _folder(hello: Hello) -> Path:
 
 
 def _place(hello: Hello, folder: Path | None) -> Place | None:
-    """Name the folder if it is on this node alone: by config, or as no file system is shared."""
+    """Name the folder if only this node has it: by config, or for lack of a shared file system."""
     import socket
 
     if folder is None or (hello.node_dir is None and _is_shared(hello, folder)):
@@ -139,7 +139,7 @@ def _place(hello: Hello, folder: Path | None) -> Place | None:
 
 
 def _is_shared(hello: Hello, folder: Path) -> bool:
-    """Whether the driver writes to *folder*, too, as far as can be seen."""
+    """Whether the driver seems to write to *folder*, too."""
     import json
     from pathlib import Path
 
@@ -200,7 +200,7 @@ def pop(actor: Any, run: str, key: int) -> None:  # noqa: ARG001
 
 
 def clock(actor: Any, run: str) -> tuple[int, str, str] | None:  # noqa: ARG001
-    """Read the wall clock; say whose it is, and what this process is called in the run."""
+    """Read the wall clock; return also its host, and the name of this process in the run."""
     now = time.time_ns()
     follower = _followers.get(run)
     if follower is None or follower.session.run_dir is None:
@@ -222,26 +222,26 @@ def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
 
 
 def stop_here(actor: Any, run: str) -> None:  # noqa: ARG001
-    """Stop, on the thread that works, what waits for it; called by the actor itself."""
+    """Stop, on the working thread, the tools that wait for it; called by the actor itself."""
     follower = _followers.get(run)
     if follower is not None:
         follower.session.close_window("its driver has ended")  # type: ignore[union-attr]
 
 
 def _close_alone(run: str) -> None:
-    """Close a session whose driver is gone, on a thread of its own."""
+    """Close a session whose driver is gone, on a separate thread."""
     follower = _followers[run]
     try:
-        if follower.session.is_recording:  # its tool must be stopped on the thread that works
+        if follower.session.is_recording:  # its tool must be stopped on the working thread
             _come_by(run)
     except Exception as exc:  # Ray is going, too
-        log.debug("could not call the thread that works: %s", exc)
+        log.debug("could not call the working thread: %s", exc)
     follower.close()
     _followers.pop(run, None)
 
 
 def _come_by(run: str) -> None:
-    """Have the thread that works close the window."""
+    """Close the window on the working thread."""
     import ray
 
     loop = own_loop()

@@ -1,6 +1,7 @@
-"""The run folder at home, as what comes from other nodes may be written to it.
+"""The run folder at home, where files of other nodes arrive.
 
-A file comes under another name, and gets its own when it is whole. Links are not followed.
+A file arrives under a temporary name, and gets its final name when it is whole. Links are not
+followed.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROOM = ".collect"
-"""Below the run folder: files that are not whole yet, and the lock of who brings them."""
+"""Below the run folder: files that are not whole yet, and the lock of the collecting process."""
 _BLOCK = 1 << 20
 
 
 class Part:
-    """A file that comes, and what of it was here before."""
+    """An arriving file, and the part of it that arrived before."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -40,11 +41,11 @@ class Part:
 
     @property
     def sha256(self) -> str:
-        """The checksum of what is here."""
+        """The checksum of the part that is here."""
         return self._digest.hexdigest()
 
     def add(self, data: bytes) -> None:
-        """Write *data* behind it; raise OSError if not all of it can be."""
+        """Append *data*; raise OSError if it cannot be written whole."""
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
@@ -59,26 +60,26 @@ class Part:
         self.size = 0
 
     def sync(self, mtime_ns: int) -> None:
-        """Have it on disk: what it was copied from is about to be removed.
+        """Sync it to disk: its source is about to be removed.
 
-        It keeps its time: by that of its manifest a process of another host is taken for dead.
+        It keeps its time: readers take a process for dead by the time of its manifest.
         """
         os.utime(self._fd, ns=(mtime_ns, mtime_ns))
         os.fsync(self._fd)
 
 
 class Landing:
-    """Where files of a run come home; one at a time has it."""
+    """The place where files of a run arrive; one process at a time holds it."""
 
     def __init__(self, run: Path) -> None:
         self.run = run
         self.sign = f"{ROOM}/here-{secrets.token_hex(8)}"
-        """A file that is in this very folder, while it is held, and in no other."""
+        """A file that exists in this folder, while it is held, and in no other."""
         self._room = run / ROOM
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Make room in the run folder; raise OSError where that cannot be, or another has it."""
+        """Make room in the run folder; raise OSError if that fails, or another process has it."""
         self._room.mkdir(exist_ok=True)
         sign = self.run / self.sign
         try:
@@ -98,7 +99,7 @@ class Landing:
         fd = _opened(file)
         if not _lock(fd):
             os.close(fd)
-            raise OSError(errno.EBUSY, "somebody else is bringing it home")
+            raise OSError(errno.EBUSY, "another process is collecting it")
         try:
             yield
         finally:
@@ -106,7 +107,7 @@ class Landing:
             os.close(fd)
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file that is home; None: there is none of that name."""
+        """Return the size of a file that is home; None: there is no such file."""
         try:
             found = self._file(path).lstat()
         except FileNotFoundError:
@@ -125,7 +126,7 @@ class Landing:
 
     @contextmanager
     def part(self, key: str) -> Iterator[Part]:
-        """Open what has come of a file before, or nothing."""
+        """Open the part of a file that arrived before; it may be empty."""
         fd = _opened(self._room / _part(key))
         try:
             yield Part(fd)
@@ -133,22 +134,22 @@ class Landing:
             os.close(fd)
 
     def drop(self, key: str) -> None:
-        """Remove what has come of a file."""
+        """Remove the part of a file that arrived."""
         (self._room / _part(key)).unlink(missing_ok=True)
 
     def land(self, key: str, path: str) -> None:
-        """Give what has come the name *path*."""
+        """Give the arrived file its name *path*."""
         file = self._file(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         (self._room / _part(key)).rename(file)
 
     def free(self) -> int:
-        """Say how many bytes the disk takes."""
+        """Return the free bytes of the disk."""
         found = os.statvfs(self.run)
         return found.f_bavail * found.f_frsize if found.f_blocks else sys.maxsize
 
     def _file(self, path: str) -> Path:
-        """Name the file in the run folder; raise OSError where a link would lead out of it."""
+        """Name the file in the run folder; raise OSError if a link leads out of it."""
         why = _paths.why_not(path)
         if why:
             raise OSError(why)

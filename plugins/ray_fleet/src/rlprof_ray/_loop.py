@@ -1,7 +1,7 @@
-"""The event loop of an async actor: its methods work on that thread, the synchronous ones, too.
+"""The event loop of an async actor: all its methods run on that thread, also synchronous ones.
 
-Ray runs what a driver asks on another thread of the actor. It is handed to the loop from there, so
-that windows open and close on the thread that works.
+Ray runs the calls of a driver on another thread of the actor. That thread hands them to the loop,
+so that windows open and close on the working thread.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def own_loop() -> Any:
     """Return the event loop of an async actor; None: this actor has none."""
     import ray
 
-    core = ray._private.worker.global_worker.core_worker  # noqa: SLF001 -- Ray says it nowhere else
+    core = ray._private.worker.global_worker.core_worker  # noqa: SLF001 -- Ray has no public name
     if not core.current_actor_is_asyncio():
         return None
-    constructor = SimpleNamespace(function_name="__init__")  # which the default loop has run
+    constructor = SimpleNamespace(function_name="__init__")  # it ran on the default loop
     try:
         return core.get_event_loop(constructor, "")[0]
     except Exception as exc:  # another version of Ray: hooks get a loop of their own
@@ -40,7 +40,7 @@ def is_async(_: Any) -> bool:
 
 
 def on_loop(loop: Any, call: Callable[[], T]) -> Future[T]:
-    """Have *loop* make *call*; what it returns or raises is in the future."""
+    """Make *call* on *loop*; the future gets its result or exception."""
     answer: Future[T] = Future()
 
     def make() -> None:

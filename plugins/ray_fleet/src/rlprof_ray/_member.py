@@ -1,4 +1,4 @@
-"""One actor, seen from the driver: how it is asked, and what is known of it."""
+"""One actor, seen from the driver: its calls and its state."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from rlprof_ray._messages import Hello
 
 _SYSTEM = "_ray_system"
-"""A concurrency group every actor has: what is called in it waits for no other call."""
+"""A concurrency group of every actor: calls in it wait for no other call."""
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def in_short(exc: BaseException) -> str:
-    """Say an error of Ray's in a line: it begins with what happened, and ends with the cause."""
+    """Shorten an error of Ray to a line: its beginning, and its end with the cause."""
     lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
     ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
     return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
@@ -37,17 +37,17 @@ def id_of(actor: Any) -> str:
 
 
 def is_ordered(actor: Any) -> bool:
-    """Whether its calls come one by one, in the order they were made."""
+    """Whether its calls run one by one, in the order they were made."""
     return not getattr(actor, "_ray_allow_out_of_order_execution", False)
 
 
 def aside(actor: Any, function: Callable[..., Any], *args: Any) -> Any:
-    """Call *function* in an actor beside its work, whatever that is; return the reference."""
+    """Call *function* in an actor without waiting for its work; return the reference."""
     return actor.__ray_call__.options(concurrency_group=_SYSTEM).remote(function, *args)
 
 
 def order(function: Callable[..., Any], *args: Any) -> bytes:
-    """Write down a call once, for many members: bytes are what Ray passes on at the least cost."""
+    """Pickle a call once for many members: bytes are cheapest for Ray to pass on."""
     import ray
 
     return bytes(ray.cloudpickle.dumps((function, args)))
@@ -70,10 +70,10 @@ class Ask:
 class Member:
     """An actor of the fleet.
 
-    What it is asked comes in the order of its other calls where it has an order, so that a window
-    begins and ends where the driver meant, on the thread that works. An actor that runs several
-    calls at a time has no such order. An async one opens windows on its event loop, which works; a
-    threaded one, or one with an engine, opens them beside its work, at once.
+    If it runs its calls in order, questions run in that order, too. So a window begins and ends
+    where the driver meant, on the working thread. An actor that runs several calls at a time has no
+    such order. An async actor opens windows on its event loop, which does the work; a threaded
+    actor, or one with an engine, opens them on another thread, at once.
     """
 
     def __init__(self, actor: Any, hello: Hello) -> None:
@@ -82,23 +82,23 @@ class Member:
         self._gone = ""
         self._tie = tie()
         self.unanswered = ""
-        """What it was asked and has not answered within its time."""
+        """The question that it did not answer in time."""
         self.window: Window | None = None
-        """The window that is open on it, as far as is known here."""
+        """The window that is open on it, as far as the driver knows."""
         self._last: Any = None
-        """What it was asked last, if it has no order of its own."""
+        """Its last question, if its calls have no order."""
         self.has_entered = False
         """Whether it was asked to open its session."""
         self.is_leaving = False
         """Whether it was asked to close it."""
         self.workers: dict[str, str] = {}
-        """What its files are called, by Ray's id of the process: one that was restarted has two."""
+        """Ray's id of the process → the name of its files; a restarted actor has two."""
         self.why_full = ""
         """Why its process opens no further window."""
         self.offset_ns = 0
-        """How far its wall clock is ahead of the driver's."""
+        """The lead of its wall clock over the driver's."""
         self.boot_id = ""
-        """Of its machine, once its clock was read."""
+        """The boot id of its machine, once its clock was read."""
         self.is_ordered = is_ordered(actor)
         self.is_on_loop = False
         """Whether its windows open and close on its event loop."""
@@ -114,7 +114,7 @@ class Member:
 
     @property
     def is_cut(self) -> bool:
-        """Whether its Ray was shut down; an actor that was seen to die of that is cut, too."""
+        """Whether its Ray was shut down; also if the actor seemed to die of that."""
         return tie() != self._tie
 
     @property
@@ -133,35 +133,35 @@ class Member:
         return str(self.hello.target)
 
     def enter(self, within_s: float) -> Ask:
-        """Have it open its session."""
+        """Ask it to open its session."""
         self.has_entered = True
         return self._ask("configure", within_s, None, order(_inside.enter, self.hello))
 
     def begin(self, window: Window, how: bytes, within_s: float) -> Ask:
-        """Have it open *window*."""
+        """Ask it to open *window*."""
         self.window = window
         return self._ask("start", within_s, window, how)
 
     def end(self, window: Window, how: bytes, within_s: float) -> Ask:
-        """Have it close *window*."""
+        """Ask it to close *window*."""
         self.window = None
         return self._ask("stop", within_s, window, how)
 
     def tell(self, what: bytes) -> None:
-        """Have it do something that nobody waits for."""
+        """Ask it for something without waiting for the answer."""
         if not self.gone:
             self._call(what, is_beside=True)  # on its event loop it might come after its calls
 
     def comes_after(self, other: Member) -> None:
-        """Be asked after what the same actor was asked as *other*."""
+        """Order its questions after those to the same actor as *other*."""
         self._last = other._last
 
     def aside(self, function: Callable[..., Any]) -> Any:
-        """Call *function* beside its work, whatever that is; return the reference."""
+        """Call *function* without waiting for its work; return the reference."""
         return aside(self.actor, function, self.hello.run)
 
     def leave(self, within_s: float) -> Ask:
-        """Have it close its session."""
+        """Ask it to close its session."""
         self.is_leaving = True
         return self._ask("close", within_s, None, order(_inside.leave, self.hello.run))
 
@@ -181,9 +181,9 @@ class Member:
         return self._last
 
     def _unfinished(self) -> Any:
-        """Return the call before, which Ray lets the next one wait for; None: it is over.
+        """Return the last call, for which Ray makes the next one wait; None: it has ended.
 
-        Without, two calls of the group come in any order: an end before the phases it ends.
+        Otherwise, two calls of the group may swap: an end could come before its phases.
         """
         import ray
 

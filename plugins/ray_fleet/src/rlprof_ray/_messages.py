@@ -1,4 +1,4 @@
-"""What a driver and its actors tell each other."""
+"""The messages between a driver and its actors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Answer:
-    """What a member says of what it was asked."""
+    """The answer of a member to a question."""
 
     why_not: str = ""
-    """Why it could not be done; empty: it was."""
+    """Why it failed; empty: it was done."""
     pid: int = 0
     at_ns: int = 0
     """When it was done, by the member's wall clock."""
@@ -27,9 +27,9 @@ class Answer:
     is_new: bool = False
     """The process knows nothing of the run: it was restarted."""
     place: Place | None = None
-    """Where it writes, if that is not the driver's run folder."""
+    """The folder in which it writes, if that is not the driver's run folder."""
     process: str = ""
-    """What its files are called."""
+    """The name of its files."""
     worker: str = ""
     """Ray's id of its process."""
     is_on_loop: bool = False
@@ -40,7 +40,7 @@ class Answer:
 
 @attrs.frozen
 class Hello:
-    """What an actor must know to follow."""
+    """The data that an actor needs to follow."""
 
     config: Mapping[str, Any]
     run: str
@@ -51,7 +51,7 @@ class Hello:
     """The attribute that is a rollout engine."""
     ranks: tuple[int, ...] = ()
     is_ordered: bool = True
-    """Its calls come one by one, on the thread that works."""
+    """Its calls run one by one, on the working thread."""
     node_dir: str | None = None
     """A folder of each node; None: members write to the path of the driver's run folder."""
     part: str = ""
@@ -60,11 +60,11 @@ class Hello:
 
 @attrs.frozen
 class Wanted:
-    """A window as it is asked for."""
+    """A window that the driver asks for."""
 
     window: Window
     phases: tuple[str, ...] = ()
-    """Those of the driver that are open."""
+    """The open phases of the driver."""
     config: Mapping[str, Any] | None = None
-    """The run's, with the options of a request."""
+    """The config of the run, with the options of a request."""
     request: str = ""

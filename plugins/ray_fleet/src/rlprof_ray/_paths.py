@@ -1,18 +1,18 @@
-"""Which files are a part of a run: what may be read on a node, and written at home."""
+"""The files that belong to a run: these may be read on a node, and written at home."""
 
 from __future__ import annotations
 
 import re
 
 JOURNALS = ("manifest", "spans", "counters")
-"""The folders of files that are appended to; each process has one of its name in each."""
+"""The folders of files that grow; each process has one file of its name in each."""
 _STEP = re.compile(r"step_\d{6,19}", re.ASCII)
 
 
 def why_not(path: object) -> str:
     """Say why *path*, relative to a run folder, cannot be a file of a run; empty if it can.
 
-    Names come from other machines: none leads out of the run folder, or to what is the driver's.
+    Names come from other machines: none may lead out of the run folder, or to a driver's file.
     """
     if type(path) is not str or not path or "\0" in path:
         return "is no path"
@@ -25,7 +25,7 @@ def why_not(path: object) -> str:
 
 
 def is_journal(path: str) -> bool:
-    """Whether *path* is a manifest, spans or counters: files that may have grown."""
+    """Whether *path* is a manifest, spans or counters: such files may have grown."""
     folder, _, name = path.partition("/")
     return folder in JOURNALS and name.endswith(".jsonl") and "/" not in name
 
@@ -36,5 +36,5 @@ def is_part(folder: str) -> bool:
 
 
 def order(path: str) -> tuple[int, str]:
-    """Sort by what must come first: artifacts, then the manifests that tell of them."""
+    """Sort artifacts before the manifests that name them."""
     return {"counters": 1, "spans": 1, "manifest": 2}.get(path.partition("/")[0], 0), path

@@ -1,4 +1,4 @@
-"""A rollout replica: its engine, and where the engine's plugin finds it."""
+"""A rollout replica: its engine, and how the plugin of the engine reaches it."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Replica:
 
     @property
     def attribute(self) -> str | None:
-        """The actor's attribute that is the engine, if that is the way."""
+        """The attribute of the actor that holds the engine, if *via* names one."""
         kind, _, name = self.via.partition(":")
         return name if kind == "actor" else None
 
     @property
     def size(self) -> int:
-        """How many ranks it holds."""
+        """The number of ranks it holds."""
         if self.ranks is not None:
             return len(self.ranks)
         size = 1
@@ -63,9 +63,9 @@ class Replica:
 
 
 class Methods:
-    """An actor's methods, called as if they were an engine's; each call has a deadline.
+    """Stands for an engine and calls the methods of an actor; each call has a deadline.
 
-    What is a coroutine function there is one here, too.
+    A coroutine function there is one here, too.
     """
 
     def __init__(self, actor: Any) -> None:
@@ -90,7 +90,7 @@ def _is_coroutine_function(actor: Any, name: str) -> bool:
 
 
 def _answer(ref: Any) -> Any:
-    """Wait for an answer; raise what was raised there, or what has become of the actor."""
+    """Wait for an answer; raise the exception of the actor, or the reason why it is gone."""
     import ray
 
     try:
@@ -102,7 +102,7 @@ def _answer(ref: Any) -> Any:
 
 
 def numbered(replicas: Iterable[Any]) -> list[Replica]:
-    """Give each replica the ranks it holds: those it names, or the next ones."""
+    """Give each replica its ranks: those it names, or the next ones."""
     found = []
     following = 0
     for one in replicas:

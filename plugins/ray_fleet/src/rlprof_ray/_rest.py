@@ -1,7 +1,7 @@
-"""What members had not exported when Ray was shut down before the fleet was closed.
+"""Windows that members had not exported when Ray was shut down before the fleet was closed.
 
-`ray.shutdown()` kills actors at once: none of them comes to its end. Their raw data stay on disk;
-what lies on the driver's host is salvaged by the driver, as `rlprof salvage` would.
+`ray.shutdown()` kills actors at once, so none of them ends properly. Their raw data stays on disk;
+the driver salvages the data on its host, as `rlprof salvage` would.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from rlprof_run import Run
 
 _DIE_S = 10.0
-"""Actors outlive Ray by less than a second; a detached one closes its session in a few."""
+"""Actors outlive Ray by less than a second; a detached one closes its session in a few seconds."""
 
 
 def tell(session: Session) -> None:
-    """Say in the manifest what will be missing, and how to get it."""
+    """Note in the manifest what will be missing, and how to get it."""
     what = f"{CUT} before the fleet was closed, so its actors could not export"
     how = f"`rlprof salvage {session.run_dir}` does, on each node"
     session.write("problem", reason=f"{what}; {how}")
 
 
 def rescue(path: Any, timeout_s: float) -> None:
-    """Export what members that are dead have left on this host; log what cannot be."""
+    """Export the data that dead members left on this host; log failures."""
     from rlprof_run.salvage import salvage
 
     run = _over(path)
@@ -47,7 +47,7 @@ def rescue(path: Any, timeout_s: float) -> None:
 
 
 def _over(path: Any) -> Run:
-    """Read the run once no process of this host goes on, but for this one."""
+    """Read the run once no other process of this host is live."""
     import rlprof
 
     until = time.monotonic() + _DIE_S

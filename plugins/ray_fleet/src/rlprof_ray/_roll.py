@@ -1,4 +1,4 @@
-"""Who is in the fleet: the members of each role, and the tracks they are recorded by."""
+"""The members of the fleet, by role, and the tracks that record them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("rlprof")
 
 
 class Roll:
-    """Takes what a driver attaches, role by role; an actor under two roles is one member."""
+    """Takes the objects that a driver attaches, by role; an actor under two roles is one member."""
 
     def __init__(
         self, session: Session, config: Config, uses: Mapping[str, Sequence[ToolUse]]
@@ -43,21 +43,21 @@ class Roll:
         self._members: dict[str, Member] = {}
         self._history: History | None = None
         self.names_calls = False
-        """Whether the calls of a step are its phases, for the driver knows of none."""
+        """Whether the calls of a step are its phases, because the driver has none."""
 
     @property
     def places(self) -> set[Place]:
-        """Where members write, other than to the run folder."""
+        """Folders other than the run folder in which members write."""
         return {place for crew, _ in self._crews.values() for place in crew.places}
 
     @property
     def brings(self) -> bool:
-        """Whether what lies there is to be brought home when the fleet closes."""
+        """Whether closing the fleet collects the files there."""
         return self._config.fleet.collect
 
     @property
     def is_cut(self) -> bool:
-        """Whether members cannot be asked any more, for Ray was shut down."""
+        """Whether Ray was shut down, so that members cannot be asked any more."""
         return any(member.is_cut for member in self._members.values())
 
     def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
@@ -72,7 +72,7 @@ class Roll:
         ]
         if DRIVER in found:
             told.append(
-                f"attach: {DRIVER}: is the driver's own role; call that of the actors another"
+                f"attach: {DRIVER}: is the role of the driver; name another role for the actors"
             )
         told += self._torn(found)
         if told:
@@ -89,12 +89,12 @@ class Roll:
         self.read_clocks()
 
     def tell_calls(self) -> None:
-        """Have the last of what Ray has recorded of the members' calls written."""
+        """Write the last of the members' calls in Ray's record."""
         if self._history is not None:
             self._history.close()
 
     def _torn(self, found: Mapping[str, Sequence[Given]]) -> Iterator[str]:
-        """Name actors that two roles would record with different tools: they have one session."""
+        """Name actors whose two roles have different tools: an actor has one session."""
         first: dict[str, str] = {member.id: member.role for member in self._members.values()}
         for role in found:
             for one in found[role] if role in self._config.roles else ():
@@ -111,7 +111,7 @@ class Roll:
                     break
 
     def read_clocks(self) -> None:
-        """Say in the manifest how far the members' clocks are ahead."""
+        """Note the lead of the members' clocks in the manifest."""
         session = self.session
         there = [member for member in self._members.values() if member.has_entered]
         for line in measure(there, session.here.boot_id):
@@ -127,7 +127,7 @@ class Roll:
             )  # fmt: skip
 
     def _enlist(self, role: str, given: Sequence[Given]) -> None:
-        """Have actors follow, all at once; each has the time a tool has to warm up."""
+        """Ask actors to follow, all at once; each has the time of a tool's warm-up."""
         if role not in self._crews:
             self._crews[role] = self._new_crew(role, given[0].target.world_size)
         crew, track = self._crews[role]
@@ -150,7 +150,7 @@ class Roll:
             self._history.names_calls = self.names_calls
 
     def _member(self, crew: Crew, role: str, one: Given) -> Member:
-        """Return who *one* is: perhaps known under another role, or a rank that it has no more."""
+        """Return the member *one*, perhaps known under another role or an old rank."""
         member = Member(one.handle, self._hello(one))
         known = self._members.get(member.id)
         if known is None or (known.hello.target != one.target and known.hello.target.role == role):
@@ -166,7 +166,7 @@ class Roll:
         session, is_asked = self.session, role in self._config.roles
         has_spans_only = is_asked and not self._config.records(role)
         schedule = self._config.schedule(role)
-        if has_spans_only:  # its members are told of whole steps
+        if has_spans_only:  # its members hear of whole steps
             schedule = Schedule(self._config.steps, "continuous")
         crew = Crew(role, session)
         track = session.lead(
@@ -177,7 +177,7 @@ class Roll:
         return crew, track
 
     def _hello(self, one: Given) -> Hello:
-        """Say what a member must know."""
+        """Return the data that a member needs."""
         run = self.session.run
         part = run.run_id if run.attempt == 1 else f"{run.run_id}/{run.path.name}"
         return Hello(

@@ -1,7 +1,7 @@
-"""The tie of a driver to its Ray: whether what was made in it can still be asked.
+"""The connection of a driver to its Ray: whether its actors can still be asked.
 
-Ray connects by itself whenever it is asked for something, so after `ray.shutdown()` the first ask
-would start another Ray; nothing may be asked then.
+Ray connects by itself at any call, so the first call after `ray.shutdown()` would start another
+Ray; nothing may be asked then.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CUT = "Ray was shut down in the driver"
-"""Why nobody can be asked any more."""
+"""Why no member can be asked any more."""
 
 
 def tie() -> tuple[str, str] | None:
-    """Name the Ray this process is connected to; None: to none."""
+    """Name the Ray that this process is connected to; None: it is not connected."""
     import ray
 
     if not ray.is_initialized():
@@ -28,11 +28,11 @@ def tie() -> tuple[str, str] | None:
 
 
 def hold(close: Callable[[], None]) -> Callable[[], None]:
-    """Have *close* called before Ray ends in this process; return what undoes that.
+    """Call *close* before Ray ends in this process; return a function that undoes this.
 
-    Ray has no hook for it, and kills actors at once: what they hold in memory would be lost. So
-    `ray.shutdown` is another function for as long as a fleet is open. At the end of the process
-    what was registered last comes first; Ray has registered its own when it was imported.
+    Ray has no hook for it, and kills actors at once: their data in memory would be lost. So
+    `ray.shutdown` is replaced while a fleet is open. At the end of the process, functions run in
+    reverse order of registration; Ray registered its function when it was imported.
     """
     import ray
 
@@ -47,7 +47,7 @@ def hold(close: Callable[[], None]) -> Callable[[], None]:
 
     def undo() -> None:
         atexit.unregister(close)
-        if ray.shutdown is shutdown:  # else somebody has put another in its place
+        if ray.shutdown is shutdown:  # else it was replaced again
             ray.shutdown = own
 
     ray.shutdown = shutdown

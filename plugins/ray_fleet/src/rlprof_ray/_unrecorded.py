@@ -1,4 +1,4 @@
-"""Members without a session: the driver writes who they are, so that readers place their phases.
+"""Members without a session: the driver writes their manifests, so that readers place their phases.
 
 Nothing is sent to such an actor. Ray's record of its calls names its process and node, too.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rlprof_ray._member import Member
 
 _TOUCH_S = 20.0
-"""A reader on another host takes a process for dead if its manifest is older than a minute."""
+"""Readers on other hosts take a process for dead if its manifest is older than a minute."""
 
 
 class Unrecorded:
@@ -32,15 +32,15 @@ class Unrecorded:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._new: dict[str, tuple[bytes, ...]] = {}
-        """By stem: the manifest of a process that has no phase yet."""
+        """Stem → the manifest of a process that has no phase yet."""
         self._files: list[Path] = []
         self._peers: dict[str, Member] = {}
-        """By node: a member there whose clock was measured."""
+        """Node → a member there whose clock was measured."""
         self._hosts: dict[str, str] = {}
         self._touched = time.monotonic()
 
     def name(self, members: Sequence[Member], calls: Iterable[Call]) -> None:
-        """Give each process that ran some of *calls* without a session the name of its files."""
+        """Name the files of each process without a session that ran some of *calls*."""
         measured = {worker: one for one in members if one.boot_id for worker in one.workers}
         without = {one.id: one for one in members if not one.has_entered}
         new: dict[str, Call] = {}
@@ -54,7 +54,7 @@ class Unrecorded:
             self._name(without[call.actor], call)
 
     def introduce(self, stem: str) -> None:
-        """Write the manifest of one that has its first phase."""
+        """Write the manifest of a process that has its first phase."""
         if stem in self._new:
             file = self._folder / f"{stem}.jsonl"
             _append(file, *self._new.pop(stem))
@@ -69,7 +69,7 @@ class Unrecorded:
                     os.utime(file)
 
     def end(self) -> None:
-        """Say that nothing more is written of them."""
+        """Note that nothing more is written about them."""
         for file in self._files:
             _append(file, _line("ended"))
 
@@ -85,7 +85,7 @@ class Unrecorded:
         member.workers[call.worker] = stem
 
     def _here(self, member: Member, call: Call) -> Here:
-        """Say which process ran it, and set its clock to that of a member on its node."""
+        """Return the process that ran it, with the clock of a member on its node."""
         import ray
 
         if call.node == ray.get_runtime_context().get_node_id():

@@ -1,4 +1,4 @@
-"""One folder of one node, brought home by an agent there: file by file, each checked."""
+"""Collects one folder of one node through an agent there: file by file, each checked."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from rlprof_run import Place
 
 _ANSWER_S = 60.0
-"""An agent that does not answer for so long is given up."""
+"""The wait for an answer of an agent; then the visit gives up."""
 _IN_FLIGHT = 2
-"""Reads that are on their way; each is PIECES x PIECE, and that is all that memory holds."""
+"""Reads in flight; each is PIECES x PIECE, and memory holds no more than these."""
 _TRIES = 2
 _AGENTS = 3
-"""How often an agent is made on one node."""
+"""How often an agent is started on one node."""
 
 
 @attrs.frozen
 class Outcome:
-    """What came of one folder of a node."""
+    """The outcome of one folder of a node."""
 
     place: Place
     files: int = 0
     bytes: int = 0
     seconds: float = 0.0
     left_files: int | None = None
-    """None: nobody could look."""
+    """None: it could not be read."""
     left_bytes: int | None = None
     error: str = ""
     """Why something is left; empty: all of it is home."""
 
 
 class _GoneError(Exception):
-    """The agent, or its node, does not answer any more."""
+    """The agent or its node does not answer any more."""
 
 
 class _LateError(Exception):
@@ -54,7 +54,7 @@ class _LateError(Exception):
 
 
 class Visit:
-    """Brings what lies in one folder; `run` never raises."""
+    """Collects the files of one folder; `run` never raises."""
 
     def __init__(
         self,
@@ -76,12 +76,12 @@ class Visit:
         self._agents = 0
         self._items: tuple[Item, ...] = ()
         self._left: dict[str, str] = {}
-        """By path: why."""
+        """Path → why it is left."""
         self._home: dict[str, int] = {}
-        """By path: how many bytes."""
+        """Path → its bytes."""
 
     def run(self) -> Outcome:
-        """Bring all that can be brought; say what came of it."""
+        """Collect all files that can be collected; return the outcome."""
         began = time.monotonic()
         error = ""
         looked = False
@@ -95,7 +95,7 @@ class Visit:
                 error = "fleet.collect is false"
         except (_GoneError, _LateError) as exc:
             error = str(exc)
-        except Exception as exc:  # whatever it is, the other nodes are brought home
+        except Exception as exc:  # whatever it is, the other nodes are still collected
             error = _said(exc)
         finally:
             self._end_agent()
@@ -127,7 +127,7 @@ class Visit:
             return Inventory(())  # it is the run folder itself: all nodes see it
         shown: Inventory = self._ask("inventory", place.folder)
         if not all(map(_is_sound, shown.items)):
-            raise OSError("its agent lists what is no file")
+            raise OSError("its agent lists something that is not a file")
         self._items = tuple(sorted(shown.items, key=lambda item: _paths.order(item.path)))
         return attrs.evolve(shown, items=self._items)
 
@@ -143,7 +143,7 @@ class Visit:
                 self._ask("tidy", self._place.folder)
 
     def _tried(self, item: Item) -> str:
-        """Bring one file, the second time if need be; say why it cannot be, or nothing."""
+        """Collect one file, in a second try if need be; return why it failed, or nothing."""
         why = ""
         for _ in range(_TRIES):
             try:
@@ -168,14 +168,14 @@ class Visit:
                 self._fetch(item, part)
                 if part.sha256 != self._get(digest):
                     part.clear()
-                    raise OSError("what came is not what was sent: its checksum is another")
+                    raise OSError("its checksum changed on the way")
                 part.sync(item.mtime_ns)
             self._landing.land(self._key(item), path)
         if not item.stays:
             self._ask("remove", folder, item)
 
     def _is_home(self, item: Item, digest: Any) -> bool:
-        """Whether it was brought before; raise OSError if another file has its name."""
+        """Whether it was collected before; raise OSError if another file has its name."""
         there = self._landing.size(item.path)
         if there is None:
             return False
@@ -188,7 +188,7 @@ class Visit:
         raise OSError("another file has its name in the run folder")
 
     def _fetch(self, item: Item, part: Part) -> None:
-        """Go on where an earlier try has ended, if that has left the same bytes."""
+        """Resume after an earlier try, if that left the same bytes."""
         folder, path, size = self._place.folder, item.path, item.size
         if part.size and (
             part.size > size or part.sha256 != self._ask("digest", folder, path, part.size)
@@ -196,7 +196,7 @@ class Visit:
             part.clear()
         free = self._landing.free()
         if size - part.size > free:
-            reason = f"{size - part.size:,} bytes are to come and {free:,} are free"
+            reason = f"{size - part.size:,} bytes are missing and {free:,} are free"
             raise OSError(errno.ENOSPC, reason)
         ahead = part.size
         coming: deque[Any] = deque()
@@ -217,7 +217,7 @@ class Visit:
     # The agent
 
     def _start_agent(self) -> None:
-        """Have an agent on the node, or on its host where the framework calls that another one."""
+        """Start an agent on the node, or on its host if that has another node id by now."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -247,7 +247,7 @@ class Visit:
         return getattr(self._agent, what).options(num_returns=returns).remote(*args)
 
     def _get(self, ref: Any) -> Any:
-        """Wait for an answer, as long as there is time; raise what was raised there as OSError."""
+        """Wait for an answer while there is time; raise exceptions of the agent as OSError."""
         import ray
 
         left = self._until() - time.monotonic()
@@ -268,7 +268,7 @@ class Visit:
 
 
 def _node(place: Place) -> str | None:
-    """Return the node of *place*, or, of a cluster that was begun anew, one on its host."""
+    """Return the node of *place*, or, in a restarted cluster, a node on its host."""
     import ray
 
     alive = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
@@ -282,7 +282,7 @@ def _is_sound(item: Any) -> bool:
 
 
 def _grouped(left: dict[str, str]) -> list[str]:
-    """Say each reason once, with the first file it holds for."""
+    """Give each reason once, with the first of its files."""
     by_reason: dict[str, list[str]] = {}
     for path, why in left.items():
         by_reason.setdefault(why, []).append(path)

@@ -1,7 +1,7 @@
 """How long members wait for the slowest of them, step by step: a figure for a logger.
 
-The same number as the report's: of each role and phase, the slowest member less the median of the
-others. Where members meet inside a phase their times say nothing, and the phase is left out.
+The number is that of the report: for each role and phase, the slowest member less the median of the
+others. If members meet inside a phase, their times say nothing, and the phase is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlprof import Target
 
 _MOST_STEPS = 10_000
-"""Of a look at Ray's record; there may be none for a while."""
+"""Steps that wait for the next read of Ray's record; that may take a while."""
 
 
 class Waits:
@@ -21,7 +21,7 @@ class Waits:
 
     def __init__(self) -> None:
         self._steps: dict[int | None, dict[tuple[str, str], dict[int, tuple[int, int]]]] = {}
-        """By step, by role and phase, by rank: ns in all, and when the last of it ended."""
+        """Step → role and phase → rank → ns in all, and the time at which the last part ended."""
 
     def add(self, step: int | None, phase: str, target: Target, start_ns: int, end_ns: int) -> None:
         """Take a stretch of a phase."""
@@ -33,7 +33,7 @@ class Waits:
         ranks[number] = took + end_ns - start_ns, max(last, end_ns)
 
     def of(self, step: int | None) -> float | None:
-        """Return the longest wait of a step that has ended, and forget it."""
+        """Return the longest wait of an ended step, and forget it."""
         found = self._steps.pop(step, {})
         waits = [wait for ranks in found.values() if (wait := _wait_ns(ranks)) is not None]
         return max(waits) / 1e9 if waits else None

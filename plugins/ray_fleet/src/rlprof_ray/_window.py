@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Asker(Protocol):
-    """What a window needs of the crew of its role."""
+    """The part of a crew that a window needs."""
 
     session: Session
 
     def enter(self, members: Sequence[Member]) -> None:
-        """Have those follow that do not yet."""
+        """Ask members to follow that do not yet."""
 
     def ask(self, asks: Sequence[Ask]) -> None:
-        """Remember questions that are on their way."""
+        """Keep questions that are on their way."""
 
     def settle(self, asks: Sequence[Ask], *, within_s: float) -> None:
         """Take answers for up to *within_s*."""
@@ -33,11 +33,11 @@ class Asker(Protocol):
     def miss(
         self, member: Member, window: Window | None, hook: str, error: str, tools: Sequence[str]
     ) -> None:
-        """Say in the manifest what a member has not done."""
+        """Note in the manifest what a member failed to do."""
 
 
 class FarWindow:
-    """Opened on all members at once, and closed on all at once."""
+    """A window that opens on all members at once, and closes on all at once."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class FarWindow:
         self._config = config
         self._request = request
         self._members: list[Member] = []
-        """The members that were asked to begin."""
+        """Members that were asked to begin."""
         self._entered: set[int] = set()
-        """Phases that members were asked to enter, and not yet to leave."""
+        """Phases that members were asked to enter but not yet to leave."""
 
     def start(self) -> None:
-        """Ask all that can be asked; wait for those whose calls have no order."""
+        """Ask all members that can be asked; wait for those whose calls have no order."""
         window = self._window
         phases = () if window.phase is None else (window.phase,)
         wanted = Wanted(window, phases, self._config, self._request)
@@ -81,7 +81,7 @@ class FarWindow:
         self._settle_unordered(asks, self._limits.start_timeout_s)
 
     def stop(self, reason: str) -> None:
-        """Ask all; wait for event loops alone, whose next call would come before the answer."""
+        """Ask all; wait only for event loops, where the next call would precede the answer."""
         how = order(_inside.end, self._run, self._window, reason)
         asks = [
             member.end(self._window, how, self._limits.stop_timeout_s)
@@ -96,12 +96,12 @@ class FarWindow:
             self._settle_unordered(asks, self._limits.start_timeout_s)
 
     def enter(self, key: int, name: str, step: int | None) -> None:
-        """Have the members enter a phase."""
+        """Ask the members to enter a phase."""
         self._entered.add(key)
         self._tell(order(_inside.push, self._run, name, step, key))
 
     def leave(self, key: int) -> None:
-        """Have them leave it, if they have entered it."""
+        """Ask them to leave it, if they have entered it."""
         if key in self._entered:
             self._entered.discard(key)
             self._tell(order(_inside.pop, self._run, key))

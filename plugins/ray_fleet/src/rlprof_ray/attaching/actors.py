@@ -1,7 +1,7 @@
-"""The actors of a live cluster, with a name or without, and a handle of each.
+"""The actors of a live cluster, with or without a name, and a handle of each.
 
-Ray gives handles of named actors alone, and most trainers have no name. Its control store (GCS)
-knows all of them, and what a handle is made of.
+Ray gives handles only of named actors, and most trainers have no name. Its control store (GCS)
+knows all of them, and the parts of a handle.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Actor:
     pid: int
     started_ms: int
     record: Any = attrs.field(repr=False)
-    """What Ray's control store says of it."""
+    """Its record in Ray's control store."""
 
     @property
     def label(self) -> str:
-        """How a reader knows it."""
+        """Its name for users."""
         return self.name or f"{self.kind} {self.id[:8]}"
 
 
 def living() -> list[Actor]:
-    """Return all live actors, oldest first; raise RlprofError if this Ray does not tell them."""
+    """Return all live actors, oldest first; raise RlprofError if this Ray does not list them."""
     import ray
 
     try:
@@ -70,7 +70,7 @@ def living() -> list[Actor]:
 def handle_of(actor: Actor) -> Any:
     """Return a handle that does not keep the actor alive.
 
-    Ray would import the actor's class for it, and all that the class needs; it gets another one.
+    Ray would import the class of the actor and all its needs; this handle has another class.
     """
     import ray
     from ray._private import worker
@@ -101,4 +101,4 @@ def handle_of(actor: Actor) -> Any:
 
 
 class _Asked:
-    """What a handle must know of an actor that is only ever asked by `__ray_call__`."""
+    """The part of a handle that `__ray_call__` needs."""

@@ -1,4 +1,4 @@
-"""`rlprof attach`: record the next steps of a live run that was not started with rlprof."""
+"""`rlprof attach`: record upcoming steps of a live run that was not started with rlprof."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from rlprof_ray.attaching.found import Member
 
 _TAKEN = ("run_dir", "scratch_dir", "tool", "tools", "engines", "limits", "spans", "counters")
-"""What a config file gives; roles and steps are those of the live run."""
+"""The keys taken from a config file; roles and steps come from the live run."""
 
 
 class _Group(argparse.Action):
-    """`--role` and `--engine` are about the `--actors` before them."""
+    """`--role` and `--engine` belong to the `--actors` before them."""
 
     def __call__(
         self,
@@ -45,7 +45,7 @@ class _Group(argparse.Action):
         elif kinds:
             kinds[-1] = attrs.evolve(kinds[-1], **{self.dest: given})
         else:
-            parser.error(f"{option} is about the --actors before it")
+            parser.error(f"{option} belongs to the --actors before it")
         args.kinds = kinds
 
 
@@ -55,8 +55,8 @@ def add(subparsers: Any) -> None:
         "attach",
         help="record a live run on Ray that was not started with rlprof",
         description="Find the trainers and rollout servers of a live run by the classes of their "
-        "actors (verl, OpenRLHF, NeMo-RL, SkyRL, slime), show them, ask, record the next steps of "
-        "all of them, and let go. The run is not restarted and needs no config and no line of "
+        "actors (verl, OpenRLHF, NeMo-RL, SkyRL, slime), show them, ask, record upcoming steps "
+        "of all of them, and detach. The run needs no restart, no config and no change of its "
         "code; rlprof must be installed where its actors run.",
         epilog="examples:\n"
         "  rlprof attach --steps 2                      on a node of the cluster\n"
@@ -68,26 +68,26 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--address", default="auto", metavar="ADDRESS", help="the cluster (default: %(default)s)"
     )
-    parser.add_argument("--job", metavar="ID", help="the job, where several are live")
+    parser.add_argument("--job", metavar="ID", help="the job, if several are live")
     parser.add_argument(
         "--actors",
         action=_Group,
         metavar="REGEX",
-        help="actors that it does not know, by name or class; may be repeated",
+        help="actors of other classes, by name or class; may be repeated",
     )
     parser.add_argument(
-        "--role", action=_Group, metavar="ROLE", help="what these actors are (default: actor)"
+        "--role", action=_Group, metavar="ROLE", help="the role of these actors (default: actor)"
     )
     parser.add_argument(
         "--engine",
         action=_Group,
         metavar="ATTRIBUTE",
-        help="the attribute of these actors that is their engine, of vLLM or SGLang",
+        help="the attribute of these actors that holds their engine (vLLM or SGLang)",
     )
     parser.add_argument(
         "--ends-step",
         metavar="METHOD",
-        help="the method of the trainers whose end is the end of a step (a regular expression)",
+        help="the method of the trainers that ends a step when it returns (a regular expression)",
     )
     parser.add_argument(
         "--steps", type=int, default=1, metavar="N", help="how many steps (default: %(default)s)"
@@ -98,27 +98,27 @@ def add(subparsers: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--tool", action="append", metavar="TOOL", help="record with this tool; may be repeated "
-        "(default: that of --config, else torch)",
+        "(default: as in --config, else torch)",
     )  # fmt: skip
     parser.add_argument(
-        "--config", metavar="FILE", help="a config whose tools, options and limits are used"
+        "--config", metavar="FILE", help="use the tools, options and limits of this config"
     )
     parser.add_argument(
-        "--run-dir", metavar="DIR", help="where the run folder is made (default: outputs/profile)"
+        "--run-dir", metavar="DIR", help="make the run folder here (default: outputs/profile)"
     )
     parser.add_argument(
         "--timeout", type=float, default=3600.0, metavar="S",
-        help="wait so long at most for each step (default: 3600)",
+        help="wait for at most S seconds for each step (default: 3600)",
     )  # fmt: skip
     parser.add_argument("--yes", action="store_true", help="record without asking")
     parser.add_argument(
-        "--json", action="store_true", help="print what was found, and with --yes what was recorded"
+        "--json", action="store_true", help="print the actors and, with --yes, the captures as JSON"
     )
     parser.set_defaults(run=run, kinds=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find, show, ask, record; 0 if all that was found is recorded whole."""
+    """Find, show, ask, record; return 0 if every capture is whole."""
     if args.steps < 1:
         raise RlprofError(f"--steps: expected at least 1, got {args.steps}")
     base = _base(args)
@@ -143,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _base(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what the user chose of the config."""
+    """Return the part of the config that the user chose."""
     base: dict[str, Any] = {"tool": ["torch"]}
     if args.config:
         given = load_config(args.config).as_data()
@@ -176,7 +176,7 @@ def _show(found: Sequence[Member]) -> None:
 
 def _agreed(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise RlprofError("attach: nobody can be asked here; say --yes to record")
+        raise RlprofError("attach: there is no terminal to ask; add --yes to record")
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
@@ -195,7 +195,7 @@ def _told(args: argparse.Namespace, found: Sequence[Member], folder: Path, steps
         print(json.dumps({"actors": actors, "steps": steps, "run": str(folder), "captures": rows}))
     else:
         count = sum(one.state == "whole" for one in captures)
-        print(f"{count} of {len(captures)} captures are whole; look at them with:")
+        print(f"{count} of {len(captures)} captures are whole; see them with:")
         print(f"  rlprof ls {folder}\n  rlprof export {folder} --to timeline")
     return 0 if whole else 1
 

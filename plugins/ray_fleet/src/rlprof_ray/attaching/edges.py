@@ -1,4 +1,4 @@
-"""Where the steps of a live run begin, seen from outside."""
+"""Finds where the steps of a live run begin, from outside."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 _RECORD_S = 0.5
 _SHARE = 10
-"""Reading a full record takes seconds of Ray's time; the pause is this many times as long."""
+"""Reading a full record takes Ray seconds; the pause is this many times as long."""
 _ANSWER_S = 60.0
 
 
 class Edges(Protocol):
-    """What tells the steps."""
+    """The source of steps."""
 
     words: str
-    """How it knows them, for the user."""
+    """A description of the source, for the user."""
 
     def forget(self) -> None:
-        """Forget what has begun until now."""
+        """Forget the steps that have begun until now."""
 
     def next(self, until: float) -> int:
         """Wait for the next step to begin; return its number."""
@@ -45,7 +45,7 @@ class Version:
         self.words = f"{first.kind.version} of {first.actor.label}, which is {self._last}"
 
     def forget(self) -> None:
-        """Take the version that is there as known."""
+        """Take the current version as known."""
         self._last = self._now()
 
     def next(self, until: float) -> int:
@@ -80,7 +80,7 @@ class Calls:
         self._news()
 
     def next(self, until: float) -> int:
-        """Wait until Ray tells of such a call; it does so about a second after its end."""
+        """Wait until Ray reports such a call, about a second after its end."""
         while not any(re.fullmatch(self._ends_step, _method(call.name)) for call in self._news()):
             _pause(self._pause_s, until)
         self._count += 1
@@ -94,7 +94,7 @@ class Calls:
 
 
 def edges(found: Sequence[Member], ends_step: str) -> Edges:
-    """Return what tells the steps of a run; raise RlprofError if nothing does."""
+    """Return the source of the steps of a run; raise RlprofError if there is none."""
     there = [one for one in found if not one.problem]
     versions = [one for one in there if one.look is not None and one.look.version is not None]
     if versions and not ends_step:
@@ -102,12 +102,12 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
     trainer = next((one for one in there if not one.kind.engine), None)
     ends_step = ends_step or ("" if trainer is None else trainer.kind.ends_step)
     if trainer is None:
-        raise RlprofError("attach: no trainer is live, whose calls would tell the steps")
+        raise RlprofError("attach: no trainer is live, and only calls of a trainer show the steps")
     calls = Calls(trainer, ends_step or "nothing")
     if not ends_step:
         seen = ", ".join(calls.seen) or "none yet"
         raise RlprofError(
-            "attach: say which method of the trainers ends a step: --ends-step METHOD (seen of "
+            "attach: name the method of the trainers that ends a step: --ends-step METHOD (seen of "
             f"{trainer.actor.label}: {seen})"
         )
     return calls

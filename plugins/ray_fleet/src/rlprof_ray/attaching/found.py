@@ -1,4 +1,4 @@
-"""The members of a live run: which actors are recorded, as which role and rank, or why not."""
+"""The members of a live run: the recorded actors, their roles and ranks, and why others are not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlprof_ray.attaching.look import Look
 
 _SHOWN = 8
-"""Classes that an error names; a cluster may have hundreds."""
+"""Most classes that an error names; a cluster may have hundreds."""
 
 
 @attrs.frozen(eq=False)
@@ -37,14 +37,14 @@ class Member:
 
     @property
     def role(self) -> str:
-        """What it is recorded as: what it says of itself, else what its class is."""
+        """The role it is recorded as: the one it reports, else that of its class."""
         roles = () if self.look is None else self.look.roles
         own = not roles or any("actor" in one or "policy" in one for one in roles)
         return self.kind.role if own else roles[0]
 
     @property
     def replica(self) -> Replica:
-        """How a fleet is given it, if it is one."""
+        """The `via` of its replica, if it holds an engine."""
         look = self.look
         if look is None or look.url:
             return Replica("" if look is None else look.url, via="url")
@@ -68,14 +68,14 @@ class Member:
 def find(
     kinds: Sequence[Kind], job: str, within_s: float, say: Callable[[str], None]
 ) -> list[Member]:
-    """Find the actors of *kinds* and ask each; raise RlprofError if there is no run, or several."""
+    """Find the actors of *kinds* and ask each; raise RlprofError unless there is one run."""
     everyone = living()
     matched = [
         (actor, kind) for actor in everyone if (kind := kind_of(actor.kind, actor.name, kinds))
     ]
     jobs = list(dict.fromkeys(actor.record.job_id.hex() for actor, _ in matched))
     if len(jobs) > 1 and not job:
-        raise RlprofError(f"attach: several runs are live; say which: --job {' or '.join(jobs)}")
+        raise RlprofError(f"attach: several runs are live; name one: --job {' or '.join(jobs)}")
     matched = [one for one in matched if not job or one[0].record.job_id.hex() == job]
     if not matched:
         raise RlprofError(_nobody(everyone))
@@ -90,16 +90,16 @@ def find(
 
 
 def check(found: Sequence[Member], tools: Sequence[str]) -> None:
-    """Raise RlprofError for what keeps all of them from being recorded."""
+    """Raise RlprofError if none of them can be recorded."""
     for one in found:
         if one.look is not None and one.look.run:
             raise RlprofError(
-                f"attach: {one.actor.label} is recorded by another fleet: {one.look.run}; have "
-                f"that run record: rlprof capture {one.look.run}"
+                f"attach: {one.actor.label} is recorded by another fleet: {one.look.run}; record "
+                f"with its run: rlprof capture {one.look.run}"
             )
     there = [one for one in found if one.look is not None and not one.problem]
     if not there:
-        raise RlprofError("attach: nobody of the run can be recorded")
+        raise RlprofError("attach: no actor of the run can be recorded")
     reached = [one.look for one in there if one.look is not None and not one.look.url]
     engines = {one.engine for one in there if one.kind.engine and one.look and not one.look.url}
     for python, names in plugins_missing(reached, [*tools, *engines]).items():
@@ -121,7 +121,7 @@ def _member(actor: Actor, kind: Kind, handle: Any, look: Look | None, problem: s
 
 
 def _place(one: Member) -> tuple[Any, ...]:
-    """Order members as the framework numbers them: by rank, by name, else by age."""
+    """Sort members as the framework numbers them: by rank, by name, else by age."""
     numbers = re.search(r"(\d+)[_:-](\d+)$", one.actor.name)
     named = tuple(map(int, numbers.groups())) if numbers else ()
     rank = None if one.kind.engine or one.look is None else one.look.rank
@@ -134,5 +134,6 @@ def _nobody(everyone: Sequence[Actor]) -> str:
     there = ", ".join(kinds[:_SHOWN]) + more if kinds else "none"
     how = "--actors REGEX --role actor"
     return (
-        f"attach: no run that it knows is live here (classes of actors: {there}); name them: {how}"
+        f"attach: no run of a known framework is live here (classes of actors: {there}); name its "
+        f"actors: {how}"
     )

@@ -1,6 +1,6 @@
-"""Frameworks on Ray, by the classes of their actors: who trains, who serves, what is a step.
+"""Frameworks on Ray, by the classes of their actors: trainers, servers, and the end of a step.
 
-Read in the sources of verl 0.7 to 0.9, OpenRLHF 0.11, NeMo-RL 0.7, SkyRL 0.3 and slime 0.3.
+Taken from the sources of verl 0.7 to 0.9, OpenRLHF 0.11, NeMo-RL 0.7, SkyRL 0.3 and slime 0.3.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class Kind:
 
     framework: str
     pattern: str
-    """Of the class; of the name, too, if the user gave it."""
+    """A pattern of the class; also of the name, if the user gave it."""
     role: str
     engine: str = ""
-    """The attribute that is the rollout engine; `url:METHOD`: the method that tells its address."""
+    """The attribute with the rollout engine; `url:METHOD`: the method that returns its address."""
     version: str = ""
     """The attribute that counts weight updates: step n + 1 begins when it becomes n."""
     ends_step: str = ""
-    """The method whose end is the end of a step; for where no actor has a version."""
+    """The method that ends a step when it returns; used if no actor has a version."""
     is_users: bool = False
 
     def matches(self, kind: str, name: str) -> bool:
@@ -82,5 +82,5 @@ KINDS = (
 
 
 def kind_of(kind: str, name: str, kinds: Sequence[Kind] = KINDS) -> Kind | None:
-    """Return what an actor of the class *kind* called *name* is; None: nothing that is known."""
+    """Return the kind of an actor of the class *kind* called *name*; None: it is unknown."""
     return next((one for one in kinds if one.matches(kind, name)), None)

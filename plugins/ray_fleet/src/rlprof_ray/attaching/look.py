@@ -1,6 +1,6 @@
-"""What an actor says of itself, asked beside its work.
+"""Asks an actor about itself, without waiting for its work if possible.
 
-The question travels by value: it needs nothing of rlprof where the actor runs.
+The question is sent by value, so it needs no rlprof where the actor runs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _PATIENCE_S = 5.0
 
 @attrs.frozen
 class Look:
-    """What an actor has answered."""
+    """The answer of an actor."""
 
     python: str
     plugins: tuple[str, ...]
-    """The tools and engines that rlprof has there; none: it is not installed."""
+    """The tools and engines of rlprof there; empty: it is not installed."""
     is_async: bool
     is_threaded: bool
     rank: int | None
     roles: tuple[str, ...]
-    """The roles that a colocated worker says it has."""
+    """The roles that a colocated worker reports."""
     engine: str
-    """The package its engine is of; empty: it has none."""
+    """The package of its engine; empty: it has none."""
     size: int
-    """How many ranks its engine holds."""
+    """The number of ranks of its engine."""
     url: str
     version: int | None
     run: str
@@ -41,7 +41,7 @@ class Look:
 
 
 def question() -> Callable[..., dict[str, Any]]:
-    """Return what is called in an actor: a closure, so that it is sent by value."""
+    """Return the function to call in an actor: a closure, so that it is sent by value."""
 
     def look(actor: Any, engine: str, version: str) -> dict[str, Any]:
         import sys
@@ -87,7 +87,7 @@ def look_at(
 ) -> tuple[dict[str, Look], dict[str, str]]:
     """Ask actors by id, each a handle, its engine and its version; return answers and failures.
 
-    An actor that is at work may answer only after it.
+    A working actor may answer only after its current call.
     """
     import ray
 
@@ -116,6 +116,6 @@ def _several(count: int) -> str:
 
 
 def plugins_missing(looks: Sequence[Look], wanted: Sequence[str]) -> dict[str, list[str]]:
-    """Say by Python which of the *wanted* plugins are not installed where actors run."""
+    """Map each Python to the *wanted* plugins that it lacks where actors run."""
     found = {look.python: [n for n in wanted if n not in look.plugins] for look in looks}
     return {python: names for python, names in found.items() if names}

@@ -1,4 +1,4 @@
-"""Recording a live run: a fleet of actors that others have made, which is let go after N steps."""
+"""Records a live run: a fleet of actors that others made, detached after N steps."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5
 _START_S = 30
-"""A trainer may be at work when a step begins; nobody but this process waits for it."""
+"""A trainer may be at work when a step begins; only this process waits for it."""
 
 
 def config_of(
     found: Sequence[Member], base: Mapping[str, Any], ranks: Any, timeout_s: float
 ) -> dict[str, Any]:
-    """Return the config of the run: *base*, of which a step is one window of each member."""
+    """Return the config of the run: *base*, with each step as one window of each member."""
     roles: dict[str, Any] = {}
     for one in found:
         own = roles.setdefault(one.role, {"ranks": "all" if one.kind.engine else ranks})
@@ -44,14 +44,14 @@ def record(
     timeout_s: float,
     say: Callable[[str], None],
 ) -> Path:
-    """Record the next steps of *found*; return the run folder."""
+    """Record upcoming steps of *found*; return the run folder."""
     given: dict[str, list[Any]] = {}
     for one in sorted(found, key=lambda one: not one.kind.engine):  # who waits for nobody first
         given.setdefault(one.role, []).append(one.replica if one.kind.engine else one.handle)
     edges, count = steps
     with Fleet(config) as fleet:
         fleet.name_calls()
-        say("attaching; who is at work comes by between two of its calls")
+        say("attaching; working actors join between two of their calls")
         fleet.attach(**given)
         edges.forget()
         try:
@@ -73,7 +73,7 @@ def _numbers(edges: Edges, count: int, timeout_s: float) -> Iterator[int]:
 
 
 def _wait_for_exports(run_dir: Any, say: Callable[[str], None]) -> None:
-    """Wait until all is on disk: a member that closes its session earlier waits in training."""
+    """Wait until all is on disk: a member that closes its session earlier delays training."""
     last = ""
     until = time.monotonic() + Limits().export_timeout_s
     while time.monotonic() < until:
