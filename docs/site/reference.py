@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import rlprof
 import rlprof_run
-from rlprof.listenerspecs import Listener
 from rlprof_cli import command_line
 
 if TYPE_CHECKING:
@@ -31,6 +30,15 @@ _FOR_PLUGINS = (
     "hookimpl", "register", "Target", "Window", "Capture", "Recording", "Artifact", "Advice",
     "Ready", "Launch", "Workers", "Order", "Leader", "Clock", "safe_name",
 )  # fmt: skip
+_SELF = "rlprof.session._session.Session"
+_FOR_LISTENERS = [
+    *(f"{_SELF}.{name}" for name in ("watch_spans", "add_span", "add_figures", "write", "log")),
+    *(
+        f"rlprof.session._targets.Targets.{name}"
+        for name in ("ask", "open_window", "go_to", "close_window", "lead")
+    ),
+]
+_FOR_FLEETS = [f"rlprof.session._elsewhere.{name}" for name in ("Members", "MembersWindow")]
 _ERRORS = ("RlprofError", "ConfigError", "PluginError", "CaptureError", "RunError")
 
 
@@ -86,10 +94,18 @@ def api() -> str:
 
 
 def hooks() -> str:
-    """List the hook specifications, for mkdocstrings to fill in."""
+    """List the hook specifications and what stands around them, for mkdocstrings to fill in."""
     lines = ["# Every hook", ""]
-    for one in (rlprof.hookspecs.Recorder, rlprof.hookspecs.Exporter, Listener):
-        lines += [f"::: {one.__module__}.{one.__name__}", "    options: {heading_level: 2}", ""]
+    for title, places in (
+        ("Tools and engines", ("rlprof.hookspecs.Recorder",)),
+        ("Exporters", ("rlprof.hookspecs.Exporter",)),
+        ("Listeners", ("rlprof.listenerspecs.Listener",)),
+        ("A session, for listeners and leaders", _FOR_LISTENERS),
+        ("Members of a fleet of your own", _FOR_FLEETS),
+    ):
+        lines += [f"## {title}", ""]
+        for place in places:
+            lines += [f"::: {place}", "    options: {heading_level: 3}", ""]
     return "\n".join(lines)
 
 
