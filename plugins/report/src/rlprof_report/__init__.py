@@ -1,4 +1,4 @@
-"""rlprof-report: says why an RL step was slow."""
+"""rlprof-report: find out why an RL step was slow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Report", "analyse", "notebook"]
 
 
 def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = None) -> Analysis:
-    """Account for every step of *run*, from its spans and manifest; add what its traces say.
+    """Account for every step of *run*, from its spans, its manifest and its traces.
 
     With *step*, findings and verdict compare that step with its neighbours. If the traces hold more
     than *most_json_bytes*, they are not read and a note says so; None reads all, at 120 MB/s.

@@ -1,4 +1,4 @@
-"""A run folder in, all figures of a report out."""
+"""Computes all figures of a report from a run folder."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _steps(
 def _with_devices(
     analysis: Analysis, run: Run, most_json_bytes: int | None, rules: Rules
 ) -> Analysis:
-    """Add what traces say. Their findings follow those of the steps; the verdict stays."""
+    """Add the figures of traces. Their findings follow those of the steps; the verdict stays."""
     size = json_bytes(run)
     if most_json_bytes is not None and size > most_json_bytes:
         note = f"{size / 1e6:,.0f} MB of traces were not read; the report reads them: "
@@ -220,7 +220,7 @@ def _counted(timeline: Timeline, step: int | None) -> set[int]:
 
 
 def _known(run: Run) -> dict[str, Any]:
-    """Return what an analysis says of any run."""
+    """Return the part of an analysis that every run has."""
     is_dead = any(process.state == "died" for process in run.processes)
     captures = tuple(
         {
@@ -245,7 +245,7 @@ def _known(run: Run) -> dict[str, Any]:
 
 
 def _cost_note(steps: list[Step], clean: Clean) -> str:
-    """Compare recorded steps with clean ones, where there are enough of both."""
+    """Compare recorded steps with clean ones, if there are enough of both."""
     own = [one.seconds for one in steps if one.state == "recorded"]
     rest = [one.seconds for one in steps if one.state == "clean"]
     if len(own) < 2 or len(rest) < 5 or clean.median_s is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def plain(text: str, longest: int | None = None) -> str:
-    """Keep *text* on its line and within *longest* characters, whatever is in it."""
+    """Keep any *text* on its line and within *longest* characters."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return shown if longest is None or len(shown) <= longest else f"{shown[: longest - 1]}…"
 
@@ -42,6 +42,6 @@ def listed(words: Sequence[str], most: int = 4) -> str:
 
 
 def argument(path: object) -> str:
-    """Quote *path* for a shell and its program: a name that begins with `-` is no option."""
+    """Quote *path* for a shell and its program: a name that begins with `-` is not an option."""
     text = str(path)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)

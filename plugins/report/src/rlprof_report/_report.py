@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rlprof_run import Run
 
 SCHEMA = 1
-"""Changes when a field goes or means something else, not when one is added."""
+"""Changes when a field is removed or changes its meaning, not when one is added."""
 
 
 class Report:
-    """Say where the time of every step went, and why one was slow."""
+    """Show where the time of every step went, and why one was slow."""
 
     @staticmethod
     def arguments(group: Any) -> None:
@@ -33,13 +33,13 @@ class Report:
             "--rules",
             choices=("rlprof", "hta"),
             default="rlprof",
-            help="rules for the figures of devices: rlprof cuts them to the window (default), hta "
-            "counts as HolisticTraceAnalysis does",
+            help="rules for the figures of devices: `rlprof` cuts them to the window (default), "
+            "`hta` counts as HolisticTraceAnalysis does",
         )
 
     @hookimpl
     def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
-        """Write `report.html`, `.json` and `.txt` into *out*; each is whole or not there."""
+        """Write `report.html`, `.json` and `.txt` into *out*, each whole or not at all."""
         from rlprof_report import _page
         from rlprof_report._analyse import analyse
         from rlprof_report._figures.lanes import counters_of
@@ -95,7 +95,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return *value* as what JSON has; properties of ours are not fields, and are left out."""
+    """Return *value* as JSON types, without our properties, which are not fields."""
     if isinstance(value, float):
         return round(value, 6) if isfinite(value) else None
     if value is None or isinstance(value, (str, int)):

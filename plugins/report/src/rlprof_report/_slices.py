@@ -1,4 +1,4 @@
-"""The slices of one trace of rlprof's, a batch of the file at a time, and the requests they make.
+"""The slices of one trace of rlprof, a batch of the file at a time, and the requests among them.
 
 A slice is a complete event (`ph` is X). Marks, flows and counters are left out.
 """
@@ -25,7 +25,7 @@ _PARTS = {"prefill": "prefill_ns", "decode": "decode_ns"}
 
 
 class Slice(msgspec.Struct, gc=False):
-    """What every table needs of an event; times are microseconds, as the file has them."""
+    """The part of an event that every table needs; times are microseconds, as in the file."""
 
     ph: str = ""
     ts: float | str | None = None
@@ -52,7 +52,7 @@ class Slices(Generic[S]):
         self._one = msgspec.json.Decoder(shape)
 
     def batches(self) -> Iterator[list[S]]:
-        """Yield the slices; those whose times are no times are counted as odd."""
+        """Yield the slices; those with invalid times are counted as odd."""
         is_begun = False
         try:
             for batch in self._text.batches():
@@ -73,7 +73,7 @@ class Slices(Generic[S]):
 
 
 def decoded(batch: bytes, many: Any, one: Any) -> tuple[list[Any], int]:
-    """Decode a batch of events, where that fails one by one; count those that cannot be."""
+    """Decode a batch of events, one by one if that fails; count those that cannot be decoded."""
     text = b"[" + batch + b"]"
     try:
         return many.decode(text), 0
@@ -102,7 +102,7 @@ def number(value: object) -> int | None:
 
 
 def epoch_ns_of(head: Mapping[str, Any]) -> int:
-    """Return when `ts` 0 of a trace of rlprof's was; raise UnreadableError where none is said."""
+    """Return the time of `ts` 0 in a trace of rlprof; raise UnreadableError if it has none."""
     said = head.get("rlprof")
     epoch_ns = said.get("epoch_ns") if isinstance(said, dict) else None
     if type(epoch_ns) is not int or abs(epoch_ns) > _FURTHEST_US * 1000:
@@ -125,10 +125,10 @@ class _Event(Slice):
 
 
 def engine_requests(path: Path, shift_ns: int, problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield what is noted of each request in the trace *path*, with the times of its life.
+    """Yield the data of each request in the trace *path*, with the times of its life.
 
-    `start_ns` and `end_ns`, and `prefill_ns` and `decode_ns` where it got so far, are epoch ns.
-    *problems* get what cannot be read.
+    `start_ns` and `end_ns`, and `prefill_ns` and `decode_ns` if it got that far, are epoch ns.
+    *problems* get the unreadable parts.
     """
     trace, begun = Slices(path, shift_ns, _Event), dict[Any, dict[str, Any]]()
     for events in trace.batches():
@@ -146,6 +146,6 @@ def engine_requests(path: Path, shift_ns: int, problems: list[str]) -> Iterator[
 
 
 def preemptions_of(request: dict[str, Any]) -> int | None:
-    """Say how often *request* lost its place, whatever the engine calls it; None: unknown."""
+    """Return how often *request* was preempted, in the words of any engine; None: unknown."""
     count = request.get("preemptions", request.get("retractions"))
     return count if type(count) is int else None

@@ -18,7 +18,7 @@ _PARTS = 5
 
 
 def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) -> str:
-    """Return the verdict, then the evidence: 24 lines of 100 columns, but for what is to paste.
+    """Return the verdict, then the evidence: 24 lines of 100 columns, except commands to paste.
 
     *step*: the analysis is about this step. *some*: it is about some steps of a run; name them.
     """
@@ -127,7 +127,7 @@ def _title(finding: Finding, number: int) -> list[str]:
 
 
 def _note(note: str) -> Iterator[str]:
-    """Wrap a note, but not the command at its end, which is to be pasted."""
+    """Wrap a note, but not the command at its end, so that you can paste it."""
     words, colon, command = note.partition(": rlprof ")
     yield from _wrapped(words + colon[:1], "note: ", "      ")
     if command:

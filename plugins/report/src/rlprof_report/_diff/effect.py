@@ -27,7 +27,7 @@ _CURVATURE = 0.04
 """A power law fits only nearby. Times of the form a + b tokens leave this much of the squared
 log ratio of the lengths of A and B (tests: lengths up to 2.5 times as long)."""
 _SHRINK = 8
-"""The noise of each run is its own, drawn to the common one as by this many steps."""
+"""Each run has its noise, which is drawn to the common one as by this many steps."""
 _SURE, _POWER = 0.975, 0.8
 _FINEST = 1e-12
 """Squared relative noise of any clock, the least of a run."""
@@ -41,7 +41,7 @@ class Series:
     tokens: Floats
     """Of the same steps; all 1 if they are unknown."""
     at: Floats
-    """Where in the run each step stands: those left out leave gaps."""
+    """The place of each step in the run: steps left out leave gaps."""
 
 
 @attrs.frozen
@@ -127,7 +127,7 @@ def effect(a: Series, b: Series) -> Effect:
 
 
 def posterior(a: Series, b: Series) -> tuple[Mixture, float, float]:
-    """Return what is known of log(B/A), of the exponent, and of the autocorrelation."""
+    """Return the distributions of log(B/A), of the exponent, and of the autocorrelation."""
     tables = _table(a, is_b=0.0), _table(b, is_b=1.0)
     middle = np.concatenate([table[:, 3] for table in tables]).mean()
     for table in tables:

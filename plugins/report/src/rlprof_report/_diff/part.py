@@ -29,7 +29,7 @@ class Part:
     analysis: Analysis
     """Of the whole run: the places of steps count from its beginning."""
     findings: tuple[Finding, ...] = ()
-    """Those of the steps that were asked for."""
+    """The steps that were asked for."""
     ranges: tuple[range, ...] = ()
     """Empty: all."""
     typed: str = ""
@@ -52,7 +52,7 @@ class Part:
         return [(at, step) for at, step, why in self._asked() if not why]
 
     def side(self) -> Side:
-        """Say which steps are compared."""
+        """Name the steps that are compared."""
         left_out: dict[str, tuple[int, ...]] = {}
         for _, step, why in self._asked():
             if why:

@@ -34,7 +34,7 @@ _CALLS = 5
 def findings(
     a: Part, b: Part
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Resized, ...]]:
-    """Return the findings that came, those that went, and those that changed their size."""
+    """Return the new findings, the gone ones, and those that changed their size."""
     has_device = None not in (a.analysis.device, b.analysis.device)
     left, right = (
         {_about(one): one for one in part.findings if has_device or one.cause != "device"}
@@ -53,7 +53,7 @@ def findings(
 
 
 def _about(finding: Finding) -> tuple[str, str]:
-    """Name what a finding is about, by words that another run shares: `actor 5`."""
+    """Name the subject of a finding, in words that another run shares: `actor 5`."""
     if finding.cause == "device":
         return finding.cause, re.sub(r"\d+%", "", finding.title)
     place = finding.where[0] if finding.where and finding.cause in ("straggler", "replica") else ""
@@ -88,7 +88,7 @@ def settings(a: Run, b: Run) -> tuple[Pair, ...]:
 
 
 def versions(a: Run, b: Run) -> tuple[Pair, ...]:
-    """Compare what processes ran with: versions by package, hosts, and how many of each role."""
+    """Compare the processes: versions of packages, hosts, and the number of each role."""
     return _pairs(_ran_with(a), _ran_with(b))
 
 
@@ -125,7 +125,7 @@ def _ran_with(run: Run) -> dict[str, str]:
 
 @attrs.frozen
 class _Kernel:
-    """One kernel over the captures of a role; by default it is in none."""
+    """One kernel over the captures of a role; by default in none."""
 
     median_us: float | None = None
     count: int = 0

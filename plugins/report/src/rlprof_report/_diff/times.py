@@ -25,7 +25,7 @@ FEWEST = 8
 _FEWEST_AT_TOKENS = 3
 """With fewer steps, nothing says how the time grows with tokens."""
 _ALARM = 0.05
-"""How often like runs may be called different: once for the step, once for all phases together."""
+"""How often equal runs may be called different: once for the step, once for all phases together."""
 _LEAST_S = 1e-6
 """Spans are exact to a microsecond."""
 _FINEST_S = 1e-9

@@ -32,9 +32,9 @@ def holders_of(recorded: Recorded) -> Counter[tuple[int, ...]]:
 
 
 def busy_of(recorded: Recorded, timeline: Timeline) -> list[Busy]:
-    """Say when each process was in a phase, and each replica served a request.
+    """Return when each process was in a phase, and each replica served a request.
 
-    What runs on into the next step keeps its devices busy there, too.
+    Work that runs on into the next step keeps its devices busy there, too.
     """
     busy: list[Busy] = [{} for _ in range(len(timeline))]
     rows = recorded.phases[~recorded.phases["nested"]]
@@ -80,7 +80,7 @@ def bubbles_of(
 
 
 def _going_on(pieces: Sequence[Piece]) -> dict[str, list[Interval]]:
-    """Say when each phase went on; when several did, under all of their names, not under each."""
+    """Return when each phase ran; times of several phases count under their joint name."""
     edges = [(piece.start, 1, piece.name) for piece in pieces]
     edges += [(piece.end, -1, piece.name) for piece in pieces]
     found: dict[str, list[Interval]] = {}

@@ -1,4 +1,4 @@
-"""Files of spans that end before the run does, and the steps that lack spans for it."""
+"""Files of spans that end before the run does, and the steps that lack spans because of it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class End:
-    """What one file of spans lacks."""
+    """The lost part of one file of spans."""
 
     sentence: str
-    """Which file it is, and what is lost."""
+    """The file, and the lost part, in words."""
     place: int | None = None
     """The first step, by its place, that lacks spans; None: no step is known to."""
     problem: str = ""
-    """The same as the reader of the run says it."""
+    """The same in the words of the reader of the run."""
     is_of_members: bool = False
-    """Whether it is what a fleet's driver wrote of its members."""
+    """Whether the driver of a fleet wrote it about its members."""
     is_loss: bool = True
     """Whether the file had more; one of a process that died need not."""
 
 
 def ends_of(run: Run, recorded: Recorded, timeline: Timeline | None) -> Iterator[End]:
-    """Yield the files that are cut, empty or gone, then what processes that died did not write."""
+    """Yield the files that are cut, empty or gone, then the spans that dead processes lack."""
     lost = lost_spans(run.path, run.processes, run.attached)
     for file, why in lost.items():
         yield _lost(file, why, recorded, timeline)
@@ -66,7 +66,7 @@ def whole_of(ends: Iterable[End], timeline: Timeline) -> int:
 
 
 def _lost(file: str, why: str, recorded: Recorded, timeline: Timeline | None) -> End:
-    """Say what a damaged file lacks, and from which step on."""
+    """Say which part of a damaged file is missing, and from which step on."""
     named = [f"spans/{one.name}.jsonl" for one in recorded.processes]
     place = named.index(file) if file in named else None
     target = None if place is None else recorded.processes[place].target

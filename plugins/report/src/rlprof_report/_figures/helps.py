@@ -1,4 +1,4 @@
-"""Figures 10 and 11: upper bounds of single changes, and what an asynchronous step does."""
+"""Figures 10 and 11: upper bounds of single changes, and the overlap of an asynchronous step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def helps_of(
     rollout: Rollout | None,
     cost_s: float,
 ) -> tuple[Help, ...]:
-    """List upper bounds, the largest first; each holds on its own, so no two are added."""
+    """List upper bounds, the largest first; each holds by itself, so no two are added."""
     found = [
         *_in_rollout(rollout),
         Help(

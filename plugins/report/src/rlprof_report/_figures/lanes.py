@@ -1,4 +1,4 @@
-"""What a page draws of each process over time: bars of phases, and lines of counters."""
+"""The lanes of a page: for each process, bars of phases and lines of counters over time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _UNITS = {"bytes": "B", "busy": "share", "use": "share", "w": "W"}
 
 
 def lanes_of(recorded: Recorded, timeline: Timeline, epoch: int) -> tuple[list[Lane], int]:
-    """Make a lane for each process that has phases, the leader first; count what is left out.
+    """Make a lane for each process that has phases, the leader first; count the dropped bars.
 
-    Of too many bars the longest stay.
+    If there are too many bars, the longest stay.
     """
     rows = recorded.phases[timeline.of(recorded.phases) >= 0]
     left_out = max(0, len(rows) - _MOST_BARS)

@@ -1,4 +1,4 @@
-"""Figures 2 to 4: the ranks of a role in each phase, which held the others up, and their scores."""
+"""Figures 2 to 4: the ranks of a role in each phase, the slowest of them, and their scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_CELLS = 200_000
 
 @attrs.frozen(eq=False)
 class Group:
-    """What the ranks of one role did in one phase of one step; a place each in all arrays."""
+    """The ranks of one role in one phase of one step; each has one place in all arrays."""
 
     step: int
     """The place of the step."""
@@ -140,7 +140,7 @@ def _between(recorded: Recorded, rows: np.ndarray) -> np.ndarray:
 
 
 def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
-    """Number the roles by name, and say of each process its role and rank (or replica)."""
+    """Number the roles by name, and return the role and rank (or replica) of each process."""
     names = sorted({process.target.role for process in recorded.processes})
     targets = [process.target for process in recorded.processes]
     roles = np.array([names.index(target.role) for target in targets], dtype=np.int64)
@@ -152,7 +152,7 @@ def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ranks_of(group: Group, stems: list[str]) -> Ranks:
-    """Say who of *group* took longest, and how long the others wait for it."""
+    """Return the slowest rank of *group*, and how long the others wait for it."""
     seconds = group.seconds.tolist()
     wait = wait_of(seconds, group.last.tolist())
     most, slowest = seconds[wait.slowest], wait.slowest
@@ -173,9 +173,9 @@ def ranks_of(group: Group, stems: list[str]) -> Ranks:
 
 
 def frontier_of(groups: list[Group]) -> Iterator[Stage]:
-    """Say stage by stage which rank is furthest behind; a role's stages add up to its slowest rank.
+    """Return the last rank of each stage; the stages of a role add up to its slowest rank.
 
-    Stages come in the order in which the last rank enters them. A rank that has no such stage
+    Stages come in the order in which the last rank enters them. A rank without such a stage
     spends nothing there.
     """
     roles: dict[str, list[Group]] = {}

@@ -1,4 +1,4 @@
-"""The steps of the process that leads, and which span is of which step."""
+"""The steps of the leading process, and the step of each span."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Timeline:
     """Its place among the processes."""
     leads_fleet: bool
     numbers: np.ndarray
-    """As the trainer counts them; one may come twice in a run that was set back."""
+    """The trainer's numbers; one may come twice in a run that was set back."""
     starts: np.ndarray
     ends: np.ndarray
     unfinished: bool
@@ -34,9 +34,9 @@ class Timeline:
         return len(self.numbers)
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """Say by its place of which step each of *rows* is; -1: of none.
+        """Return the place of the step of each of *rows*; -1: none.
 
-        The number of the step counts where a row has one. Else it is the step it began in.
+        The number of the step counts if a row has one. Else it is the step it began in.
         """
         places = np.full(len(rows), -1, dtype=np.int64)
         if not len(self) or not len(rows):
@@ -53,9 +53,9 @@ class Timeline:
 
 
 def timeline_of(recorded: Recorded, selected: Any = None) -> Timeline | None:
-    """Find the process that leads, and its steps; None: no process wrote of any step.
+    """Find the leading process and its steps; None: no process wrote a step.
 
-    *selected* says of a number whether its step is wanted.
+    *selected* says whether the step of a number is wanted.
     """
     steps = recorded.steps[recorded.steps["step"] != NO_STEP]
     phases = recorded.phases[~recorded.phases["of_fleet"] & (recorded.phases["step"] != NO_STEP)]
@@ -82,7 +82,7 @@ def timeline_of(recorded: Recorded, selected: Any = None) -> Timeline | None:
 
 
 def _leader(recorded: Recorded, rows: np.ndarray) -> int | None:
-    """Choose the driver, else the lowest rank of the role that has most steps."""
+    """Choose the driver, else the lowest rank of the role with the most steps."""
     places, counts = np.unique(rows["process"], return_counts=True)
     by_role: dict[str, int] = {}
     for place, count in zip(places.tolist(), counts.tolist(), strict=True):
@@ -98,7 +98,7 @@ def _leader(recorded: Recorded, rows: np.ndarray) -> int | None:
 
 
 def _last(phases: np.ndarray, numbers: np.ndarray, ends: np.ndarray) -> tuple[int, int, int] | None:
-    """Find the step that phases tell of and that never ended: its number, start and end so far."""
+    """Find a step that has phases and never ended: its number, start and end so far."""
     after = phases[~np.isin(phases["step"], numbers)]
     if len(ends):
         after = after[after["start"] >= ends[-1]]

@@ -76,7 +76,7 @@ def _recording(capture: CaptureResult, closed: int, epoch: int) -> Recording:
 
 @attrs.frozen(eq=False)
 class Touched:
-    """What recording did to the steps, by their places."""
+    """The effect of recording on the steps, by their places."""
 
     recorded: frozenset[int]
     touches: Mapping[int, tuple[Touch, ...]]
@@ -85,11 +85,11 @@ class Touched:
 
 
 def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeline) -> Touched:
-    """Say which steps were open to a window, and which a start, a stop or an export touches.
+    """Return which steps had an open window, and which a start, a stop or an export touches.
 
-    A rank that starts or stops late holds up the others where they next meet, so whichever process
-    it was, the step is touched: by the time of the leader, and by that rank's own steps.
-    An export goes on beside training and counts only on the leading process.
+    A rank that starts or stops late holds up the others where they next meet. So the step is
+    touched for any process: by the time of the leader, and by the steps of that rank. An export
+    runs in parallel with training and counts only on the leading process.
     """
     open_in: set[int] = set()
     touches: dict[int, list[Touch]] = {}

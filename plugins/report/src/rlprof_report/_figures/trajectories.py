@@ -1,4 +1,4 @@
-"""Which trajectories and requests are of the rollout of which step."""
+"""The trajectories and requests of the rollout of each step."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
 
 @attrs.frozen(eq=False)
 class Trajectories:
-    """What of one step belongs to its rollout; rows are sorted by trajectory, then by start."""
+    """The rollout of one step; rows are sorted by trajectory, then by start."""
 
     phase: str
-    """The phase that holds them; empty: none does, the rollout runs while phases do."""
+    """The phase that holds them; empty: the rollout runs in parallel with the phases."""
     start: int
     end: int
     parts: np.ndarray
-    """Requests, tools and whatever else is noted of a trajectory, cut at the end."""
+    """Requests, tools and other spans of a trajectory, cut at the end."""
     ids: np.ndarray
     """The number of the word of each trajectory, sorted."""
     began: np.ndarray
     ended: np.ndarray
     words: Words
     wholes: np.ndarray
-    """The spans `trajectory` themselves, for what they note."""
+    """The spans `trajectory` themselves, for their attributes."""
     are_requests: bool = False
-    """Whether nothing but requests was noted, and each of them stands for a trajectory."""
+    """Whether there are only requests, and each of them stands for a trajectory."""
 
     def name(self, place: int) -> str:
         """Return the id of one of them."""
@@ -55,7 +55,7 @@ class Trajectories:
 
 
 def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
-    """Share the parts of trajectories out to the steps."""
+    """Assign the parts of trajectories to the steps."""
     steps = timeline.of(recorded.parts)
     order = np.argsort(steps, kind="stable")
     edges = np.searchsorted(steps[order], np.arange(len(timeline) + 1))
@@ -76,10 +76,10 @@ def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:
 
 
 def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> str:
-    """Name the phase that most trajectories begin in; without any, one that is called like it.
+    """Name the phase in which most trajectories begin; without any, a phase with a usual name.
 
-    Trajectories that mostly begin in no phase, or while something is updated, go on beside the
-    phases: then it is none.
+    If most trajectories begin in no phase, or during an update, they run in parallel with the
+    phases: then there is none.
     """
     names = list(dict.fromkeys(piece.name for piece in pieces))
     named = [name for name in names if ROLLOUT.search(name)]
@@ -98,7 +98,7 @@ def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> s
 def trajectories_of(
     parts: np.ndarray, pieces: Sequence[Piece], bounds: tuple[int, int], words: Words
 ) -> Trajectories | None:
-    """Take what began in the rollout of the step that *bounds* names; None: nothing did.
+    """Take the spans that began in the rollout of the step that *bounds* names; None: none did.
 
     A trajectory comes in parts, and a later one (its reward) is of another phase.
     """

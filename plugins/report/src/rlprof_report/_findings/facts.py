@@ -46,14 +46,14 @@ class Facts:
 
 @attrs.frozen
 class Measure:
-    """How much one cause took of one step, and what shows it."""
+    """The time that one cause took in one step, and the evidence."""
 
     cause: str
     seconds: float
     who: str = ""
-    """The rank, replica or tool that it is about. If it is the same in most steps, it persists."""
+    """Its rank, replica or tool. If that is the same in most steps, the cause persists."""
     sentence: str = ""
-    """What takes how long in this step, and why: a whole sentence."""
+    """A whole sentence: what takes how long in this step, and why."""
     evidence: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
     role: str = ""
@@ -63,7 +63,7 @@ class Measure:
     bound_s: float = 0.0
     """The most that removing it saves; 0: as much as it takes."""
     is_by_chance: bool = False
-    """Nothing in the step says why: the next step may have another process last."""
+    """Whether nothing in the step shows why: another process may be last in the next step."""
 
 
 @attrs.frozen

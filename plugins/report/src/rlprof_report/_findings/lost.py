@@ -1,4 +1,4 @@
-"""What a report cannot know, and why: ranks without spans, files lost or cut, ranks that meet."""
+"""The gaps of a report, and why: ranks without spans, lost or cut files, ranks that meet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlprof_report.values import Analysis
 
 _MOST_RANKS = 100_000
-"""A manifest may say anything."""
+"""Most ranks that are checked: a manifest may claim any number."""
 
 
 def silent_of(run: Run, recorded: Recorded) -> Silent:
@@ -45,13 +45,13 @@ def named(silent: Mapping[str, list[int]]) -> str:
 
 
 def lost_of(run: Run, ends: Sequence[End], problems: Sequence[str]) -> list[str]:
-    """Say which files the answer lacks, or parts of them, each in a sentence."""
+    """Name the files, or parts of them, that the answer lacks, each in a sentence."""
     holes = [f"{one}." for one in problems if not one.endswith(LAST_LINE)]
     return [*_unexplained(run), *(one.sentence for one in ends if one.is_loss), *holes]
 
 
 def notes_of(run: Run, ends: Sequence[End]) -> Iterator[str]:
-    """Say what is not in the run folder, and what the reader of the run says of it."""
+    """Name what is not in the run folder, with the problems that the reader of the run found."""
     yield from _unexplained(run)
     yield from (one.sentence for one in ends if one.sentence)
     if run.missing:
@@ -63,7 +63,7 @@ def notes_of(run: Run, ends: Sequence[End]) -> Iterator[str]:
 
 
 def _unexplained(run: Run) -> Iterator[str]:
-    """Name the span files of which no manifest tells the process."""
+    """Name the span files whose process no manifest names."""
     known, there = set(run.by_name), {file.stem for file in run.path.glob("spans/*.jsonl")}
     alone = sorted(name for name in there - known if not name.startswith(SALVAGED))
     if alone and not run.selection.roles:
@@ -78,10 +78,10 @@ def _writers(recorded: Recorded) -> list[int]:
 
 
 def unknown_of(analysis: Analysis, *, is_whole: bool) -> Iterator[str]:
-    """Say what of the last step is unknown, if it never ended."""
+    """Say which part of the last step is unknown, if it never ended."""
     last = analysis.steps[-1]
     if last.state == "unfinished" and is_whole:
-        ended = {"running": "is going on", "died": "died in it", "ended": "ended in it"}
+        ended = {"running": "is still in it", "died": "died in it", "ended": "ended in it"}
         named = last.phases[-1].name if last.phases else "its beginning"
         yield (
             f"Step {last.step} is unfinished: the run {ended[analysis.state]}. It is known up to "

@@ -54,7 +54,7 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
 
 
 def _names(finding: Finding, role: str, least: float) -> bool:
-    """Whether *finding* says which rank of *role* is late in at least so many steps."""
+    """Whether *finding* names the late rank of *role* in at least this many steps."""
     if finding.cause == "device":
         return finding.title.startswith(f"{role}: rank ")
     is_ones = finding.cause in ("straggler", "data", "gc") and len(finding.steps) >= least
@@ -62,7 +62,7 @@ def _names(finding: Finding, role: str, least: float) -> bool:
 
 
 def _recorded(analysis: Analysis, run: Run, role: str, phase: str) -> str:
-    """Say what windows of several ranks say of it; empty: there is none."""
+    """Say what windows of several ranks show; empty: there is none."""
     ranks: defaultdict[str, set[int]] = defaultdict(set)
     for one in run.captures:
         is_of_it = one.target.role == role and one.window.phase in (None, phase)

@@ -35,7 +35,7 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
 
 
 def with_silent(answer: str, silent: Silent) -> str:
-    """Add a warning of ranks that nothing is known about, unless *answer* names them."""
+    """Add a warning about ranks without spans, unless *answer* names them."""
     names, count = named(silent), sum(map(len, silent.values()))
     if not count or f"{names} write" in answer:
         return answer
@@ -44,7 +44,7 @@ def with_silent(answer: str, silent: Silent) -> str:
 
 
 def with_lost(answer: str, lost: Sequence[str]) -> str:
-    """Say first what the answer lacks, if files are *lost*."""
+    """Begin with what the answer lacks, if files are *lost*."""
     if not lost:
         return answer
     more = f" The notes name {len(lost) - 1} more." if len(lost) > 1 else ""
@@ -53,7 +53,7 @@ def with_lost(answer: str, lost: Sequence[str]) -> str:
 
 
 def _nothing(analysis: Analysis) -> str:
-    """Name the phase to look into where no cause is known, and say whether it hides one."""
+    """Name the phase to look into if no cause is known, and say whether it may hide one."""
     longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
     if longest is None:
         return _ODD

@@ -1,4 +1,4 @@
-"""Which causes are worth telling: in the run as a whole, in a few slow steps, in one step."""
+"""Chooses the causes to report: of the run as a whole, of a few slow steps, of one step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Key = tuple[str, str]
-"""A cause, and the rank, replica or tool that it is about; empty: whichever is the largest."""
+"""A cause, and its rank, replica or tool; empty: the one with the largest share."""
 TOLD = {
     "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15,
 }  # fmt: skip

@@ -94,7 +94,7 @@ def command_of(
 
 
 def _folder(run: Run) -> Path:
-    """Return the run itself while it goes on, else the folder where the next one will be."""
+    """Return the run itself while it is live, else the folder of the next one."""
     if run.is_running:
         return run.path
     path = run.path if run.path.name else run.path.resolve()

@@ -100,7 +100,7 @@ def notebook(analysis: Analysis) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return *value* as JSON that ends no script block, whatever its names hold."""
+    """Return *value* as JSON that cannot end a script block, with any names in it."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028 either
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

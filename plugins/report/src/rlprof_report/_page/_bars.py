@@ -25,7 +25,7 @@ _MOST_STEPS = 20_000
 
 
 def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the script needs, ready for JSON."""
+    """Return the data that the script needs, ready for JSON."""
     ours = sorted({f"rlprof: {touch.what}" for touch in analysis.touches})
     names = [*colors, *ours]
     index = {name: at for at, name in enumerate(names)}

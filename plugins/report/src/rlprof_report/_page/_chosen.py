@@ -1,4 +1,4 @@
-"""Which steps a page shows in detail: the slow one, and the median one to compare it with."""
+"""The steps that a page shows in detail: the slow one, and the median one to compare it with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Chosen:
-    """The steps that are shown in detail; None: there is none."""
+    """The steps shown in detail; None: there is none."""
 
     slow: Step | None
     median: Step | None
 
     @property
     def both(self) -> tuple[Step, ...]:
-        """The steps, the slow one first; one where they are the same."""
+        """The steps, the slow one first; only one if they are the same."""
         steps = [self.slow] if self.slow is not None else []
         if self.median is not None and self.median is not self.slow:
             steps.append(self.median)

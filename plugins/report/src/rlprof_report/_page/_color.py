@@ -1,4 +1,4 @@
-"""Which colour a phase has, in every picture of a page.
+"""The colour of each phase, in every picture of a page.
 
 The colours are Paul Tol's: people with any kind of colour blindness can tell them apart.
 """
@@ -17,9 +17,9 @@ PALETTE = (
     "#117733", "#bb99cc",
 )  # fmt: skip
 NOTHING = "#a0a0a0"
-"""Of time in no phase."""
+"""For time in no phase."""
 OURS = "#d01c8b"
-"""Of what rlprof itself did."""
+"""For the work of rlprof itself."""
 
 
 def colors_of(analysis: Analysis) -> dict[str, str]:
@@ -39,6 +39,6 @@ def shade(color: str, toward: int, share: float) -> str:
 
 
 def ink(color: str) -> str:
-    """Return black or white, whichever can be read on *color*."""
+    """Return black or white, depending on which can be read on *color*."""
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return "#000" if red * 0.299 + green * 0.587 + blue * 0.114 > 128 else "#fff"

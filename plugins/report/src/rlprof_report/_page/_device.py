@@ -1,4 +1,4 @@
-"""Section 7: what the traces of windows say of devices, by role."""
+"""Section 7: the devices in the traces of windows, by role."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHY = (
 
 
 def device(analysis: Analysis) -> str:
-    """Return the section; nothing where no window has a trace with a device in it."""
+    """Return the section; empty if no window has a trace with a device in it."""
     told: Device | None = analysis.device
     if told is None:
         return ""

@@ -78,7 +78,7 @@ def _longest(analysis: Analysis, colors: Mapping[str, str]) -> dict[str, str]:
 
 @attrs.frozen
 class _Row:
-    """A process, and what it did in the step: bars are (name, start, end, depth)."""
+    """A process and its bars in the step: (name, start, end, depth)."""
 
     title: str
     bars: tuple[tuple[str, float, float, int], ...]
@@ -138,7 +138,7 @@ def _axis(step: Step, scale: float, high: int) -> str:
 
 
 def _row(analysis: Analysis, lane: Lane, begin: float, end: float) -> _Row:
-    """Return what *lane* did between *begin* and *end*, and what rlprof did there."""
+    """Return the bars of *lane* between *begin* and *end*, and those of rlprof there."""
     touches = [
         (f"rlprof: {touch.what}", touch.start_s, touch.end_s)
         for touch in analysis.touches

@@ -1,4 +1,4 @@
-"""Section 9: what was asked and not captured, what recording cost, and how exact the clocks are."""
+"""Section 9: captures that are missing, the cost of recording, and the error of the clocks."""
 
 from __future__ import annotations
 

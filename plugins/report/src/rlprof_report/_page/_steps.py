@@ -25,7 +25,7 @@ _MARKED = {
     "recorded": (45, "a window was open"),
     "touched": (-45, "a start, stop or export of rlprof overlaps it"),
     "warm-up": (90, "the first steps"),
-    "unfinished": (0, "it was not over, or some of its spans are lost"),
+    "unfinished": (0, "it has not ended, or some of its spans are lost"),
 }
 """State of a step → the slope of its hatching, and why."""
 

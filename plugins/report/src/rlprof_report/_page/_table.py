@@ -30,7 +30,7 @@ def table(
 
 
 def section(name: str, title: str, body: str) -> str:
-    """Return a part of the page under its heading; nothing where there is nothing in it."""
+    """Return a part of the page under its heading; empty if the part is."""
     return f'<section id="{name}"><h2>{escaped(title)}</h2>{body}</section>' if body else ""
 
 
@@ -49,12 +49,12 @@ def tabled(
     more: str = "",
     words: Sequence[int] = (0,),
 ) -> str:
-    """Return a table with its caption below; nothing where there is no row."""
+    """Return a table with its caption below; empty if there is no row."""
     return figure(table(heads, rows, words=words), caption(analysis, which, window, more))
 
 
 def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "") -> str:
-    """Return where figures *which* come from, what time they are of, and what is left out."""
+    """Return the sources of the figures *which*, their time range, and the filter."""
     known = {definition.number: definition for definition in analysis.definitions}
     told = [known[one] for one in which if one in known]
     names = ", ".join(
@@ -77,7 +77,7 @@ def _filters(told: Sequence[Definition]) -> list[str]:
 
 
 def clean_window(analysis: Analysis) -> str:
-    """Say which steps medians are made of."""
+    """Name the steps that medians are made of."""
     left = "; ".join(
         f"{state}: {numbers(steps)}" for state, steps in analysis.clean.left_out.items() if steps
     )
@@ -87,7 +87,7 @@ def clean_window(analysis: Analysis) -> str:
 
 
 def step_window(step: Step) -> str:
-    """Say which step a picture is of."""
+    """Name the step that a picture shows."""
     state = "" if step.state == "clean" else f", {step.state}"
     return f"Step {step.step}, {seconds(step.seconds)}{state}"
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NONE = "\u2013"
-"""Stands where there is no figure."""
+"""Stands for a missing figure."""
 _SPACE = "\u00a0"
 
 
 def printable(text: object, most: int = 300) -> str:
-    """Return *text* without what cannot be seen: controls, bidi marks, lone surrogates."""
+    """Return *text* without invisible characters: controls, bidi marks, lone surrogates."""
     words = str(text)
     words = "".join(c if c.isprintable() or c == _SPACE else "\ufffd" for c in words[: most + 1])
     return words if len(words) <= most else words[: most - 1] + "…"
@@ -65,6 +65,6 @@ def numbers(values: Iterable[int], most: int = 12) -> str:
 
 
 def median(values: Iterable[float]) -> float | None:
-    """Return the middle of *values*; None where there is none."""
+    """Return the median of *values*; None if there are none."""
     known = list(values)
     return statistics.median(known) if known else None

@@ -1,4 +1,4 @@
-"""Decodes a file of spans a megabyte at a time; a line that is no span is skipped and counted."""
+"""Decodes a file of spans a megabyte at a time; skips and counts lines that are not spans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 16 << 20
 """Bytes of a line; rlprof writes far shorter ones."""
 
 LAST_LINE = "its last line is cut and was skipped"
-"""As a process leaves it that is killed, or writes just now."""
+"""A process leaves such a line if it was killed, or is writing."""
 
 _Whole = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
 """So that sums and differences of two stay within 64 bits."""
@@ -52,7 +52,7 @@ class Line(msgspec.Struct, gc=False):
 
 
 class FleetLine(msgspec.Struct, gc=False):
-    """A call of a member that its fleet's driver wrote down, by the wall clock of its host."""
+    """A call of a member that the driver of its fleet wrote, by the wall clock of its host."""
 
     of: str
     kind: Literal["phase"]
@@ -70,7 +70,7 @@ def read_spans(file: Path, problems: list[str]) -> Iterator[list[Line]]:
 
 
 def read_fleet_lines(file: Path, problems: list[str]) -> Iterator[list[FleetLine]]:
-    """Read what a fleet's driver wrote of its members into *file*."""
+    """Read the calls of members that the driver of a fleet wrote into *file*."""
     many, one = msgspec.json.Decoder(list[FleetLine]), msgspec.json.Decoder(FleetLine)
     yield from _read(file, many, one, problems)
 

@@ -1,4 +1,4 @@
-"""All that the spans of a run say, on one clock, as tables."""
+"""All spans of a run, on one clock, as tables."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Recorded:
     phases: np.ndarray
     """`nested` says of each whether it lies within another of its process."""
     parts: np.ndarray
-    """Trajectories, and what is part of one; requests."""
+    """Trajectories and their parts; requests."""
     others: np.ndarray
-    """Spans of no trajectory: the garbage collector's, and what programs name themselves."""
+    """Spans outside of trajectories: of the garbage collector, and those that programs name."""
     problems: tuple[str, ...]
 
 
@@ -95,7 +95,7 @@ def _place(table: np.ndarray, process: Process) -> None:
 
 
 def _nested(scopes: np.ndarray) -> np.ndarray:
-    """Say which phases of one process lie within another phase of it."""
+    """Return which phases of one process lie within another of its phases."""
     is_phase = scopes["kind"] == PHASE
     nested = np.zeros(len(scopes), dtype=bool)
     if not is_phase.any():
@@ -117,7 +117,7 @@ def _nested(scopes: np.ndarray) -> np.ndarray:
 
 
 def _of_fleets(run: Run, words: Words, problems: list[str]) -> np.ndarray:
-    """Read the calls of members that drivers of fleets took from their framework."""
+    """Read the calls of members that drivers of fleets got from their framework."""
     places = {process.name: number for number, process in enumerate(run.processes)}
     table = Table(SCOPE)
     for file in sorted(run.path.glob("spans/+*.jsonl")):

@@ -1,4 +1,4 @@
-"""Spans as rows of numpy tables: steps and phases in one, what belongs to rollouts in another."""
+"""Spans as rows of numpy tables: steps and phases in one, parts of rollouts in another."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ OTHER = np.dtype([
 ])  # fmt: skip
 
 _MOST_OTHERS = 200_000
-"""Spans of a process outside of trajectories; beyond this number, only the collector's count."""
+"""Spans of a process outside of trajectories; beyond this number, only those of GC count."""
 
 
 class Words:
-    """Numbers for words that come again and again."""
+    """Numbers for words that recur."""
 
     def __init__(self) -> None:
         self.words: list[str] = []

@@ -1,4 +1,4 @@
-"""A live run as one screen, from what it has written since the last look.
+"""A live run as one screen, from the lines written since the last read.
 
 `tail` reads what is new, `live` keeps what a screen needs, `screen` draws it.
 """

@@ -1,4 +1,4 @@
-"""What a live run has written: its processes, last steps, windows and counters."""
+"""The state of a live run: its processes, last steps, windows and counters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Member:
     """Its wall clock less its monotonic one."""
     has_ended: bool = False
     windows: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
-    """What it records: (window, tool, whose) and since when, epoch ns."""
+    """Its recordings: (window, tool, target) and since when, epoch ns."""
     counters: dict[str, tuple[int, Mapping[str, float]]] = attrs.field(factory=dict)
     """The last values of each target, and when they were read."""
 
@@ -62,7 +62,7 @@ class Part:
 
 @attrs.define
 class LiveStep:
-    """One step, as far as it was written down."""
+    """One step, as far as it is written."""
 
     seconds: float | None = None
     """None: it has not ended."""
@@ -95,14 +95,14 @@ class Live:
         """Steps in which a window was open."""
         self.leader: Member | None = None
         self.trajectories: dict[str, tuple[int, bool]] = {}
-        """When some part of each has ended last, epoch ns, and whether all of it has."""
+        """The last time a part of each ended, epoch ns, and whether all of it has ended."""
         self.is_running = True
         self._manifest = Tail(path / "manifest")
         self._spans = Tail(path / "spans", _BACK)
         self._counters = Tail(path / "counters", _BACK)
 
     def look(self) -> None:
-        """Read what was written since the last look."""
+        """Read the lines written since the last call."""
         for tail, take in (
             (self._manifest, self._event),
             (self._spans, self._span),
@@ -133,7 +133,7 @@ class Live:
         return sorted(done, key=lambda pair: pair[0])
 
     def counters(self) -> list[tuple[Member, str, Mapping[str, float]]]:
-        """Return the latest values of each process and engine: whose, of which engine, values."""
+        """Return the latest values of each process and engine: target, engine, values."""
         now = time.time_ns()
         return [
             (member, target, values)
@@ -229,7 +229,7 @@ class Live:
             mine[member.name] = before_s + seconds, end_ns
 
     def _forget_trajectories(self) -> None:
-        """Forget those of steps that are over; in an asynchronous run some go on."""
+        """Forget those of ended steps; in an asynchronous run, some continue."""
         done = self.finished()
         if not done:
             return

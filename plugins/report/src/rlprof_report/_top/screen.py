@@ -154,7 +154,7 @@ def _column(head: str, cells: Iterable[str]) -> list[str]:
 
 
 def _note(live: Live, number: int, step: LiveStep) -> str:
-    """Say whether the step was recorded, and which rank the others waited for most."""
+    """Return whether the step was recorded, and the rank that the others waited for most."""
     notes = ["recorded"] if number in live.recorded else []
     waits = []
     for (_, phase), ranks in step.ranks.items():

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 _LEAST = 1 << 16
 _MOST = 1 << 24
-"""Bytes of one file at one look; what is left comes at the next."""
+"""Bytes of one file in one read; the rest comes in the next."""
 
 
 class Tail:
-    """Remembers of each file in *folder* how far it was read."""
+    """Remembers how far each file in *folder* was read."""
 
     def __init__(self, folder: Path, back: int | None = None) -> None:
-        """Begin *back* bytes, of all files together, before their ends; None: at their beginning.
+        """Begin *back* bytes before the ends, of all files together; None: at their beginning.
 
-        A run of days has written gigabytes, and a screen shows its last steps.
+        A run of days has gigabytes, and a screen shows its last steps.
         """
         self._folder, self._back = folder, back
         self._read: dict[str, int] = {}
 
     def look(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Return the records that are new, each with the stem of its file."""
+        """Return the new records, each with the stem of its file."""
         try:
             with os.scandir(self._folder) as entries:
                 sizes = {
@@ -38,7 +38,7 @@ class Tail:
                     for entry in entries
                     if entry.name.endswith(".jsonl")
                 }
-        except OSError:  # the folder is not there yet
+        except OSError:  # the folder does not exist yet
             return
         back = None if self._back is None else max(_LEAST, self._back // max(1, len(sizes)))
         for name, size in sorted(sizes.items()):

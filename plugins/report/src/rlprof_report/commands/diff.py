@@ -1,4 +1,4 @@
-"""`rlprof diff A B`: what takes longer in one run than in another, or in later steps of it."""
+"""`rlprof diff A B`: show what takes longer in one run than in another, or in later steps."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def add(subparsers: Any) -> None:
         description="Show what takes longer in B than in A, at equal tokens: the step and each "
         "phase, with a 95 % interval of the change, and the smallest change that this many steps "
         "can show. Below come findings, slots, kernels, config and versions that differ. An "
-        "interval needs 8 steps of each side. Steps that recording touched are left out, and of a "
-        "whole run the first 3 steps, too.",
+        "interval needs 8 steps on each side. The command leaves out steps that recording touched "
+        "and, in a whole run, the first 3 steps.",
     )
     for name in ("A", "B"):
         parser.add_argument(

@@ -70,7 +70,7 @@ def _live(path: Path) -> Live:
     try:
         return Live(path)
     except (OSError, ValueError, AttributeError, RecursionError):
-        read(path)  # it says what is wrong
+        read(path)  # its message says what is wrong
         raise RlprofError(f"{path}: cannot be followed; look at it with rlprof ls") from None
 
 

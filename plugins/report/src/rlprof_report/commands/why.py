@@ -1,4 +1,4 @@
-"""`rlprof why RUN`: why are steps slow, or why was this one?"""
+"""`rlprof why RUN`: say why steps are slow, or why one step was."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def ranges_in(text: str) -> tuple[range, ...]:
 
 
 def only(run: Run, ranges: tuple[range, ...]) -> Run:
-    """Take the steps of *ranges*; raise RunError if one of these holds no step of the run."""
+    """Take the steps of *ranges*; raise RunError if a range holds no step of the run."""
     for one in ranges:
         run.only(Selection(steps=(one,)))
     return run.only(Selection(steps=ranges))

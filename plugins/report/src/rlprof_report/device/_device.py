@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlprof_run import CaptureResult, Run
 
 _PACKED = 12
-"""Times that gzip makes a trace smaller, where nobody has counted."""
+"""How many times smaller gzip makes a trace, if its size is unknown."""
 
 
 def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
@@ -72,7 +72,7 @@ def json_bytes(run: Run) -> int:
 def _look(
     run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules
 ) -> tuple[CaptureDevice, TraceFigures]:
-    """Return what a trace says for its own line, and all of it for the sums of its role."""
+    """Return the figures of a trace for its line, and all of it for the sums of its role."""
     stretch = None if rules == "hta" else _stretch(capture)
     found = figures_of(run.path / artifact.path, rules, stretch)
     told = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
@@ -101,7 +101,7 @@ def _look(
 
 
 def _stretch(capture: CaptureResult) -> Stretch:
-    """Return the window: from when the tool began to start to when it began to stop."""
+    """Return the window: from the begin of the tool's start to the begin of its stop."""
     from_ns = capture.opened_ns
     if capture.closed_ns is None:
         return Stretch(from_ns, 1 << 62, capture.clock_shift_ns)

@@ -97,7 +97,7 @@ class Names:
 
 @attrs.frozen(eq=False)
 class Peak:
-    """The most that an allocator held, and when."""
+    """The most memory that an allocator held, and when."""
 
     allocated: int = -1
     reserved: int = 0
@@ -106,7 +106,7 @@ class Peak:
 
 @attrs.define(eq=False)
 class Events:
-    """What a trace holds, in its order; all times are nanoseconds on its own clock."""
+    """The events of a trace, in its order; all times are nanoseconds on its clock."""
 
     names: Names = attrs.field(factory=Names)
     starts: Any = attrs.field(factory=lambda: array("q"))
@@ -116,7 +116,7 @@ class Events:
     stream: Any = attrs.field(factory=lambda: array("i"))
     correlation: Any = attrs.field(factory=lambda: array("q"))
     launched: Any = attrs.field(factory=lambda: array("q"))
-    """Of each call that may launch something: its correlation."""
+    """The correlation of each call that may launch something."""
     launched_at: Any = attrs.field(factory=lambda: array("q"))
     host_names: Names = attrs.field(factory=Names)
     host_starts: Any = attrs.field(factory=lambda: array("q"))
@@ -129,7 +129,7 @@ class Events:
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
     """Collectives that the host noted: what, from, to."""
     groups: dict[int, int] = attrs.field(factory=dict)
-    """By the place of a kernel: its process group in `group_names`, where the trace says it."""
+    """Place of a kernel → its process group in `group_names`, if the trace names it."""
     group_names: Names = attrs.field(factory=Names)
     head: Mapping[str, Any] = attrs.field(factory=dict)
     dropped: int = 0
@@ -137,7 +137,7 @@ class Events:
 
 
 def read_events(path: Path, from_ns: int | None = None, until_ns: int | None = None) -> Events:
-    """Read the trace *path*; raise `UnreadableError` where nothing of it can be.
+    """Read the trace *path*; raise `UnreadableError` if nothing of it can be read.
 
     *from_ns* and *until_ns* bound the memory events, in nanoseconds of its own clock.
     """
@@ -180,7 +180,7 @@ class _Reader:
                 return
 
     def _sort(self, found: Iterator[Any], nanoseconds: Any) -> None:  # noqa: PLR0915 -- calls cost
-        """Put each event where it belongs; raise where one makes no sense, which is then gone."""
+        """Sort each event into its column; raise for an invalid one, which is then dropped."""
         to, device, launch, host = self._events, _DEVICE, _LAUNCH, _HOST
         earliest, latest = -_FARTHEST_NS, _FARTHEST_NS
         known, known_host, threads = to.names.numbers, to.host_names.numbers, self._threads
@@ -260,7 +260,7 @@ class _Reader:
 
 
 def _number(value: Any) -> int:
-    """Return *value* if it is a number that fits; -1: it is none."""
+    """Return *value* if it is a number that fits, else -1."""
     return value if type(value) is int and -1 <= value < _FARTHEST_NS else -1
 
 

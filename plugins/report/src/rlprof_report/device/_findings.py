@@ -21,7 +21,7 @@ _VOTES = 0.5
 
 
 def device_findings(device: Device) -> tuple[Finding, ...]:
-    """Return what the traces of a run's windows show, the largest share first.
+    """Return the findings in the traces of a run's windows, the largest share first.
 
     Seconds and shares are those of the windows with traces, not of a step.
     """

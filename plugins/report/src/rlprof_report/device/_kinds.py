@@ -1,4 +1,4 @@
-"""The device events that count, and what each is: communication, a copy, or compute."""
+"""The device events that count, and their kinds: communication, copy or compute."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class Chosen:
     kind: Any
     launched_at: Any
     of_graph: Any
-    """Whether the launch of each has started several."""
+    """Whether the launch of each started several."""
     where: Any
     """Their places among all events of the trace."""
     unlaunched: int
-    """How many have no launch in the trace, whether they count or not."""
+    """How many have no launch in the trace, counted or not."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -134,7 +134,7 @@ def _launches(events: Events) -> Any:
 
 
 def _of_graphs(events: Events) -> Any:
-    """Mark events that share their launch with others: its time says nothing about one of them."""
+    """Mark events that share their launch: its time says nothing about one of them."""
     if not len(events.correlation):
         return np.zeros(0, bool)
     _, of, counts = np.unique(

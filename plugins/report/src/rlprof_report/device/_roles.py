@@ -33,7 +33,7 @@ _LEAST_NS = 10_000
 
 
 def by_role(looked: Iterable[tuple[CaptureDevice, TraceFigures]]) -> Iterator[RoleDevice]:
-    """Add up what the traces of each role say."""
+    """Add up the figures of the traces of each role."""
     roles: defaultdict[str, list[TraceFigures]] = defaultdict(list)
     for shown, found in looked:
         roles[shown.role].append(found)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlprof_report.device._kinds import Chosen
 
 _SHORT_NS = 10_000
-"""Gaps below are what a device needs between two kernels."""
+"""Shorter gaps are the time that a device needs between two kernels."""
 
 
 def temporal_of(found: Chosen) -> Temporal:
@@ -44,7 +44,7 @@ def temporal_of(found: Chosen) -> Temporal:
 
 
 def idle_of(found: Chosen) -> Idle:
-    """Say of each gap what the event that ended it had waited for."""
+    """Return for each gap what the event that ended it had waited for."""
     starts, ends = union(found.starts, found.ends)
     order = np.argsort(found.starts, kind="stable")
     at = order[np.searchsorted(found.starts[order], starts[1:])]

@@ -1,4 +1,4 @@
-"""The figures of one trace; what is left of it when its events are gone."""
+"""The figures of one trace, kept when its events are dropped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_MEETINGS = 100_000
 
 @attrs.frozen
 class Stretch:
-    """What part of a trace counts, in epoch nanoseconds; *shift_ns*: to be added to its clock."""
+    """The part of a trace that counts, in epoch nanoseconds; *shift_ns* is added to its clock."""
 
     from_ns: int
     until_ns: int
@@ -47,7 +47,7 @@ class Meeting:
 
 @attrs.frozen(eq=False)
 class TraceFigures:
-    """What one trace says."""
+    """The data of one trace."""
 
     device_events: int
     host_events: int
@@ -64,9 +64,9 @@ class TraceFigures:
 
 
 def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = None) -> TraceFigures:
-    """Read the trace *path*, and keep what it says of *stretch*; None: of all of it.
+    """Read the trace *path*, and keep the figures of *stretch*; None: of all of it.
 
-    Raise `UnreadableError` where nothing of it can be read.
+    Raise `UnreadableError` if nothing of it can be read.
     """
     epoch_ns, notes = 0, []
     if stretch is not None:

@@ -1,4 +1,4 @@
-"""The table `captures`: what was recorded of which window, and what became of it."""
+"""The table `captures`: each recording of a window, and its outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG001 -- as others
-    """Go through all captures, by window."""
+    """Yield all captures, by window."""
     for one in run.captures:
         target, window = one.target, one.window
         counted = [artifact.events for artifact in one.artifacts if artifact.events is not None]

@@ -32,7 +32,7 @@ _NO_ARGS = _Args()
 
 
 def batches(run: Run, schema: Any, problems: list[str]) -> Iterator[Any]:
-    """Go through the slices of all traces, as record batches."""
+    """Yield the slices of all traces, as record batches."""
     for capture in run.captures:
         for artifact in capture.artifacts:
             if artifact.kind != "trace":
@@ -78,7 +78,7 @@ def _batch(events: Sequence[_Event], zero_ns: int, same: Mapping[str, Any], sche
 
 
 def _selected(run: Run, batch: Any) -> Any:
-    """Leave out what lies before or after the time selected: a trace is of a whole window."""
+    """Drop slices before or after the selected time: a trace shows a whole window."""
     after, until = run.selection.from_ns, run.selection.until_ns
     if after is None and until is None:
         return batch

@@ -26,15 +26,15 @@ _MAKERS: dict[str, Callable[[Run, list[str]], Iterable[Sequence[Any]]]] = {
 def frame(run: Run, kind: str, problems: list[str] | None = None) -> Any:
     """Return the table *kind* of *run* as a pyarrow Table.
 
-    *kind* is one of `spans`, `steps`, `captures`, `requests`, `events`. Whatever cannot be read is
-    left out and reported to *problems*.
+    *kind* is one of `spans`, `steps`, `captures`, `requests`, `events`. Unreadable data is left out
+    and reported to *problems*.
     """
     schema, batches = table(run, kind, [] if problems is None else problems)
     return arrow().Table.from_batches(batches, schema).unify_dictionaries()
 
 
 def table(run: Run, kind: str, problems: list[str]) -> tuple[Any, Iterator[Any]]:
-    """Return the schema of a table and its batches, which are made as they are asked for."""
+    """Return the schema of a table and an iterator that makes its batches."""
     if kind not in NAMES:
         raise RlprofError(
             f"frame: there is no table {kind!r}; there are {', '.join(sorted(NAMES))}"

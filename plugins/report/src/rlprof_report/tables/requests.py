@@ -1,7 +1,7 @@
 """The table `requests`: requests to engines, as the program and as the engine saw them.
 
-A request may be there twice: `source` is `span` where the program noted it (always on), `engine`
-where the engine recorded it (in windows).
+A request may appear twice: `source` is `span` if the program noted it (always on), and `engine` if
+the engine recorded it (in windows).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Go through the requests that spans tell of, then those of each engine's windows."""
+    """Yield the requests in spans, then those in the windows of each engine."""
     moments = Moments(run)
     for span in run.spans(problems):
         if span.kind == "span" and span.name == "request":
@@ -47,7 +47,7 @@ def _of_span(run: str, span: Span, step: int | None) -> tuple[Any, ...]:
 
 
 def _after(span: Span, seconds: object) -> int | None:
-    """Say when so many seconds of *span* were over, if it took as long."""
+    """Return the time when this many seconds of *span* were over, if it took as long."""
     if isinstance(seconds, (int, float)) and 0 <= seconds * 1e9 <= span.end_ns - span.start_ns:
         return span.start_ns + round(seconds * 1e9)
     return None

@@ -1,4 +1,4 @@
-"""Which columns each table has, and their types: numbered, and the same in memory and on disk.
+"""The columns of each table and their types: numbered, and the same in memory and on disk.
 
 Times are epoch ns on the run's clock. `word` is text that recurs, stored as a dictionary.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlprof_run import Run
 
 SCHEMA = 1
-"""Rises when a column goes or changes its meaning; a new column does not count."""
+"""Rises when a column is removed or changes its meaning; a new column does not count."""
 
 Kind = Literal["word", "text", "texts", "int", "float"]
 Columns = dict[str, Kind]
@@ -67,7 +67,7 @@ def arrow() -> Any:
 
 
 def schema_of(run: Run, table: str, columns: Columns) -> Any:
-    """Return the Arrow schema of a table; its metadata says of which run, and how exact."""
+    """Return the Arrow schema of a table; its metadata has the run, and the error of its clocks."""
     pa = arrow()
     types = {
         "word": pa.dictionary(pa.int32(), pa.string()), "text": pa.string(),

@@ -1,4 +1,4 @@
-"""The table `spans`: all that rlprof wrote down itself, of every process and step."""
+"""The table `spans`: all spans that rlprof wrote, of every process and step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def taken(rest: dict[str, Any], key: str, kind: type) -> Any:
-    """Take *key* out of *rest* as a *kind*; what is of another type stays there."""
+    """Take *key* out of *rest* as a *kind*; a value of another type stays there."""
     value = rest.get(key)
     if value is None or (kind is int and (type(value) is not int or abs(value) >= 2**63)):
         return None
