@@ -289,7 +289,7 @@ class NoClaims:
         (AnotherKinds, "{'run'} are declared in the hookimpl but can not be found"),
         (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
                    "follow Migration in rlprof's CHANGELOG.md")),
-        (NoClaims, "has claims that are no mapping"),
+        (NoClaims, "has claims that are not a mapping"),
         (NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -11,16 +11,16 @@
 
 Then `rlprof ls RUN` and `rlprof export RUN --to timeline`.
 
-This package, of the distribution rlprof-core, is what a training process needs: `config` (what to
-record), `schedule` (when), `session` (who records), `rundir` (where it goes). Plugins meet core in
-`hookspecs` and `plugins`; `types` has the values they share.
+This package, of the distribution rlprof-core, has all that a training process needs: `config` (what
+to record), `schedule` (when), `session` (the recording), `rundir` (the run folder). Plugins and
+core meet in `hookspecs` and `plugins`; `types` has the values they share.
 
-Other distributions bring what a training process does not need, under names of this package:
-`rlprof.read` and its values come from rlprof-run, `rlprof.follow` and its values from
-rlprof-remote, `rlprof.doctor` from rlprof-cli, `rlprof.testing` from rlprof-testing.
+Other distributions offer more under names of this package: `rlprof.read` and its values come from
+rlprof-run, `rlprof.follow` and its values from rlprof-remote, `rlprof.doctor` from rlprof-cli,
+`rlprof.testing` from rlprof-testing.
 
-Names and modules are imported when they are first used, so that `import rlprof` costs next to
-nothing where rlprof is off; `__init__.pyi` has them for type checkers.
+Names and modules are imported on first use, so that `import rlprof` costs next to nothing while
+rlprof is off; `__init__.pyi` lists them for type checkers.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _ELSEWHERE = {
     "Follower": "rlprof_remote", "Leader": "rlprof_remote", "Order": "rlprof_remote",
     "follow": "rlprof_remote", "Run": "rlprof_run", "Selection": "rlprof_run", "read": "rlprof_run",
 }  # fmt: skip
-"""The package of another distribution that a name comes from."""
+"""Name → the package of another distribution that offers it."""
 
 _ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
-"""Modules that are there without an import of their own: `rlprof.doctor.findings()`."""
+"""Modules that need no separate import: `rlprof.doctor.findings()`."""
 
 __all__ = list({**_HOME, **_ELSEWHERE})
 

@@ -1,4 +1,4 @@
-"""`rlprof` and `python -m rlprof`: the commands of rlprof-cli, or how to install them."""
+"""`rlprof` and `python -m rlprof`: run the commands of rlprof-cli, or say how to install them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages of other distributions that a name of `rlprof` stands for."""
+"""Loads packages of other distributions for names of `rlprof`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load(package: str, *, asked: str) -> ModuleType:
-    """Import *package*; where it is missing, say which distribution `rlprof.<asked>` needs."""
+    """Import *package*; if it is missing, name the distribution that `rlprof.<asked>` needs."""
     try:
         return import_module(package)
     except ModuleNotFoundError as exc:

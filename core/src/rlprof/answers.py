@@ -1,4 +1,4 @@
-"""What the hooks `configure` and `advise` may answer, as frozen values."""
+"""The values that the hooks `configure` and `advise` may return."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Ready:
-    """What `configure` may answer in the process.
+    """A value that `configure` may return in the process.
 
-    Core calls a function before each `start` and `stop`, for what may change.
+    If a field is a function, core calls it before each `start` and `stop`.
     """
 
     runs_on: RunsOn | Callable[[], RunsOn] | None = None
-    """Where `start` and `stop` run; None: where the class says."""
+    """Where `start` and `stop` run; None: as the class declares."""
     loop: Any = None
-    """The event loop the engine lives on, or a function that returns it: core never waits on that
-    loop's own thread."""
+    """The event loop the engine lives on, or a function that returns it: core never waits on the
+    thread of that loop."""
 
 
 @attrs.frozen
@@ -31,10 +31,10 @@ class Advice:
     """One thing that a user should know before the run."""
 
     text: str
-    """One line without a period at its end; of a fault, *what is wrong; what to do*."""
+    """One line without a period at its end; for a fault, *what is wrong; what to do*."""
     about: str = ""
-    """The option it is about, or another name of what it is about. `"records"`: what records an
-    engine, which `rlprof check` prints beside the engine's name."""
+    """Its subject: an option, or another name. `"records"`: the text says how an engine is
+    recorded, and `rlprof check` prints it after the name of the engine."""
     level: Literal["note", "warning", "fault"] = attrs.field(
         default="note", validator=attrs.validators.in_(("note", "warning", "fault"))
     )
@@ -43,7 +43,7 @@ class Advice:
 
 
 def runs_on_of(found: Ready, plugin: Any, usual: RunsOn) -> RunsOn:
-    """Return where *plugin* runs now: as it said when it was configured, or as its class says."""
+    """Return where *plugin* runs now: as `configure` returned, or as its class declares."""
     runs_on: Any = found.runs_on() if callable(found.runs_on) else found.runs_on
     return cast("RunsOn", runs_on or getattr(plugin, "runs_on", usual))
 

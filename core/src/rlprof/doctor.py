@@ -1,4 +1,4 @@
-"""What could disturb a recording in this process: `findings()`, from rlprof-cli."""
+"""Finds what could disturb a recording in this process: `findings()`, from rlprof-cli."""
 
 from __future__ import annotations
 

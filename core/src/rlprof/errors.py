@@ -14,7 +14,7 @@ _REPR.maxstring = _REPR.maxlong = _REPR.maxother = 60
 
 
 def shown(value: object) -> str:
-    """Show what a user wrote in a message, cut short, however deep or long it is."""
+    """Show a value of the user in a message, cut short, at any depth or length."""
     try:
         text = _REPR.repr(value)
     except (ValueError, TypeError, AttributeError):  # Python writes no int of 4301 digits
@@ -23,14 +23,14 @@ def shown(value: object) -> str:
 
 
 def one_line(words: object, *, longest: int = 200) -> str:
-    """Pass on what somebody else says, an exception for one, as one printable line, cut short."""
+    """Turn foreign text, such as an exception, into one printable line, cut short."""
     text = " ".join(str(words).split())
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def raised(exc: BaseException) -> str:
-    """Name *exc* and pass on what it says, as one printable line."""
+    """Return the type and message of *exc* as one printable line."""
     return one_line(f"{type(exc).__name__}: {exc}", longest=500)
 
 
@@ -40,7 +40,7 @@ def with_article(noun: str) -> str:
 
 
 def closest(value: object, known: Iterable[str], cutoff: float = 0.65) -> str:
-    """Ask whether one of *known* was meant, if one is near *value*."""
+    """Suggest the one of *known* that is near *value*, if there is one."""
     from difflib import get_close_matches
 
     if type(value) is not str or len(value) > 100:
@@ -54,7 +54,7 @@ class RlprofError(Exception):
 
 
 class ConfigError(RlprofError):
-    """A configuration that cannot work; carries every fault found, not the first one."""
+    """A configuration that cannot work; carries all faults, not only the first."""
 
     def __init__(self, faults: Sequence[str], source: str = "config") -> None:
         self.faults = tuple(faults)
@@ -71,7 +71,7 @@ class PluginError(RlprofError):
 
 
 class CaptureError(RlprofError):
-    """A tool refuses or fails to record; raised by plugins, recorded by core."""
+    """A tool refuses or fails to record; plugins raise it, core notes it in the manifest."""
 
 
 class RunError(RlprofError):

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """A plugin that hears what happens in a session: to post a link, to ask for a recording.
+    """A plugin that hears of the events of a session: to post a link, to ask for a recording.
 
-    The config names it under `listeners`. One instance hears one session, on a thread of its own,
-    in order, at most about a second late. What it raises is logged, and what it does slowly delays
-    nobody: if it falls 10,000 events behind, it misses events, and the manifest says so. When the
+    The config names it under `listeners`. One instance hears one session, on a separate thread,
+    in order, at most about a second late. Core logs its exceptions, and a slow listener delays
+    nothing: if it falls 10,000 events behind, it misses events, and the manifest says so. When the
     session closes, core waits 5 s for it to finish.
 
-    *session* is the session itself. Beside what a training loop uses it has `config`, `target`,
-    `tracks` (what is recorded: the process and its attached engines), `ask(...)`, which has some of
-    them record their next steps, `log(message)`, and `write(event, **fields)`, which adds a line to
-    the manifest. For what must not wait for a hook: `watch_spans(see)` has a function called with
-    all spans as they are written, `add_span(...)` adds one, `add_figures(step, figures)` adds to
-    what `session.figures()` returns, and `at_end` are functions for when the session closes, and
-    for a forked child.
+    *session* is the session itself. Besides the methods for training loops, it has `config`,
+    `target`, `tracks` (the recorded process and its attached engines), `ask(...)`, which makes
+    some of them record upcoming steps, `log(message)`, and `write(event, **fields)`, which adds a
+    line to the manifest. Some work must not wait for a hook: `watch_spans(see)` calls a function
+    with all spans as they are written, `add_span(...)` adds a span, `add_figures(step, figures)`
+    adds to the result of `session.figures()`, and the functions in `at_end` run when the session
+    closes, and in a forked child.
 
-    All hooks are optional. Processes that follow a fleet's driver (`session.leads` is False) have
-    no listener but `live`: the driver's hear of their windows.
+    All hooks are optional. Processes that follow the driver of a fleet (`session.leads` is False)
+    have only the listener `live`: listeners of the driver hear of their windows.
     """
 
     @hookspec
@@ -42,12 +42,12 @@ class Listener:
     ) -> None:
         """Hear that *step* took *seconds* and entered *phases*.
 
-        *windows*: of how many targets something was recorded in it, which takes time.
+        *windows*: the number of targets that recorded in it, which takes time.
         """
 
     @hookspec
     def engine_attached(self, session: Any, target: Target, plugin: type[Any], handle: Any) -> None:
-        """Hear that *handle* is the engine *target* from now on, recorded by a *plugin*."""
+        """Hear that *handle* is the engine *target* from now on, and *plugin* records it."""
 
     @hookspec
     def window_opened(
@@ -59,12 +59,12 @@ class Listener:
     def window_closed(
         self, session: Any, window: Window, target: Target, tools: Sequence[str], reason: str
     ) -> None:
-        """Hear that they do so no longer; `"end"` is the usual *reason*. Exports come later."""
+        """Hear that the window has closed; `"end"` is the usual *reason*. Exports come later."""
 
     @hookspec
     def tick(self, session: Any) -> None:
-        """Look around; called about once a second, but not while an earlier hook still runs."""
+        """Do periodic work; called about once a second, but not while an earlier hook runs."""
 
     @hookspec
     def session_closing(self, session: Any) -> None:
-        """Hear that *session* begins to close; windows that are open close after this."""
+        """Hear that *session* begins to close; open windows close after this."""

@@ -1,7 +1,7 @@
-"""Plugins: found by entry point, loaded one by one, held to the contract, each called alone.
+"""Plugins: found by entry point, loaded one by one, checked against the contract, each isolated.
 
-One broken stranger breaks nothing else, because nothing but what the config names is imported.
-`rlprof_cli.offers` lists what is installed; `rlprof_cli.contract` tells authors more.
+A broken plugin breaks nothing else, because only the plugins that the config names are imported.
+`rlprof_cli.offers` lists the installed ones; `rlprof_cli.contract` tells authors more.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ KNOWN: dict[tuple[Kind, str], str] = {
 """Kind and name → the distribution that offers it, to say what to install."""
 
 _MOVED = ("cautions", "misfits", "capabilities", "who_records", "within")
-"""What classes declared in the earlier contract, and `advise` says now."""
+"""Attributes of classes in the earlier contract; `advise` returns their content now."""
 _READY = ("runs_on", "loop")
-"""What properties said in the earlier contract."""
+"""Properties in the earlier contract."""
 
 _registered: dict[tuple[Kind, str], type] = {}
 
@@ -64,9 +64,9 @@ _registered: dict[tuple[Kind, str], type] = {}
 def register(kind: Kind, name: str, plugin: type) -> None:
     """Offer *plugin* under *name* in this process, without packaging it.
 
-    It goes before an installed one of that name. A class of the script itself (`__main__`) is
-    exported inside the training process, for no other can import it; put it into a module of
-    its own to have that done elsewhere.
+    It takes precedence over an installed plugin of that name. If the class is part of the script
+    (`__main__`), its exports run inside the training process, because no other process can import
+    it; move it into a module to export elsewhere.
     """
     if kind not in GROUPS:
         raise PluginError(f"register: no kind {kind!r}; choose one of {', '.join(GROUPS)}")
@@ -74,7 +74,7 @@ def register(kind: Kind, name: str, plugin: type) -> None:
 
 
 def names(kind: Kind) -> list[str]:
-    """List what is installed or registered of *kind*, without importing any of it."""
+    """List the installed or registered plugins of *kind*, without importing them."""
     installed = {entry.name for entry in entries(GROUPS[kind])}
     return sorted(installed | {name for of, name in _registered if of == kind})
 
@@ -105,7 +105,7 @@ def entries(group: str) -> list[metadata.EntryPoint]:
     """List the entry points of *group*; raise PluginError that names a damaged distribution."""
     try:
         return list(metadata.entry_points(group=group))
-    except Exception as exc:  # one stranger's file, and importlib gives up on all of them
+    except Exception as exc:  # for one broken file, importlib gives up on all of them
         where = ", ".join(_damaged()) or "some distribution"
         why = f"its entry_points.txt cannot be read ({raised(exc)})"
         raise PluginError(f"{where}: {why}; install it again, or uninstall it") from exc
@@ -143,9 +143,9 @@ def _entry(kind: Kind, name: str) -> metadata.EntryPoint:
 
 
 def listeners(asked: Sequence[str] | None) -> dict[str, type[Any]]:
-    """Load the listeners of these names, and `live` where it is offered; none if *asked* is empty.
+    """Load the listeners of these names, and `live` if it is installed; none if *asked* is empty.
 
-    None stands for no names of one's own.
+    None: the config names no listeners.
     """
     if asked is not None and not asked:
         return {}
@@ -154,7 +154,7 @@ def listeners(asked: Sequence[str] | None) -> dict[str, type[Any]]:
 
 
 def core_version() -> str:
-    """Return the version of rlprof; where it is not installed, nothing."""
+    """Return the version of rlprof; empty if it is not installed."""
     try:
         return metadata.version("rlprof-core")
     except metadata.PackageNotFoundError:
@@ -164,12 +164,12 @@ def core_version() -> str:
 def check(kind: Kind, name: str, plugin: Any) -> None:
     """Raise PluginError unless *plugin* is a class that implements hooks of *kind*, as pluggy sees.
 
-    What it declares and nobody would read is for its author: `rlprof plugins` and the kit tell.
+    Other faults are only for its author: `rlprof plugins` and the kit report them.
     """
     if not isinstance(plugin, type):
         raise PluginError(f"is {with_article(type(plugin).__name__)} where a class is needed")
     if not isinstance(getattr(plugin, "claims", {}), Mapping):
-        raise PluginError("has claims that are no mapping")
+        raise PluginError("has claims that are not a mapping")
     try:
         held = _Held(plugin())
     except Exception as exc:
@@ -212,7 +212,7 @@ def _refuse_earlier(kind: Kind, plugin: type[Any], held: _Held) -> None:
 
 
 def new_manager() -> pluggy.PluginManager:
-    """Make a manager that knows all hooks: a session has one for all its plugins."""
+    """Make a manager with all hooks: a session has one for all its plugins."""
     manager = pluggy.PluginManager("rlprof")
     for spec in dict.fromkeys(KINDS.values()):
         manager.add_hookspecs(spec)
@@ -222,7 +222,7 @@ def new_manager() -> pluggy.PluginManager:
 class _Held:
     """A plugin as the manager holds it: its marked methods.
 
-    Two plugins may compare as equal, which pluggy refuses; and a property may have no answer yet.
+    Two plugins may compare as equal, and pluggy refuses that; a property may have no value yet.
     """
 
     def __init__(self, plugin: Any) -> None:
@@ -236,7 +236,7 @@ class _Held:
 
 
 class Hooks:
-    """The hooks of one plugin. Each is given what it names; one that is not there returns None."""
+    """The hooks of one plugin. Each gets the arguments it names; a missing hook returns None."""
 
     def __init__(self, found: Mapping[str, pluggy.HookImpl]) -> None:
         self._found = found
@@ -251,7 +251,7 @@ class Hooks:
         return lambda **given: self.call(name, given)
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Call the hook with what it names of *given*."""
+        """Call the hook with the arguments of *given* that it names."""
         hook = self._found.get(name)
         return None if hook is None else hook.function(*map(given.get, hook.argnames))
 
@@ -264,7 +264,7 @@ class Hooks:
 
 
 def hooks(plugin: Any, manager: pluggy.PluginManager | None = None) -> Hooks:
-    """Register *plugin* with *manager*, or with one of its own, and return its hooks alone."""
+    """Register *plugin* with *manager*, or with a new one, and return only its hooks."""
     among, held = manager or new_manager(), _Held(plugin)
     among.register(held)
     callers = among.get_hookcallers(held) or ()

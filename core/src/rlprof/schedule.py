@@ -1,4 +1,4 @@
-"""When to record: which steps and phases become which windows. Pure: no clock, no I/O."""
+"""When to record: turns steps and phases into windows. Pure: no clock, no I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST_STEP = 10**18 - 1
 
 
 def step_number(step: Any) -> int:
-    """Return *step* as a number; raise ValueError if it is none, or none that can be named."""
+    """Return *step* as a number; raise ValueError if it is not one, or is out of range."""
     try:
         number = index(step)
     except TypeError:
@@ -33,7 +33,7 @@ def step_number(step: Any) -> int:
 
 @attrs.frozen
 class Steps:
-    """The chosen steps, as ranges; steps count as the trainer counts them."""
+    """The chosen steps, as ranges of the trainer's numbers."""
 
     ranges: tuple[range, ...] = ()
 
@@ -79,7 +79,7 @@ def _show(chosen: range) -> str:
 
 
 def parse_steps(value: Any) -> Steps:
-    """Read the config's `steps`; raise ValueError saying what was expected.
+    """Read `steps` of a config; raise ValueError that says what was expected.
 
     `[2, 5]`, `"2-4"` (4 included), a list of both, `{every: 100, first: 2, last: 1000}`, `none`.
     """
@@ -136,14 +136,14 @@ def _every(value: Mapping[str, Any]) -> range:
 
 @attrs.frozen
 class Schedule:
-    """What one role records: its steps, its mode, its phases."""
+    """When one role records: its steps, its mode, its phases."""
 
     steps: Steps = Steps()
     mode: Mode = "discrete"
     phases: tuple[str, ...] | None = None
-    """None: all of them. Of nested chosen phases the outermost is the window."""
+    """None: all of them. If chosen phases nest, the outermost is the window."""
     join_steps: bool = False
-    """Continuous mode: one window for a stretch of consecutive steps, not one a step."""
+    """Continuous mode: one window for consecutive steps, not one for each."""
 
     def at_step(self, step: int) -> Window | None:
         """Return the window that opens as *step* begins, given that none is open."""
@@ -162,7 +162,7 @@ class Schedule:
 
 @attrs.frozen
 class Demand:
-    """What was asked of a live run: the next *count* steps that nothing else records."""
+    """A request to a live run: record the next *count* steps that nothing else records."""
 
     id: str
     count: int
@@ -175,10 +175,9 @@ class Demand:
 
 
 class Agenda:
-    """Which schedule rules a step: the role's own, else the oldest demand that may have it.
+    """Chooses the schedule of a step: the role's, else that of the oldest demand that may have it.
 
-    One rules at a time, so windows of the two never overlap and neither takes a step of the
-    other.
+    Only one rules a step, so their windows never overlap and neither takes a step of the other.
     """
 
     def __init__(self, own: Schedule) -> None:
@@ -191,13 +190,13 @@ class Agenda:
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
-        """The demands that still have steps to get, oldest first."""
+        """The demands that still need steps, oldest first."""
         return tuple(demand for demand, _ in self._waiting)
 
     def at(self, step: int, *, is_busy: bool = False) -> tuple[Schedule, Demand | None]:
-        """Say what rules *step*, which begins; *is_busy*: a window is open that goes on in it.
+        """Return the schedule of *step*, which begins; *is_busy*: an open window continues in it.
 
-        Each call counts: a demand that is returned has one step less to get.
+        Each call counts: a returned demand needs one step less.
         """
         if not is_busy and step not in self.own.steps:
             for place, (demand, left) in enumerate(self._waiting):

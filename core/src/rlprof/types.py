@@ -1,4 +1,4 @@
-"""The words of rlprof as frozen values, shared by all its parts."""
+"""The terms of rlprof as frozen values, shared by all its parts."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ DRIVER = "driver"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LOOKS_CHANGED = re.compile(r"-[0-9a-f]{8}\Z")
 _OURS = re.compile(r"step|.*\.[0-9]+", re.DOTALL)
-"""What a window without a phase, and one that came again, are called."""
+"""The names of windows without a phase, and of windows that recur."""
 
 
 def safe_name(name: str) -> str:
-    """Turn any text into one path component that stays where it is put.
+    """Turn any text into one path component that cannot lead elsewhere.
 
-    Two names never get one component: what was changed carries a checksum of the original, and so
-    does what only looks as if.
+    Two names never get the same component: a changed name carries a checksum of the original, and
+    so does a name that only looks changed.
     """
     if name and name == _cleaned(name) and not _LOOKS_CHANGED.search(name):
         return name
@@ -63,7 +63,7 @@ class Target:
     coordinates: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     """Where the rank stands in the parallel layout, as far as known: `{"tp": 0, "pp": 1}`."""
     worker: int | None = None
-    """Which of the replica's own processes, if it is one that records itself."""
+    """The number of the process in the replica, if that process records itself."""
 
     def __str__(self) -> str:
         if self.replica is not None:
@@ -81,7 +81,7 @@ class Target:
 
 @attrs.frozen
 class Window:
-    """What is recorded at once: a half-open range of steps, and a phase of it or all of it."""
+    """A stretch that is recorded at once: a half-open range of steps, or a phase of it."""
 
     start_step: int
     end_step: int
@@ -89,11 +89,11 @@ class Window:
     phase: str | None = None
     """None: whole steps (continuous mode)."""
     occurrence: int = 0
-    """Which of the windows with the same steps and phase: 0, 1, …"""
+    """Its number among the windows with the same steps and phase: 0, 1, …"""
 
     @property
     def steps(self) -> str:
-        """Its steps in words: `7`, `7-9`, and `7-` where no end is in sight."""
+        """Its steps in words: `7`, `7-9`, and `7-` if it has no end yet."""
         last = self.end_step - 1
         if last == self.start_step:
             return str(self.start_step)
@@ -107,7 +107,7 @@ class Window:
 
     @property
     def part(self) -> str:
-        """What tells it from other windows of its steps, in the names of folders and files."""
+        """The part of file and folder names that differs between windows of the same steps."""
         name = "step"
         if self.phase is not None:
             is_ours = _OURS.fullmatch(self.phase)
@@ -132,7 +132,7 @@ class Clock:
 
 @attrs.frozen
 class Launch:
-    """What a process must be born with; several plugins' Launches are merged into one."""
+    """The needs of a process at its start; Launches of several plugins are merged into one."""
 
     env: Mapping[str, str] = attrs.field(factory=dict)
     argv_prefix: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class Launch:
 
 @attrs.frozen
 class Capture:
-    """One tool recording one window of one target: all that `export` may know.
+    """One tool recording one window of one target: all that `export` gets.
 
     Core writes it as `capture.json` into the window's folder before `start` is called.
     """
@@ -161,7 +161,7 @@ class Capture:
 
     @property
     def header(self) -> dict[str, Any]:
-        """What a trace says of itself first, all but its clock: whose it is, of which window."""
+        """The first key of a trace without its clock: its run, target, window and tool."""
         return {
             "run": self.run_id,
             "target": attrs.asdict(self.target),
@@ -188,7 +188,7 @@ class Capture:
 
 @attrs.frozen
 class Artifact:
-    """A file a tool has made of a window."""
+    """A file that a tool made of a window."""
 
     path: str
     """Relative to the folder `export` was given; in the manifest, to the run folder."""
@@ -198,15 +198,15 @@ class Artifact:
     """`chrome-trace`, `pickle`, …"""
     status: Literal["whole", "partial"] = "whole"
     note: str = ""
-    """Why it is partial, or what a reader should know of it."""
+    """Why it is partial, or another note for its reader."""
     events: int | None = None
-    """How many entries `traceEvents` has, metadata (`M`) too; None: nobody has counted."""
+    """The number of entries in `traceEvents`, with metadata (`M`); None: not counted."""
     text_size: int | None = None
-    """Bytes of what is inside, where the file is one member of gzip; None: nobody has counted."""
+    """The unpacked size, if the file is a single gzip member; None: not counted."""
     part: str = ""
-    """Which part of what was recorded it shows, where it has company: `worker 0 prefill`."""
+    """The part of the recording it shows, if there are others: `worker 0 prefill`."""
     command: str = ""
-    """What looks at it and at those beside it, to be typed; `{run}` stands for the run folder."""
+    """The command that opens it and its siblings; `{run}` stands for the run folder."""
     size: int = 0
     sha256: str = ""
 
@@ -218,7 +218,7 @@ class Led:
     run: str | os.PathLike[str]
     """The run folder to join."""
     any_thread: bool = False
-    """Windows open on a thread beside those that work: tools of a thread are refused."""
+    """Windows open on another thread than the work: tools that record a thread are refused."""
     replica: int | None = None
     """The rollout replica that the process holds, or is a worker of."""
     worker: int | None = None
@@ -227,27 +227,27 @@ class Led:
 
 @attrs.frozen(eq=False)
 class Workers:
-    """An engine's own processes, for its plugin: what records them, and orders for them.
+    """The processes of an engine, for its plugin: the tools that record them, and orders.
 
-    Orders are text for the plugin to carry there; `rlprof.Order` reads them. Both need
-    rlprof-remote. Before the engine exists there are tools alone.
+    Orders are text that the plugin carries there; `rlprof.Order` reads them. Both need
+    rlprof-remote. Before the engine exists, only `tools` is set.
     """
 
     tools: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """The tools that record them, with the options asked."""
     ranks: tuple[int, ...] = ()
-    """The global ranks the engine holds, in the order of its workers; none: nobody has said."""
+    """The global ranks the engine holds, in the order of its workers; empty: unknown."""
     chosen: tuple[int, ...] = ()
     """Those of them that the config chooses."""
     given: Mapping[str, Any] = attrs.field(factory=dict)
-    """What every order says."""
+    """The data that every order carries."""
     request: str = ""
     """The request on demand that asked for the window; empty: the schedule did."""
     loop: Any = None
-    """The event loop given to `attach`, else the one that ran where it was called: that of an
-    engine which belongs to the loop that first asks it, if none has yet; None: there is none."""
+    """The event loop given to `attach`, else the loop that ran at that call: an engine belongs to
+    the first loop that calls it. None: there is no loop."""
     closing: list[Callable[[Any], object]] = attrs.field(factory=list)
-    """What the session calls, with itself, once it has written all: to wait for the processes."""
+    """Functions that the session calls, with itself, after its last write: to await processes."""
 
     def prepare(self) -> str:
         """Write the order to open their sessions and let the tools warm up."""
@@ -268,17 +268,17 @@ class Workers:
 
 
 class Recording(Protocol):
-    """What `start` may return; core calls it while the window is open.
+    """A value that `start` may return; core calls its methods while the window is open.
 
-    Every member is optional; a class of your own with just the ones you need will do. `push` and
-    `pop` come on the thread whose phase it is, nested per thread. When a window is closed early,
-    ranges may still be open at `stop`.
+    Every member is optional; write a class with only the members you need. Core calls `push` and
+    `pop` on the thread of the phase, nested per thread. When a window is closed early, ranges may
+    still be open at `stop`.
     """
 
     applied: Mapping[str, Any]
-    """The options as they came into force."""
+    """The options that took effect."""
     unsupported: Mapping[str, str]
-    """What was asked and cannot be had here: option → reason."""
+    """Requested options that are unsupported here: option → reason."""
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
         """Open a range: the phase *name* begins; *payload* is `{"step": 7, "occurrence": 0}`."""
@@ -287,4 +287,4 @@ class Recording(Protocol):
         """Close the range opened last."""
 
     def minibatch(self) -> None:
-        """Say that the working code goes on to its next mini-batch."""
+        """Hear that the working code begins its next mini-batch."""

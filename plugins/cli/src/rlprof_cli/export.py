@@ -138,7 +138,7 @@ def _make(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         why = (exc.strerror or str(exc)).lower()
-        raise RlprofError(f"{out}: cannot be created: {why}; {other}") from exc
+        raise RlprofError(f"{out}: cannot be made: {why}; {other}") from exc
     if not os.access(out, os.W_OK | os.X_OK):  # also what is mounted read-only
         raise RlprofError(f"{out}: cannot be written to; {other}")
 
