@@ -1,8 +1,8 @@
 """`annotate`: a function as a phase or a span, at next to no cost while rlprof is off.
 
-The wrapper is generated with the function's own parameters: handing them on by name costs 30 ns
-where `*args, **kwargs` cost 130 (CPython 3.11). What it is stays what it was: a coroutine function
-a coroutine function, an async generator function an async generator function.
+The wrapper is generated with the parameters of the function: passing them by name costs 30 ns,
+`*args, **kwargs` cost 130 (CPython 3.11). The kind of function stays: a coroutine function remains
+a coroutine function, an async generator function remains one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _rlprof_make(_rlprof_fn, _rlprof_open):
             return (yield from _rlprof_fn({arguments}))
     return wrapper
 """
-# What `yield from` is to generators has no word for async ones.
+# Async generators have no `yield from`.
 _ASYNC_GENERATOR = """
 def _rlprof_make(_rlprof_fn, _rlprof_open):
     async def wrapper({parameters}):
@@ -85,8 +85,8 @@ def annotate(name: Any = None, *, span: bool = False) -> Any:
     """Make a function a phase of the step (`span=True`: a span) while a session is open.
 
     `@annotate`, `@annotate("update_actor")`, `@annotate("tool_call", span=True)`. Choose a span
-    for what runs many at a time, such as one request: a phase may open a window, and only one
-    window is open at once.
+    for functions that run concurrently, such as one request: a phase may open a window, and only
+    one window is open at once.
     """
     if callable(name):
         return _annotated(name, name.__name__, span=span)

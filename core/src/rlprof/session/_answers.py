@@ -1,4 +1,4 @@
-"""What a plugin may answer: the recording that `start` returns, and where it can be called."""
+"""The answers of a plugin: the recording that `start` returns, and where it can be called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlprof.errors import PluginError, shown
 from rlprof.types import RunsOn
 
 MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
-"""What core looks for in a Recording; each may be left out."""
+"""The members of a Recording that core uses; each is optional."""
 
 NEEDS_A_THREAD = (
     "it records the thread it is started on, and this process is async or threaded: windows open "
@@ -27,7 +27,7 @@ ON_ITS_LOOP = (
 
 
 def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return what *recording* says was applied and is unsupported, and what is wrong with it."""
+    """Return the applied and unsupported options of *recording*, and its faults."""
     said, odd = {}, ""
     if recording is not None and (
         isinstance(recording, (list, dict, set))  # a list has `pop`, and would lose what is in it
@@ -43,7 +43,7 @@ def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
 
 
 def ready_of(answer: Any, plugin: Any, usual: RunsOn, *, any_thread: bool) -> Ready:
-    """Return where *plugin*, which is configured, can be started; raise where it never can be."""
+    """Return where the configured *plugin* can be started; raise if it never can be."""
     found = answer if isinstance(answer, Ready) else Ready()
     found = attrs.evolve(found, runs_on=found.runs_on or getattr(plugin, "runs_on", usual))
     runs_on, words = runs_on_of(found, plugin, usual), get_args(RunsOn)

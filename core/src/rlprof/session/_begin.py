@@ -1,4 +1,4 @@
-"""From a config to the session of this process; all that is heavy about `rlprof.open`."""
+"""From a config to the session of this process; the heavy part of `rlprof.open`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _opening = threading.RLock()
 
 _RANK = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
          ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
-"""Where launchers say the global rank and the world size: torchrun, Slurm, Open MPI."""
+"""Variables of launchers for the global rank and the world size: torchrun, Slurm, Open MPI."""
 
 _DRIVEN = ("torch", "torch-npu", "ray", "vllm", "sglang")
 """Distributions whose versions a reader of the profile will want."""
@@ -65,7 +65,7 @@ def begin(
     *,
     led: Led | None = None,
 ) -> Session | Off:
-    """Check everything, loudly; then open, and survive whatever goes wrong with that.
+    """Check everything and raise; then open, and survive any failure of that.
 
     With *led*, the session joins that run, and another process opens its windows.
     """
@@ -108,7 +108,7 @@ def _target(
     world_size: int | None,
     coordinates: Mapping[str, int] | None,
 ) -> Target:
-    """Say which rank of how many this process is, as given or as its launcher has it."""
+    """Return the rank of this process and the world size, as given or from its launcher."""
     if config.roles and role not in config.roles and role != DRIVER:
         message = "role %r is not in the config (there: %s): it writes spans only"
         write_log(logging.WARNING, message, role, ", ".join(config.roles))
@@ -142,17 +142,17 @@ def _open(
     boundary: Boundary,
     led: Led | None,
 ) -> Session:
-    """Join the run, start the helper thread, and let the tools warm up where a window is due."""
+    """Join the run, start the helper thread, and let the tools warm up if a window is due."""
     header = {"rlprof": core_version(), "config": config.as_data(), "expected": config.expected()}
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
     run = _joined(config, target, header, led)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
-    if target.worker is not None:  # whose process may have a session of its own
+    if target.worker is not None:  # its process may have another session
         name += f"-replica{target.replica}-worker{target.worker}"
     scratch = home / f"{run.run_id}-{run.attempt}" / name
     limits = config.limits
-    quiet = Boundary(strict=False, name=str(target))  # nobody to raise to: the thread would end
+    quiet = Boundary(strict=False, name=str(target))  # nothing would catch it: the thread would end
     scribe = Scribe(
         run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans
     )
@@ -168,7 +168,7 @@ def _open(
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()
-    scribe.hurry()  # who looks at the run now should see this process
+    scribe.hurry()  # readers of the run should see this process now
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
     instruments = Instruments(target, means, config.share(target.world_size))
@@ -194,7 +194,7 @@ def _open(
 
 
 def _leave(session: Session) -> None:
-    """Make *session*, which closes, no longer one of this process."""
+    """Drop *session*, which closes, from those of this process."""
     if _current.session is session:
         _current.session = None
     elif session in _current.beside:
@@ -222,7 +222,7 @@ def _joined(
 
 
 def _at_exit(session: Session) -> None:
-    """Have *session* closed when the process ends, also where it ends without `atexit`."""
+    """Close *session* when the process ends, also if it ends without `atexit`."""
     atexit.register(session.close)
     multiprocessing = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None and sys.modules["multiprocessing"].parent_process() is not None:
@@ -231,7 +231,7 @@ def _at_exit(session: Session) -> None:
 
 
 def _forget() -> None:
-    """Make a forked child deaf: the session's threads and files are its parent's."""
+    """Disable the session in a forked child: its threads and files belong to the parent."""
     global _opening  # noqa: PLW0603 -- a thread that a fork does not take along may hold it
     _opening = threading.RLock()
     session, _current.session = _current.session, None

@@ -1,7 +1,7 @@
 """The boundary between rlprof and training: catches what would reach a step.
 
-In a run no exception of rlprof or its plugins reaches a step. What is caught is logged once per
-kind and recorded in the manifest; with `strict: true` it is raised instead.
+In a run, no exception of rlprof or its plugins reaches a step. Each kind is logged once and noted
+in the manifest; with `strict: true` it is raised instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Boundary:
-    """Calls what may fail, for one session."""
+    """Calls functions that may fail, for one session."""
 
     def __init__(self, *, strict: bool, name: str) -> None:
         self.strict = strict
@@ -32,28 +32,28 @@ class Boundary:
     def call(
         self, what: str, function: Callable[[], T], failed: Callable[[str], object]
     ) -> T | None:
-        """Return what *function* returns; if it raises, tell *failed* why and return None."""
+        """Return the result of *function*; if it raises, pass the reason to *failed*."""
         with Guard(self, what, failed):
             return function()
         return None
 
     def say(self, message: str, level: int = logging.INFO) -> None:
-        """Log what a user may want to know."""
+        """Log a message for the user."""
         write_log(level, "%s: %s", self._name, message)
 
     def tell(self, what: str, reason: str, exc: BaseException | None = None) -> None:
-        """Log a failure of *what*: the first time as a warning, after that at DEBUG level."""
+        """Log a failure of *what*: the first time as a warning, later at DEBUG level."""
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")
         write_log(level, "%s: %s: %s; training goes on", self._name, what, reason,
                   exc_info=None if known else exc)  # fmt: skip
-        if known and exc is not None:  # its words are enough, but for who debugs
+        if known and exc is not None:  # its message is enough, except for debugging
             write_log(logging.DEBUG, "%s: %s was raised here:", self._name, what, exc_info=exc)
 
 
 class Guard:
-    """A `with` whose code may fail: *failed* hears why, and training goes on."""
+    """A `with` whose code may fail: *failed* gets the reason, and training continues."""
 
     __slots__ = ("_boundary", "_failed", "_what")
 
@@ -89,10 +89,10 @@ def write_log(level: int, message: str, *args: Any, **more: Any) -> None:
 
 
 def _is_the_users(exc: BaseException) -> bool:
-    """Whether *exc* came from a signal, not from what was called.
+    """Whether *exc* came from a signal, not from the call.
 
-    Ctrl-C and what the user's own signal handlers raise (a TimeoutError, to bound what takes too
-    long) may hit any line of ours and must pass.
+    Ctrl-C and exceptions of the user's signal handlers (a TimeoutError, for example) may hit any
+    line of ours and must pass.
     """
     if isinstance(exc, KeyboardInterrupt):
         return True
@@ -109,7 +109,7 @@ def _code(handler: Any) -> Any:
 
 
 def survives(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let *method* of an object with a `boundary` return None where it would raise."""
+    """Let *method* of an object with a `boundary` return None instead of raising."""
 
     @functools.wraps(method)
     def survivor(self: Any, *args: Any) -> Any:

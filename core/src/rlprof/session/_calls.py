@@ -1,8 +1,8 @@
-"""How the hooks of one plugin are called: by the thread that asks, or by one of their own.
+"""Calls the hooks of one plugin: on the thread that asks, or on a separate one.
 
-A tool that runs on the `thread` it records is called by that thread: its time can be measured, not
-cut. All other plugins have a thread of their own, and a step waits for it only until the hook's
-limit. A call that is given up goes on, and what it leaves is cleaned up after it.
+A tool that runs on the `thread` it records is called by that thread: its time can be measured, but
+not cut. Every other plugin has a separate thread, and a step waits for it only until the limit of
+the hook. A call that is given up continues, and its remains are cleaned up afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     _Call = tuple[Future[Any], Callable[[], Any], Callable[[], Any] | None]
 
 _PATIENCE_S = 5.0
-"""A range of a phase that takes longer to open or close has gone wrong."""
+"""Opening or closing the range of a phase may take this long; longer is a failure."""
 
 
 class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of the call
@@ -33,7 +33,7 @@ class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of 
 
 
 class HookThread:
-    """Makes calls one at a time; a daemon, for a hook may hang longer than the process lives."""
+    """Makes calls one at a time; a daemon, because a hook may hang until the process ends."""
 
     def __init__(self, name: str) -> None:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
@@ -46,9 +46,9 @@ class HookThread:
         timeout_s: float,
         afterwards: Callable[[], Any] | None = None,
     ) -> Any:
-        """Return what *function* returns; give it up and raise Overrun after *timeout_s*.
+        """Return the result of *function*; give it up and raise Overrun after *timeout_s*.
 
-        A call that is answered too late is followed by *afterwards* on the same thread.
+        If the call returns too late, *afterwards* follows it on the same thread.
         """
         answer: Future[Any] = Future()
         self._calls.put((answer, function, afterwards))
@@ -85,13 +85,13 @@ class HookThread:
 
 
 class Caller:
-    """Calls the hooks of one plugin for one target."""
+    """Calls the hooks of a plugin for one target."""
 
     def __init__(self, name: str, limits: Limits, boundary: Boundary) -> None:
         self.broken = ""
         """Why the plugin is not used any more."""
         self.unanswered = ""
-        """The hook that was given up and is in doubt: `start` or `stop`."""
+        """The hook that was given up, with unknown outcome: `start` or `stop`."""
         self._name = name
         self._limits = limits
         self._boundary = boundary
@@ -108,10 +108,10 @@ class Caller:
         afterwards: Callable[[], Any] | None = None,
         blocks: bool = False,
     ) -> tuple[Any, float]:
-        """Return what *function* returns, and the seconds it took.
+        """Return the result of *function*, and the seconds it took.
 
-        Call it *here*, where `hangs` can see it, or on the plugin's thread, where *afterwards*
-        follows a call answered too late. A call that *blocks* the loop it needs is not waited for.
+        Call it *here*, where `hangs` can see it, or on the thread of the plugin, where *afterwards*
+        follows a late call. Do not wait for a call that *blocks* the loop it needs.
         """
         self.unanswered = ""
         began, limit = time.monotonic(), f"{hook}_timeout_s"
@@ -151,7 +151,7 @@ class Caller:
         raise CaptureError(f"{self.broken}; {self._name} is not used again")
 
     def hangs(self) -> tuple[str, str] | None:
-        """Name, once, the hook that does not return to the working thread, and say so."""
+        """Report, once, a hook that does not return to the working thread."""
         calling = self._calling
         if calling is None:
             return None

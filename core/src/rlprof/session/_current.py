@@ -1,7 +1,7 @@
-"""The session of this process, where annotated functions look for it.
+"""The session of this process, where annotated functions find it.
 
-A module of its own, because annotated functions travel: pickled by value (Ray does so with what a
-script defines) they take their globals along, but refer to modules by name.
+It is a separate module because annotated functions are pickled by value (by Ray, for functions of a
+script): they take their globals along, but refer to modules by name.
 """
 
 from __future__ import annotations
@@ -15,4 +15,4 @@ session: Session | None = None
 """None: rlprof is off in this process."""
 
 beside: list[Session] = []
-"""Those of an engine's workers that live in this process, while it has a session of its own."""
+"""Sessions of an engine's workers in this process, in addition to its session."""

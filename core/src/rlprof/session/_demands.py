@@ -1,4 +1,4 @@
-"""What is asked of one target, step by step: demands of a live run, and why one got nothing."""
+"""The demands on one target, step by step, and why a demand got nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def too_late(first: int, now: int | None) -> str:
-    """Say why nothing can begin with step *first* (0: any) at step *now*; empty if it can."""
+    """Say why a demand cannot begin with step *first* (0: any) at step *now*; empty: it can."""
     if not first or now is None or now < first:
         return ""
     if now == first:
@@ -23,9 +23,9 @@ def too_late(first: int, now: int | None) -> str:
 
 
 def unrecorded(rule: Schedule, phases: Iterable[str], *, is_new: bool) -> str:
-    """Say why nothing of a step that *rule* chooses was recorded, by the *phases* entered.
+    """Say why nothing was recorded of a step that *rule* chooses, by the *phases* entered.
 
-    *is_new*: no step has begun since the target is known.
+    *is_new*: no step has begun since the target was added.
     """
     if is_new:
         return "it was attached after the step had begun"
@@ -62,7 +62,7 @@ class Demands:
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
-        """The demands that have steps to get."""
+        """The demands that still need steps."""
         return (*self._agenda.waiting, *tuple(self._came))
 
     @property
@@ -71,12 +71,12 @@ class Demands:
         return () if self.now is None else self._asked[self.now.id]
 
     def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
-        """Take a demand, from whatever thread; its first step begins after this."""
+        """Take a demand, from any thread; its first step begins after this."""
         self._asked[demand.id] = uses
         self._came.append(demand)
 
     def take(self, before: int | None) -> None:
-        """Put what has come in line; a step that begins next comes after step *before*."""
+        """Queue the demands that arrived; the next step comes after step *before*."""
         while self._came:
             demand = self._came.popleft()
             late = too_late(demand.first, before)  # another rank may be past it, too
@@ -86,7 +86,7 @@ class Demands:
                 self._agenda.ask(demand)
 
     def rule(self, step: int, *, is_busy: bool) -> Schedule:
-        """Return what rules *step*, which begins."""
+        """Return the schedule of *step*, which begins."""
         rule, self.now = self._agenda.at(step, is_busy=is_busy)
         if self.now is not None:
             self._served.setdefault(self.now.id, [])

@@ -1,4 +1,4 @@
-"""A track that processes elsewhere record: the members of a fleet, seen from its driver."""
+"""A track that other processes record: the members of a fleet, seen from its driver."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ class MembersWindow(Protocol):
 
 
 class Members(Protocol):
-    """What `Session.lead` is given: processes elsewhere that record one role."""
+    """The argument of `Session.lead`: other processes that record one role."""
 
     @property
     def why_full(self) -> str:
         """Why no further window may open; empty if one may."""
 
     def take(self, uses: Sequence[ToolUse]) -> None:
-        """Learn what records them, before a window needs it."""
+        """Take the tools that record them, before a window needs these."""
 
     def prepared(
         self, uses: Sequence[ToolUse], window: Window, demand: Demand | None
     ) -> MembersWindow:
-        """Return *window* of those members that are meant, ready to start."""
+        """Return *window* of the chosen members, ready to start."""
 
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
-        """Return, for each member that is meant, the fields that name it in a manifest line."""
+        """Return the fields that name each chosen member in a manifest line."""
 
     def watch(self) -> None:
-        """Look at what has been answered; any thread calls it, and it never waits."""
+        """Take the answers that arrived; any thread calls it, and it never waits."""
 
     def end(self) -> None:
         """Close the sessions of the members."""
 
 
 class Elsewhere(Instruments):
-    """Members in the place of the recorders of a process."""
+    """Members that stand for the recorders of a process."""
 
     def __init__(self, target: Target, means: Means, members: Members) -> None:
         super().__init__(target, means, 0)
@@ -80,7 +80,7 @@ class Elsewhere(Instruments):
         return _Open(window, self._members.prepared(uses, window, demand), uses)
 
     def take(self, uses: Sequence[ToolUse]) -> None:
-        """Tell the members what records them."""
+        """Give the members their tools."""
         self._members.take(uses)
 
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ class Elsewhere(Instruments):
         return self._members.keys(demand)
 
     def watch(self) -> None:
-        """Look at what members have answered."""
+        """Take the answers of members that arrived."""
         self._members.watch()
 
     def end(self) -> None:
@@ -106,17 +106,17 @@ class _Open(OpenWindow):
         self._there = there
 
     def stop(self, reason: str) -> None:
-        """Have the members close it; once."""
+        """Ask the members to close it; once."""
         if self.is_recording:
             super().stop(reason)
             self._there.stop(reason)
 
     def push(self, scope: Scope) -> None:
-        """Have the members enter a phase; its own they have entered with the window."""
+        """Ask the members to enter a phase; they entered the window's phase with it."""
         if scope is not self.owner:
             self._there.enter(scope.id, scope.name, scope.step)
 
     def pop(self, scope: Scope) -> None:
-        """Have the members leave it."""
+        """Ask the members to leave it."""
         if scope is not self.owner:
             self._there.leave(scope.id)

@@ -1,4 +1,4 @@
-"""Engines: the ranks they hold, and the track of one that was attached."""
+"""Engines: the ranks they hold, and the track of an attached engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
 
 
 def say_unknown(config: Config, role: str) -> None:
-    """Log that *config* has no such role, and which one may be meant; unless it names none."""
+    """Log that *config* has no such role, and suggest one; unless it names none."""
     if not config.roles:
         return
     there = ", ".join(config.roles)
@@ -56,7 +56,7 @@ def engine_track(
     loop: Any,
     coordinates: Mapping[str, int] | None,
 ) -> tuple[Track, list[ToolUse]] | None:
-    """Check what the config says of *role*, loudly; None: this replica is not recorded."""
+    """Check the config of *role* and raise its faults; None: this replica is not recorded."""
     own = config.roles.get(role)
     if own is None:
         say_unknown(config, role)
@@ -88,7 +88,7 @@ def engine_track(
 
 
 def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...]) -> Workers:
-    """Describe the engine's own processes to its plugin; what records them is not yet said."""
+    """Describe the processes of the engine to its plugin, without their tools yet."""
     role = target.role
     chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
     manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"

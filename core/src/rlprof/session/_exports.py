@@ -1,8 +1,8 @@
 """The captures that wait to be exported, and the helper process that exports them in order.
 
-Nothing of an export runs in the training process. One helper takes all that waits, because
-starting it takes longer than most exports. A helper that dies or hangs costs the capture it was
-at, and a new one goes on with the next. It has a session of its own, so that a Ctrl-C at the
+No part of an export runs in the training process. One helper takes all waiting captures, because
+starting it takes longer than most exports. If a helper dies or hangs, its current capture is lost,
+and a new helper continues with the next. It has a separate session, so that a Ctrl-C at the
 terminal does not end it. It also ends itself when its time is over, in case we are dead.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _AT_ONCE = 32
-"""Captures for one helper: what a tool leaves in its memory adds up."""
+"""Captures for one helper: memory that a tool does not free adds up."""
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ class Job:
     """One capture to export: its raw data, and where its artifacts go."""
 
     key: dict[str, Any]
-    """Window and tool, as the manifest's lines about it name them."""
+    """Window and tool, as in its lines in the manifest."""
     folder: Path
     out: Path
     root: Path
@@ -67,7 +67,7 @@ class Exports:
         self._jobs.append(job)
 
     def poll(self) -> list[dict[str, Any]]:
-        """Return the manifest lines of what has ended, and start what is next."""
+        """Return the manifest lines of ended exports, and start the next."""
         lines = [] if self._helper is None else self._look_at(self._helper)
         if self._helper is None and self._jobs:
             try:
@@ -96,7 +96,7 @@ class Exports:
         return self._ended(result)
 
     def _look_at(self, helper: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-        """Take what *helper* has done; if it has ended or is late, give up what it was at."""
+        """Take the results of *helper*; if it has ended or is late, give up its current export."""
         has_ended = helper.poll() is not None
         is_late = not has_ended and time.monotonic() - self._began > self._timeout_s
         if is_late:
@@ -118,7 +118,7 @@ class Exports:
         return lines
 
     def _ended(self, result: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Say what came of the first, and take it off the queue."""
+        """Return the outcome of the first, and take it off the queue."""
         job, artifacts = self._jobs.popleft(), result["artifacts"]
         if job.measured is not None:
             job.measured(sum(artifact["size"] for artifact in artifacts))
@@ -130,11 +130,11 @@ class Exports:
         return [*lines, {"event": "exported", **job.key, "seconds": result["seconds"]}]
 
     def _failed(self, error: str) -> list[dict[str, Any]]:
-        """Say why nothing came of the first, and take it off the queue."""
+        """Return why the first failed, and take it off the queue."""
         return [_failure(self._jobs.popleft(), error)]
 
     def abandon(self) -> None:
-        """Give up what has not ended; its raw data stay where they are."""
+        """Give up the rest; its raw data stays in place."""
         self._jobs.clear()
         self._given = 0
         if self._helper is not None:
@@ -142,9 +142,9 @@ class Exports:
 
 
 def prune(scratch: Path) -> None:
-    """Remove the empty folders in *scratch*, of a process that is over, and then its run's.
+    """Remove the empty folders in *scratch*, of an ended process, and then those of its run.
 
-    Those in a capture's `raw` stay: they are its tool's, which may need them.
+    Folders in the `raw` of a capture stay: its tool may need them.
     """
     for folder, _, _ in os.walk(scratch, topdown=False):
         if RAW not in Path(folder).relative_to(scratch).parts:

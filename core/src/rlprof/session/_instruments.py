@@ -1,4 +1,4 @@
-"""What records one target: its tools, or its engine's plugin, made ready window by window."""
+"""The recorders of one target: its tools, or the plugin of its engine, prepared per window."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlprof.types import Target, Window
 
 _LOOP_S = 0.5
-"""How long a loop may stand still for an engine that is nearly ready and may need the loop."""
+"""How long a loop may block for an engine that is nearly ready and may need the loop."""
 
 
 class Instruments:
@@ -44,7 +44,7 @@ class Instruments:
         self.link = link
         self._recorders: dict[str, Recorder] = {}
         self._warming: threading.Thread | None = None
-        """What makes an engine ready beside the loop that it may need."""
+        """The thread that prepares an engine off the loop that it may need."""
 
     def __len__(self) -> int:
         return len(self._recorders)
@@ -58,7 +58,7 @@ class Instruments:
 
     @property
     def need_their_thread(self) -> bool:
-        """Whether any of them must be started and stopped on the thread that works."""
+        """Whether any of them must be started and stopped on the working thread."""
         return any(recorder.needs_its_thread for recorder in self._recorders.values())
 
     @property
@@ -85,7 +85,7 @@ class Instruments:
         self._warming.start()
 
     def why_not_ready(self) -> str:
-        """Wait for what is being made ready, on a loop only briefly; say so if it is not."""
+        """Wait for recorders in preparation, on a loop only briefly; report unready ones."""
         if self._warming is not None:
             configure_s = self._means.limits.configure_timeout_s
             self._warming.join(_LOOP_S if is_on_a_loop() else configure_s)
@@ -95,7 +95,7 @@ class Instruments:
         return ""
 
     def take(self, uses: Sequence[ToolUse]) -> None:
-        """Have a recorder for each of *uses*, configured."""
+        """Make a configured recorder for each of *uses*."""
         for use in uses:
             if use.name not in self._recorders:  # before it configures, so that `watch` sees it
                 self._recorders[use.name] = Recorder(
@@ -133,7 +133,7 @@ class Instruments:
         return [{}] if self.link is None else [{"target": attrs.asdict(self._target)}]
 
     def watch(self) -> None:
-        """Say it, from another thread, if a hook on the working thread does not return."""
+        """Report, from another thread, a hook that does not return to the working thread."""
         for recorder in tuple(self._recorders.values()):
             recorder.watch()
 

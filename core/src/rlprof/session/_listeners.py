@@ -1,4 +1,4 @@
-"""Listeners: plugins that hear what happens in a session, each on a thread of its own.
+"""Listeners: plugins that hear of the events of a session, each on a separate thread.
 
 The working thread leaves an event in memory; the helper thread wakes the listeners once a second.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlprof.session._scribe import Scribe
 
 _AT_ONCE = ("engine_attached", "window_opened")
-"""Hooks that are called at once: what happens next may be short."""
+"""Hooks that are called at once: the next event may be short."""
 _MOST = 10_000
 """Events that wait for a listener; more are dropped."""
 _OPEN_S = 1.0
@@ -32,7 +32,7 @@ _CLOSE_S = 5.0
 
 
 class Heard(Protocol):
-    """What listeners need of a session, for themselves."""
+    """The part of a session that listeners need."""
 
     scribe: Scribe
     """The helper thread."""
@@ -69,7 +69,7 @@ class Listeners:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until each has heard what was left, but not for one that takes long."""
+        """Wait until each has heard its events, but not for a slow listener."""
         for one in self._all:
             one.idle.wait(_OPEN_S)
 
@@ -79,13 +79,13 @@ class Listeners:
             one.hear(hook, facts)
 
     def wake(self) -> None:
-        """Have each hear what was left, and look around."""
+        """Let each hear its events, and call `tick`."""
         for one in self._all:
             one.idle.clear()
             one.wake.set()
 
     def close(self) -> None:
-        """Let each hear what was left, and end."""
+        """Let each hear its events, and end."""
         for one in self._all:
             one.is_ending = True
         self.wake()
@@ -95,7 +95,7 @@ class Listeners:
         self._all = ()
 
     def forget(self) -> None:
-        """Hear nothing any more: this is a forked child."""
+        """Stop hearing: this is a forked child."""
         self._all = ()
 
 

@@ -1,6 +1,6 @@
-"""Event loops: the one an engine's hooks belong to, and work that one waits for.
+"""Event loops: the loop of an engine's hooks, and work that a loop waits for.
 
-A loop's executor may be full of calls that wait for this work, and it drops a call that is
+The executor of a loop may be full of calls that wait for this work, and it drops a call that is
 cancelled before its turn. A thread of our own starts at once and always finishes.
 """
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Link:
-    """What `Session.attach` was given."""
+    """The arguments of `Session.attach`."""
 
     handle: Any
     loop: asyncio.AbstractEventLoop | None = None
     workers: Workers = attrs.field(factory=Workers)
-    """What its plugin can have the engine's own processes told."""
+    """The orders that its plugin can carry to the processes of the engine."""
 
     def given(self, use: ToolUse, request: str = "") -> dict[str, Any]:
-        """Return what hooks of an engine are called with beside what all are."""
+        """Return the arguments that only hooks of an engine get."""
         workers = attrs.evolve(self.workers, tools=use.asked_inside, request=request)
         return {"handle": self.handle, "workers": workers}
 
@@ -46,7 +46,7 @@ class Link:
         return False
 
     def settled(self, hook: Callable[[], Any]) -> Any:
-        """Call *hook*, which may be asynchronous, and return what it comes to."""
+        """Call *hook*, which may be asynchronous, and return its result."""
         result = hook()
         if not inspect.isawaitable(result):
             return result
@@ -61,7 +61,7 @@ class Link:
 
 
 def _done_at_once(promise: Any) -> Any:
-    """Return what a coroutine comes to that has nothing to wait for."""
+    """Return the result of a coroutine that has nothing to wait for."""
     coroutine = _awaited(promise)
     try:
         coroutine.send(None)
@@ -72,7 +72,7 @@ def _done_at_once(promise: Any) -> Any:
 
 
 def is_on_a_loop() -> bool:
-    """Whether an event loop runs on this thread, and so must not wait for what it should do."""
+    """Whether an event loop runs on this thread, and so must not wait for its own work."""
     return loop_here() is not None
 
 
@@ -91,7 +91,7 @@ async def _awaited(promise: Any) -> Any:
 def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
     """Start to call *function*; return a future that is done when it has returned.
 
-    Where the host has no thread left it is not called, and the training's own phase goes on.
+    If the host has no thread left, it is not called, and the phase of training continues.
     """
     done: Future[None] = Future()
     done.set_running_or_notify_cancel()  # a task that is cancelled does not cancel the work

@@ -1,4 +1,4 @@
-"""What everything that records in a process shares."""
+"""The objects that all recorders of a process share."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class Means:
     """Windows open on another thread than the work."""
     listeners: Listeners = attrs.field(factory=lambda: Listeners({}))
     closing: list[Callable[[Any], object]] = attrs.field(factory=list)
-    """What the session calls, with itself, once it has written all."""
+    """Functions that the session calls, with itself, after its last write."""
     plugins: PluginManager = attrs.field(factory=new_manager)
-    """Where what records is registered."""
+    """The manager of all recording plugins."""

@@ -1,4 +1,4 @@
-"""What the leading process of a run prints on stderr: where it writes, and what it has recorded."""
+"""The lines of the leading process on stderr: the run folder, and the number of recordings."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Notice:
 
 
 def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
-    """Print where the run is, and return what prints its end.
+    """Print where the run is, and return the object that prints its end.
 
-    A process prints nothing if another leads, or it is to be quiet. Without tools there are no
-    windows to count at the end.
+    A process prints nothing if another leads, or in quiet mode. Without tools there are no windows
+    to count at the end.
     """
     is_quiet = config.quiet or os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
     if is_quiet or not run.is_new:
@@ -46,7 +46,7 @@ def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
 
 
 def _shown(path: Path) -> str:
-    """Shorten *path* as a shell in the working directory takes it."""
+    """Shorten *path* for a shell in the working directory."""
     with suppress(OSError, ValueError):
         return str(path.relative_to(Path.cwd()))
     return str(path)

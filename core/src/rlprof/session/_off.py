@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Nothing:
-    """What `phase` and `span` give when off: one object for all."""
+    """The result of `phase` and `span` when off: one object for all."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Nothing:
 
 
 class NoTrajectory(Nothing):
-    """What `trajectory` gives when off: one object for all."""
+    """The result of `trajectory` when off: one object for all."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ class Off:
     why_full = ""
 
     def steps(self, steps: Iterable[T]) -> Iterable[T]:
-        """Return *steps* as they are."""
+        """Return *steps* unchanged."""
         return steps
 
     def step(self, step: int) -> None:

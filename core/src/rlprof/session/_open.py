@@ -1,4 +1,4 @@
-"""`open`: from a config to the session of this process, or to `Off`; `launch`: before it exists."""
+"""`open`: from a config to the session of this process, or `Off`; `launch`: before the process."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
 
     *config* is a mapping, a YAML file, an OmegaConf node, or None, which means the file that the
     environment variable `RLPROF_CONFIG` names; without that variable rlprof is off. With the word
-    `always` in place of a file, rlprof writes spans and counters, and no tool records. *role* may
-    be left out if the config names one or none; *rank* and *world_size* come from the launcher's
-    environment unless given; *coordinates* say where the rank stands: `{"tp": 0, "pp": 1}`. With
+    `always` in place of a file, rlprof writes spans and counters, and no tool records. You may
+    leave out *role* if the config names at most one; *rank* and *world_size* default to the
+    environment of the launcher; *coordinates* are the place of the rank: `{"tp": 0, "pp": 1}`. With
     *led*, another process opens the windows: see docs/hooks.md.
 
-    Raise ConfigError with every fault of the config, and RlprofError if a session is open already:
-    a process has one. What goes wrong after that is logged and recorded, and training lives.
+    Raise ConfigError with all faults of the config, and RlprofError if a session is open already: a
+    process has one. Later failures are logged and noted in the manifest, and training continues.
     """
     config = _given(config)
     if config is None:
@@ -50,11 +50,11 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
 def launch(
     config: Given = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
 ) -> Launch:
-    """Say what a process of *role* must be born with: environment, command, engine arguments.
+    """Return what a process of *role* must be born with: environment, command, engine arguments.
 
-    Call it before the process is started, on any host; the plugins of *role* answer. A rank that
-    is not chosen needs nothing. An engine that holds several has all its *ranks* named, as
-    `attach` has them. *config* as for `open`; ConfigError has every fault of it.
+    Call it before the process starts, on any host; the plugins of *role* answer. The result is
+    empty for a rank that is not chosen. Give all *ranks* of an engine that holds several, as for
+    `attach`. *config* is as for `open`; ConfigError has all its faults.
     """
     from rlprof.config import check_config, merge_launches
     from rlprof.session._engines import held_ranks, say_unknown

@@ -1,6 +1,6 @@
-"""Lighter options under pressure: rather a smaller capture than none, or a step that waits.
+"""Lighter options under pressure: a smaller capture is better than none, or than a waiting step.
 
-Judged by the last window of the same tool. A tool says itself what is lighter.
+The last window of the same tool decides. The tool itself makes its options lighter.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from rlprof.config import Limits, ToolUse
 
 _SHARE = 0.5
-"""Of `stop_timeout_s`: a stop that took more is near to being the last."""
+"""Share of `stop_timeout_s`: a stop that took more may soon exceed the limit."""
 
 
 @attrs.define
 class Pressure:
-    """How much lighter than asked one tool records by now, and what its last window took."""
+    """The lighter options of one tool by now, and the cost of its last window."""
 
     notches: int = 0
     reason: str = ""
-    """Why it does."""
+    """Why it records less."""
     last_bytes: int = 0
     last_stop_s: float = 0.0
 
     def lighter(
         self, use: ToolUse, less_than: Callable[[Any], Any], *, left: int, limits: Limits
     ) -> tuple[ToolUse, str] | None:
-        """Return what to record the next window with in the place of *use*, and why.
+        """Return the replacement of *use* for the next window, and why.
 
-        *less_than* returns options one notch cheaper; *left* are the bytes that are left.
+        *less_than* returns options one notch cheaper; *left* are the remaining bytes.
         """
         reason = self._reason(left, limits)
         if reason:

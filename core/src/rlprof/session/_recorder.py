@@ -41,7 +41,7 @@ class Instance:
     plugin: Any
     hooks: Hooks
     ready: Ready
-    """Where it runs: as its class says, then as `configure` said."""
+    """Where it runs: as its class declares, then as `configure` returned."""
     refused: str = ""
     """Why it cannot be used with these options."""
 
@@ -60,7 +60,7 @@ class Recorder:
     ) -> None:
         self.name = name
         self.now: Instance
-        """The plugin with the options it goes on with."""
+        """The plugin with its current options."""
         self.pressure = Pressure()
         self._target = target
         self._target_data = attrs.asdict(target)
@@ -69,10 +69,10 @@ class Recorder:
         self._means = means
         self._link = link
         self._spend = spend
-        """Hears what the artifacts of a window took."""
+        """Gets the size of the artifacts of a window."""
         self._usual: RunsOn = "thread" if link is None else "process"
         self._key = {"tool": name} if link is None else {"tool": name, "target": self._target_data}
-        """What lines about this target and plugin say."""
+        """The fields of manifest lines about this target and plugin."""
         self._caller = Caller(name, means.limits, means.boundary)
         self._guards = {
             hook: Guard(means.boundary, f"{name}.{hook}", partial(self._failed, hook))
@@ -82,23 +82,23 @@ class Recorder:
         self._job: Job | None = None
         """The capture of the window that is open, also while it is being stopped."""
         self._given: dict[str, Any] = {}
-        """What the hooks of that window are given."""
+        """The arguments for the hooks of that window."""
         self._recording: Any = None
         self._started = False
         self._missed: set[str] = set()
-        """The methods of the recording that have failed in this window."""
+        """The methods of the recording that failed in this window."""
 
     def lighter(self, options: Any) -> Any:
-        """Return *options* one notch cheaper, or None where nothing is cheaper."""
+        """Return *options* one notch cheaper, or None if nothing is cheaper."""
         ask = partial(self.now.hooks.lighter, options=options)
         return self._means.boundary.call(f"{self.name}.lighter", ask, lambda _: None)
 
     def has(self, use: ToolUse) -> bool:
-        """Whether it knows the options of *use*."""
+        """Whether it has the options of *use*."""
         return self._known(use) is not None
 
     def take(self, use: ToolUse) -> None:
-        """Go on with the options of *use*; new ones need a new instance, which is configured."""
+        """Continue with the options of *use*; new options need a new, configured instance."""
         known = self._known(use)
         if known is not None:
             self.now = known
@@ -114,7 +114,7 @@ class Recorder:
         return next((one for one in self._instances if one.use.asks_as(use)), None)
 
     def _configure(self, instance: Instance) -> None:
-        """Let the plugin import and warm up; one that cannot is not used with these options."""
+        """Let the plugin import and warm up; if it fails, it is not used with these options."""
         use, scribe, key = instance.use, self._means.scribe, self._key
         given = {"place": "process", "target": self._target, "options": use.options}
         if self._link is not None:
@@ -153,7 +153,7 @@ class Recorder:
         return self._link.is_on_its_loop(loop)
 
     def prepare(self, window: Window, data: Mapping[str, Any], place: str, **said: Any) -> None:
-        """Make the capture's folder and leave the line that says it is about to be opened.
+        """Make the folder of the capture and write the line that announces it.
 
         *data* and *place* are the window as plain data, and its folder.
         """
@@ -186,10 +186,10 @@ class Recorder:
             with open(f"{folder}/capture.json", "w", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(json.dumps(capture, default=str))
             return
-        self._drop()  # rather no recording than one that nobody can export
+        self._drop()  # no recording is better than one that cannot be exported
 
     def start(self) -> None:
-        """Start the plugin; what it refuses or breaks is recorded."""
+        """Start the plugin; note refusals and failures in the manifest."""
         if self._job is None:
             return
         self._started = False
@@ -215,7 +215,7 @@ class Recorder:
                 raise PluginError(odd)
 
     def stop(self, reason: str, late: str = "") -> None:
-        """Stop the plugin, started or not, and hand what it recorded on to be exported."""
+        """Stop the plugin, started or not, and queue its recording for export."""
         job, self._recording = self._job, None
         if job is None:
             return
@@ -223,17 +223,17 @@ class Recorder:
         scribe.clock()
         export = partial(scribe.exports.submit, job)
         try:
-            if self._caller.unanswered != "start":  # a stop follows that one
+            if self._caller.unanswered != "start":  # a stop follows it
                 with self._guards["stop"]:
                     seconds = self._stop(export)
                 self.pressure.last_stop_s = seconds or 0.0
-        finally:  # strict passes on what stop raised, and loses nothing
+        finally:  # strict mode passes on exceptions of stop, and loses nothing
             self._job = None
             said = {"late": late} if late else {}
             scribe.tell("closed", **job.key, reason=reason, seconds=seconds, **said)
             if not self._started:
                 scribe.discard(job.folder)
-            elif self._caller.unanswered != "stop":  # the export follows that one
+            elif self._caller.unanswered != "stop":  # the export follows it
                 export()
 
     def _stop(self, export: Callable[[], Any]) -> float:
@@ -253,7 +253,7 @@ class Recorder:
         self._caller.end()
 
     def watch(self) -> None:
-        """Say it, from another thread, if a hook on the working thread does not return."""
+        """Report, from another thread, a hook that does not return to the working thread."""
         found = self._caller.hangs()
         if found is not None:
             hook, error = found
@@ -265,7 +265,7 @@ class Recorder:
         self._spend(size)
 
     def _hook(self, verb: str, given: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return what calls a hook of the plugin, and waits where it is asynchronous."""
+        """Return a function that calls a hook of the plugin, and waits if it is asynchronous."""
         hook = self.now.hooks.bound(verb, **given)
         return hook if self._link is None else partial(self._link.settled, hook)
 

@@ -1,6 +1,6 @@
-"""`phase`, `span` and `trajectory`: what a `with` (or `async with`) around working code does.
+"""`phase`, `span` and `trajectory`: the `with` (or `async with`) around working code.
 
-Idle, that is two clock readings and one append; the helper thread writes it down.
+Idle, it costs two clock readings and one append; the helper thread writes the span.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 around: ContextVar[Scope | None] = ContextVar("rlprof_around", default=None)
 """The scope around the running code: a thread and an asyncio task each have their own.
 
-It may hold one that has ended, where scopes end out of turn or in another task; readers skip it.
+It may hold an ended scope, if scopes end out of turn or in another task; readers skip it.
 """
 
 
 class Host(Protocol):
-    """What a scope asks of its session."""
+    """The part of a session that a scope uses."""
 
     ids: count[int]
     current_step: int | None
@@ -32,13 +32,13 @@ class Host(Protocol):
     """The span of the step, if it has begun here."""
 
     def count(self, phase: str) -> int:
-        """Return how often the step has entered *phase* before."""
+        """Return how often the step entered *phase* before."""
 
     def enter(self, scope: Scope) -> None:
         """Open the windows that are due with a phase, and its range."""
 
     def leave(self, scope: Scope) -> None:
-        """Write the span down, and close the range and the windows."""
+        """Write the span, and close the range and the windows."""
 
     async def open_away(self, scope: Scope) -> None:
         """Open the windows of engines that may need the event loop of this thread."""
@@ -69,9 +69,9 @@ class Scope:
         self.above: Scope | None = None
         self.parent: int | None = None
         self.common: dict[str, Any] | None = None
-        """Attributes of all that runs inside, never changed: the id of a trajectory."""
+        """Attributes of all spans inside, never changed: the id of a trajectory."""
         self.path: Trajectory | None = None
-        """The trajectory it was made as a part of."""
+        """The trajectory whose method made it."""
         self.is_open = False
         self.is_async = False
         """Entered by `async with`: other threads open and close the windows of engines."""
@@ -150,7 +150,7 @@ class Scope:
                 self.session.leave(self)
 
     def written(self) -> Mapping[str, Any] | None:
-        """Return what its line has for attributes; its own ones come first."""
+        """Return the attributes for its line; its own come first."""
         if self.common is None:
             return self.attributes
         return self.common if self.attributes is None else self.common | self.attributes
@@ -163,7 +163,7 @@ class Scope:
 
 
 def noted(attributes: Any) -> dict[str, Any]:
-    """Copy what a span is given; what is no mapping is kept as it is, under a name of ours."""
+    """Copy the attributes of a span; keep other values unchanged, under a name of ours."""
     try:
         return dict(attributes)
     except (TypeError, ValueError):
@@ -171,12 +171,12 @@ def noted(attributes: Any) -> dict[str, Any]:
 
 
 class Trajectory(Scope):
-    """What one sample goes through in an agent loop, from its prompt to its reward.
+    """The way of one sample through an agent loop, from its prompt to its reward.
 
-    It is a span, and the spans inside it have its id. It hands that down as a span does its own id
-    to its children, by the scope around the running code: asyncio tasks and threads that run in a
-    copy of the context have it, and no others. So a span is always of the trajectory its parent is
-    of. Its methods return spans of it.
+    It is a span, and the spans inside it have its id. They get it like the id of their parent, from
+    the scope around the running code: only asyncio tasks and threads that run in a copy of the
+    context have it. So a span always belongs to the trajectory of its parent. The methods of a
+    trajectory return its spans.
     """
 
     __slots__ = ()
@@ -210,7 +210,7 @@ class Trajectory(Scope):
 
 
 class Part(Scope):
-    """A span of a trajectory, wherever it is entered: in another task, after the end of it."""
+    """A span of a trajectory, entered anywhere: in another task, or after its end."""
 
     __slots__ = ()
 

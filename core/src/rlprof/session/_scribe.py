@@ -1,7 +1,7 @@
 """The helper thread: the only one that touches the run folder once training runs.
 
-It writes what the working threads leave in memory, at most a second later, and moves exports on.
-A run folder that hangs (a dead NFS server) hangs this thread and nobody else.
+It writes the records that working threads leave in memory, at most a second later, and drives
+exports. A hanging run folder (a dead NFS server) hangs only this thread.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _TICK_S = 1.0
 _EXPORT_TICK_S = 0.2
 _CLOCK_S = 10.0
 _FLUSH_S = 1.0
-"""A step waits at most so long, once, for a run folder that does not answer."""
+"""The longest wait of a step, once, for a run folder that does not answer."""
 _STUCK_S = 10.0
-"""A helper thread that has not moved for so long waits for a run folder that does not answer."""
+"""A helper thread that stands still this long waits for a run folder that does not answer."""
 _MOST_SPANS = 200_000
-"""Kept in memory while the run folder takes none; more are counted and dropped."""
+"""Lines kept in memory while the run folder takes none; more are counted and dropped."""
 
 
 class Scribe:
@@ -56,18 +56,18 @@ class Scribe:
         """Called once a second or so."""
         self.dropped = 0
         self.failed: set[str] = set()
-        """The windows of which a line says that something failed."""
+        """The windows with a line about a failure."""
         self.figures: dict[str, float] = {}
-        """Of the last step, if a listener makes them. Replaced as a whole, never changed."""
+        """Figures of the last step, if a listener makes them. Replaced whole, never changed."""
         self._watchers: dict[Callable[[Sequence[RawSpan]], object], Guard] = {}
-        """What sees spans before they are written."""
+        """Functions that see spans before they are written."""
         self._adding = threading.Lock()
         self._most_bytes = spans.bytes
         """Size of the file of spans; beyond it, only steps and phases are written."""
         self._left_out = self._left_out_before = self._told_left_out = 0
-        """How many spans so far; when the last step ended; when last reported."""
+        """The spans so far; when the last step ended; when last reported."""
         self.name = name
-        """What its files are called."""
+        """The name of its files."""
         self._folder = folder
         self._scratch = scratch
         self._limits = limits
@@ -122,15 +122,15 @@ class Scribe:
                 self.figures = dict(figures)
 
     def discard(self, folder: Path) -> None:
-        """Have a scratch folder removed that nobody needs any more."""
+        """Remove a scratch folder that is no longer needed."""
         self._rubbish.append(folder)
 
     def hurry(self) -> None:
-        """Have what was left written now rather than within a second."""
+        """Write waiting records now rather than within a second."""
         self._wake.set()
 
     def flush(self) -> None:
-        """Wait until what was left is on disk, but not for a run folder that does not answer."""
+        """Wait until waiting records are on disk, but not for a run folder that does not answer."""
         if self._is_late:
             return
         ticket = threading.Event()
@@ -141,7 +141,7 @@ class Scribe:
             self.boundary.tell("run folder", f"{self._folder} is slower than {_FLUSH_S:g} s")
 
     def close(self) -> None:
-        """Write and export all that is left, within the exports' time, and end the thread."""
+        """Write and export the rest, within the time of exports, and end the thread."""
         self._is_ending = True
         self._wake.set()
         turns = self._turns
@@ -196,7 +196,7 @@ class Scribe:
         self._tidy()
 
     def _look(self) -> None:
-        """Say it if somebody has removed the run folder: writing to open files goes on silently."""
+        """Report if the run folder was removed: writes to open files still succeed silently."""
         if not (self._folder / "run.json").exists():
             self.boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
 

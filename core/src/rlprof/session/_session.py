@@ -1,7 +1,7 @@
 """The session of one process: steps and phases come in, windows open and close, spans go out.
 
-What it is told on the working thread costs a few microseconds while no window is open, and never
-raises (`strict: true` opts out).
+Its calls on the working thread cost a few microseconds while no window is open, and never raise
+(`strict: true` opts out).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Session(Targets):
-    """Made by `rlprof.open`; a context manager that closes itself."""
+    """The session that `rlprof.open` returns; a context manager that closes itself."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Session(Targets):
         self.here = means.here
         """The process, as other processes know it."""
         self.name = means.scribe.name
-        """What its files are called."""
+        """The name of its files."""
         self.manifest = self.run_dir / "manifest" / f"{self.name}.jsonl"
         """The file it writes to."""
         self.target = means.target
@@ -70,10 +70,10 @@ class Session(Targets):
         """False: another process decides on its windows."""
         self.watchers.append(self._tick)
 
-    # What the working thread calls
+    # Called by the working thread
 
     def steps(self, steps: Iterable[T]) -> Iterator[T]:
-        """Go through *steps*, the trainer's own numbers, telling of each as it begins."""
+        """Iterate over *steps*, the trainer's numbers, and report each as it begins."""
         try:
             for step in steps:
                 self.step(step)
@@ -83,7 +83,7 @@ class Session(Targets):
 
     @survives
     def step(self, step: int) -> None:
-        """Say that *step* begins, and with it the one before ends."""
+        """Begin *step*, and end the step before."""
         if self._is_closed:
             return
         try:
@@ -113,9 +113,9 @@ class Session(Targets):
         return Scope(self, name if type(name) is str else str(name), None, is_phase=True)
 
     def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Scope:
-        """Return the context manager around anything worth a line on the timeline.
+        """Return the context manager around anything worth a slice on the timeline.
 
-        Spans open no window, and any number may run at a time, in threads and asyncio tasks.
+        Spans open no window; any number may run at a time, in threads and asyncio tasks.
         """
         name = name if type(name) is str else str(name)
         return Scope(self, name, noted(attributes) if attributes else None, is_phase=False)
@@ -123,7 +123,7 @@ class Session(Targets):
     def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Trajectory:  # noqa: A002 -- what it is
         """Return the context manager around a trajectory, any number at a time.
 
-        Every span inside it, in whatever task or thread that has its context, has the attribute
+        Every span inside it, in any task or thread with its context, has the attribute
         `trajectory`.
         """
         return Trajectory(self, id, attributes)
@@ -132,11 +132,11 @@ class Session(Targets):
         """Return figures of the last step for a logger; `{}` until one has ended.
 
         The listener `live` makes them about once a second, so they may belong to an earlier step
-        than the one that has just ended: `rlprof/step` is its number.
+        than the last one: `rlprof/step` is its number.
         """
         return dict(self.scribe.figures)
 
-    # What listeners and fleets call
+    # Called by listeners and fleets
 
     def write(self, event: str, **fields: Any) -> None:
         """Add a line to the manifest."""
@@ -147,32 +147,32 @@ class Session(Targets):
         self.boundary.say(message, level)
 
     def warn(self, what: str, reason: str) -> None:
-        """Log that *what* has failed: the first time as a warning, after that at DEBUG level."""
+        """Log that *what* failed: the first time as a warning, later at DEBUG level."""
         self.boundary.tell(what, reason)
 
     def attempt(self, what: str, function: Callable[[], T]) -> T | None:
-        """Return what *function* returns; if it raises, log that, unless strict raises it."""
+        """Return the result of *function*; log its exceptions, unless strict mode raises them."""
         return self.boundary.call(what, function, lambda _: None)
 
     def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
         """Add to the figures of *step*, unless a later one has ended.
 
-        Those that have `rlprof/step` are the first of their step, which is the last one from now.
+        Figures with `rlprof/step` are the first of their step, and make it the last step.
         """
         self.scribe.add_figures(step, figures)
 
     def watch_spans(self, see: Callable[[Sequence[RawSpan]], object]) -> None:
-        """Have *see* called with the spans that the helper thread is about to write.
+        """Call *see* with the spans that the helper thread is about to write.
 
-        A step comes last among those of a call. The helper thread waits for *see*, and so do the
-        manifest and exports. If it raises, it is called no more.
+        A step comes last among the spans of a call. The helper thread waits for *see*, and so do
+        the manifest and exports. If it raises, it is not called again.
         """
         self.scribe.watch_spans(see)
 
     def add_span(
         self, name: str, start_ns: int, end_ns: int, attributes: Mapping[str, Any] | None = None
     ) -> None:
-        """Add a span of this thread that has ended, its times those of `time.monotonic_ns`."""
+        """Add an ended span of this thread, with times of `time.monotonic_ns`."""
         step = self.current_step
         self.scribe.span((
             "span", name, start_ns, end_ns, step, threading.get_ident(), next(self.ids),
@@ -181,7 +181,7 @@ class Session(Targets):
 
     @survives
     def close(self) -> None:
-        """End step and window, wait for exports, write what is left; any number of times."""
+        """End step and window, wait for exports, write the rest; safe to call again."""
         if self._is_forgotten:
             return
         with ExitStack() as stack:  # each of them, whatever strict lets the one before raise
@@ -259,7 +259,7 @@ class Session(Targets):
             track.end_steps()
 
     def _say_shortfall(self) -> None:
-        """Say why nothing was recorded, where that is because of the steps that were told."""
+        """Say why nothing was recorded, if the reported steps are the reason."""
         if self._has_misstepped or not self.leads:  # already said; or another decides on steps
             return
         from rlprof.session._unrecorded import lacking
@@ -276,7 +276,7 @@ class Session(Targets):
             track.check_time()
         self.means.listeners.wake()
 
-    # How it is made, and unmade in a forked child
+    # Creation, and the end in a forked child
 
     def forget(self) -> None:
         """Ignore all further calls: this is a forked child."""

@@ -1,6 +1,6 @@
-"""`span` and `trajectory` of the session of this process, for code that has none at hand.
+"""`span` and `trajectory` of the session of this process, for code without a session at hand.
 
-Deep in an agent loop there is no `prof`. Where there is no session, an object that does nothing.
+Deep in an agent loop there is no `prof`. Without a session, they return a no-op object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def span(name: str, attributes: Mapping[str, Any] | None = None) -> Scope | Nothing:
-    """Return the context manager (`with`, `async with`) around anything worth a line.
+    """Return the context manager (`with`, `async with`) around anything worth a slice.
 
     It is `prof.span` of the session of this process. Without one it does nothing.
     """
@@ -32,10 +32,10 @@ def trajectory(
 ) -> Trajectory | NoTrajectory:
     """Return the context manager (`with`, `async with`) around a trajectory of an agent loop.
 
-    Every span inside it has the attribute `trajectory`: *id*, in whatever asyncio task or thread
-    has its context, any number of trajectories at a time. What `as path` names has `path.turn(n)`,
-    `path.request()`, `path.tool_call(name)` and `path.reward()`, which return spans of it. Without
-    a session in this process all that does nothing.
+    Every span inside it has the attribute `trajectory`: *id*, in any asyncio task or thread with
+    its context, and any number of trajectories may run at a time. With `as path`, the methods
+    `path.turn(n)`, `path.request()`, `path.tool_call(name)` and `path.reward()` return its spans.
+    Without a session in this process, all of these do nothing.
     """
     session = _current.session
     return NO_TRAJECTORY if session is None else session.trajectory(id, attributes)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Targets:
-    """What a session records: the process itself, engines, members of a fleet."""
+    """The targets of a session: the process itself, engines, members of a fleet."""
 
     def __init__(self, config: Config, boundary: Boundary, means: Means) -> None:
         self.config = config
@@ -42,13 +42,13 @@ class Targets:
         self._occurrences: dict[str, int] = {}
         self._is_closed = False
         self._has_come = False
-        """Whether something was asked that no step has taken yet."""
+        """Whether there are demands that no step has taken yet."""
         self._asking = threading.Lock()
         self._guard = Guard(boundary, "phase", lambda _: None)
 
     @property
     def tracks(self) -> tuple[Track, ...]:
-        """What is recorded: the process itself, and each engine that is attached."""
+        """The recorded targets: the process itself, and each attached engine."""
         return self._tracks
 
     @property
@@ -76,11 +76,10 @@ class Targets:
         """Record a rollout engine from now on, in the windows of *role*.
 
         *handle* is the engine as the plugin wants it: an object, an address. *ranks* are the
-        global ranks it holds, unless it is one rank a replica, of *world_size* ranks; *loop* is the
-        event loop its asynchronous methods belong to. Attached again (it was restarted), a replica
-        is replaced.
+        global ranks it holds, of *world_size*; the default is one rank for each replica. *loop* is
+        the event loop of its asynchronous methods. Attach a restarted replica again to replace it.
 
-        Raise ConfigError where the config names no engine for *role*, or cannot work.
+        Raise ConfigError if the config names no engine for *role*, or cannot work.
         """
         if self._is_closed:
             return
@@ -107,7 +106,7 @@ class Targets:
 
     @survives
     def minibatch(self) -> None:
-        """Say that a mini-batch has ended."""
+        """Mark the end of a mini-batch."""
         for track in self._tracks:
             track.minibatch()
 
@@ -116,7 +115,7 @@ class Targets:
         self._tracks = (*self._tracks, track)
 
     def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
-        """Have tracks record their next steps; all begin with the same one, the next to begin."""
+        """Ask tracks to record upcoming steps; all start with the same one, the next to begin."""
         given = list(asked)
         if given and not self.means.scratch.exists():
             self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -126,7 +125,7 @@ class Targets:
             self._has_come = True
 
     def _take_asked(self) -> None:
-        """Put what was asked in line on all tracks: what comes now is for the next step."""
+        """Queue the demands on all tracks: later demands wait for the next step."""
         with self._asking:
             self._has_come = False
             for track in self._tracks:
@@ -176,10 +175,9 @@ class Targets:
         *,
         needs_tools: bool = True,
     ) -> Track:
-        """Have *members*, processes elsewhere, record a role by its own *schedule*.
+        """Let *members*, other processes, record a role by its *schedule*.
 
-        Without *needs_tools*, windows open where *uses* name no tool, too: the members learn the
-        step.
+        Without *needs_tools*, windows open even if *uses* name no tool: the members learn the step.
         """
         from rlprof.session._elsewhere import Elsewhere
 
@@ -191,10 +189,10 @@ class Targets:
         self.add(track)
         return track
 
-    # What scopes call
+    # Called by scopes
 
     def count(self, phase: str) -> int:
-        """Return how often the step has entered *phase* before."""
+        """Return how often the step entered *phase* before."""
         before = self._occurrences.get(phase, 0)
         self._occurrences[phase] = before + 1
         return before
@@ -233,7 +231,7 @@ class Targets:
         act(scope)
 
     def leave(self, scope: Scope) -> None:
-        """Write the span down; close its range, and its window if it has one."""
+        """Write the span; close its range, and its window if it has one."""
         if self._is_closed:
             return
         self.means.scribe.span((

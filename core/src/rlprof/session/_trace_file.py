@@ -1,7 +1,7 @@
-"""A look at an artifact before the manifest says that it is whole.
+"""Checks an artifact before the manifest says that it is whole.
 
-`rlprof ls` must not call a file whole that no reader can open. The look is cheap where the plugin
-has counted the bytes of its trace: no other trace is unpacked.
+`rlprof ls` must not call a file whole that no reader can open. The check is cheap if the plugin
+counted the bytes of its trace; only other traces are unpacked.
 """
 
 from __future__ import annotations

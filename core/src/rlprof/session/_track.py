@@ -1,6 +1,6 @@
-"""One target as a session records it: by its agenda, one window at a time.
+"""One target of a session: its agenda, and its windows, one at a time.
 
-The process itself is one; each engine that was attached is another. They share the steps and the
+The process itself is one target; each attached engine is another. They share the steps and the
 phases, and neither waits for the other's windows.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Track:
-    """What is recorded of one target, and the window of it that is open."""
+    """The recorders of one target, and its open window."""
 
     def __init__(
         self,
@@ -53,33 +53,33 @@ class Track:
         self._rule: Schedule = agenda.own
         self.demands = Demands(agenda, means, self.keys)
         self._due_step: int | None = None
-        """The step that is going on, if it is one to record."""
+        """The current step, if it is one to record."""
         self.recorded: set[Window] = set()
         """The windows that were opened."""
         self.captured_step: int | None = None
-        """The latest step of which something was recorded, or is known why not."""
+        """The latest step that was recorded, or whose reason for not being recorded is known."""
         self.first_step: int | None = None
         self.last_step: int | None = None
         """The step that began last."""
         self.reached = False
         """Whether a step of its own schedule has begun."""
         self.has_ended = False
-        """Whether all of it is over; False while a signal has cut the end short."""
+        """Whether it has ended; False if a signal cut the end short."""
         self.needs_tools = True
-        """False: windows open without a tool, for members that shall know the step."""
+        """False: windows open without a tool, for members that must know the step."""
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
-        """Take what records this target by its own schedule, and let it warm up."""
+        """Take the plugins that record this target by its schedule, and let them warm up."""
         self._uses = uses
         self._instruments.warm_up(uses)
 
     def too_late(self, first: int) -> str:
-        """Say why nothing can begin with step *first* (0: any) any more; empty if it can."""
+        """Say why a demand can no longer begin with step *first* (0: any); empty: it can."""
         return too_late(first, self.last_step)
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
-        """The demands that have steps to get."""
+        """The demands that still need steps."""
         return self.demands.waiting
 
     @property
@@ -100,7 +100,7 @@ class Track:
     # Steps and phases
 
     def end_step(self, step: int, phases: Iterable[str]) -> None:
-        """Say why nothing was recorded of *step*, if something was due, and what was served."""
+        """Note why nothing was recorded of *step*, if something was due, and the served demands."""
         if len(self._instruments) and step in self._rule.steps and self.captured_step != step:
             if self._open is not None:
                 reason = f"the window {self._open.window.id} was still open"
@@ -198,7 +198,7 @@ class Track:
     def open_window(
         self, window: Window, uses: Sequence[ToolUse] | None, demand: Demand | None
     ) -> str:
-        """Open *window*, which another process has decided on; return why not, or nothing."""
+        """Open *window*, as another process decided; return why not, or nothing."""
         if uses is not None:
             uses = [use for use in uses if use.kind in self.kinds]
             self._instruments.take(uses)
@@ -248,9 +248,9 @@ class Track:
             )
 
     def close_window(self, reason: str, *, now: bool = False) -> None:
-        """Stop what records; what waits for the run folder is the helper thread's.
+        """Stop the recorders; the helper thread does what needs the run folder.
 
-        A tool that must be stopped on its own thread goes on until that comes by, unless *now*.
+        A tool that must be stopped on its thread continues until that comes by, unless *now*.
         """
         # On the loop it needs, an edge that goes on would never end: whose it is closes, too.
         needs_this_loop = self.link is not None and self._instruments.need_this_loop
@@ -273,7 +273,7 @@ class Track:
             self._edge.release()
 
     def check_time(self) -> None:
-        """Close a window that is over or too old, if this thread may; the helper's asks too."""
+        """Close a window that has ended or is too old, if this thread may; the helper asks, too."""
         self._instruments.watch()
         opened, window_s = self._open, self._means.limits.window_s
         if opened is None or not (opened.ends or opened.overdue(window_s)):
@@ -287,7 +287,7 @@ class Track:
             opened.stop(f"limits.window_s {window_s:g} was reached")
 
     def retire(self) -> None:
-        """Close the window that is open, say which demands were not served, and end; once."""
+        """Close the open window, note the demands that were not served, and end; once."""
         if self.has_ended:
             return
         try:

@@ -1,4 +1,4 @@
-"""Says at the end of a session which steps the config asks for and the run never reached."""
+"""Reports at the end of a session the steps of the config that the run never reached."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lacking(config: Config, tracks: Sequence[Track], *, outside: bool) -> list[s
 
 
 def _shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
-    """Say why no step to record came; empty if one did, or none was asked for.
+    """Say why no chosen step came; empty if one did, or none was asked for.
 
     *outside*: phases were entered, and no step ever began.
     """
@@ -44,7 +44,7 @@ def _shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
 
 
 def _unheld(config: Config, tracks: Sequence[Track]) -> list[str]:
-    """Say which roles no engine was recorded for, though some were attached."""
+    """Name the roles without a recorded engine, although some were attached."""
     found = []
     for name, role in config.roles.items():
         held = sorted({rank for one in tracks if one.link for rank in one.ranks

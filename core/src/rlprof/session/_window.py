@@ -1,7 +1,7 @@
 """The window that is open in this process: its tools started together and stopped together.
 
-Phases inside it become ranges of the tools. Ranges nest per thread; a phase that ends out of turn
-(two asyncio tasks on one thread) has its range closed when its turn comes.
+Phases inside it become ranges of the tools. Ranges nest per thread; if a phase ends out of turn
+(two asyncio tasks on one thread), its range is closed when its turn comes.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _LATE = "it ended on another thread than it began on, which had to come by to st
 
 
 class OpenWindow:
-    """A window from its opening until its phase or step ends, also if it was closed before."""
+    """A window from its opening until its phase or step ends, even if it was closed before."""
 
     def __init__(self, window: Window, recorders: Sequence[Recorder]) -> None:
         self.window = window
         self.tools = tuple(map(attrgetter("name"), recorders))
         """The names of the plugins that record it."""
         self.owner: Scope | None = None
-        """The phase it is the window of; None: of a step."""
+        """The phase of the window; None: it is the window of a step."""
         self.is_recording = False
         self.starts: tuple[Callable[[], None], ...] = tuple(map(attrgetter("start"), recorders))
-        """What starts its tools, in the order the config gives them."""
+        """The recorders of its tools, in the order of the config."""
         self._recorders = tuple(recorders)
         self._ranges: dict[int, list[Scope]] = {}
         self._ended: set[int] = set()
         self.ends = ""
-        """Why it is over, if that is so and its own thread has still to come by and stop it."""
+        """Why it has ended, if its thread has still to come by and stop it."""
         self._thread = threading.current_thread()
         self._began = time.monotonic()
 
@@ -65,7 +65,7 @@ class OpenWindow:
 
     @property
     def may_stop_here(self) -> bool:
-        """Whether the calling thread may stop all of its tools, or else no thread may any more."""
+        """Whether the calling thread may stop all of its tools; also if no thread may any more."""
         if threading.current_thread() is self._thread or not self._thread.is_alive():
             return True
         return not any(recorder.needs_its_thread for recorder in self._recorders)
@@ -87,6 +87,6 @@ class OpenWindow:
                 recorder.range("pop")
 
     def minibatch(self) -> None:
-        """Tell the tools of the next mini-batch."""
+        """Report the next mini-batch to the tools."""
         for recorder in self._recorders:
             recorder.range("minibatch")

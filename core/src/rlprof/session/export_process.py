@@ -1,8 +1,8 @@
 """The helper process of exports; it is called with SECONDS FOLDER OUT ROOT…
 
-It reads what core and the tool left in FOLDER, lets the tool make artifacts in OUT, and writes
-`exported.json` into FOLDER. If the tool raised nothing and left every artifact whole, the raw
-data are deleted. More FOLDER OUT ROOT may follow: they are exported one after another.
+It reads the files of core and the tool in FOLDER, lets the tool make artifacts in OUT, and writes
+`exported.json` into FOLDER. If the tool raised nothing and made every artifact whole, the raw data
+is deleted. More FOLDER OUT ROOT may follow: they are exported one after another.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rlprof.rundir import known
 from rlprof.types import Artifact, Capture, Target, Window
 
 RAW = "raw"
-"""Below a capture's scratch folder: the folder that is the tool's own."""
+"""Below the scratch folder of a capture: the folder of the tool."""
 LOG = "export.log"
-"""Beside it: what the export has printed."""
+"""Next to it: the output of the export."""
 RESULT = "exported.json"
-"""Beside it: what came of the export."""
+"""Next to it: the outcome of the export."""
 
 
 def main(argv: list[str]) -> int:
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
     os.nice(10)
     folders, outs, roots = (map(Path, paths[start::3]) for start in range(3))
     for number, (folder, out, root) in enumerate(zip(folders, outs, roots, strict=True)):
-        signal.alarm(int(float(timeout_s)) + 30)  # who started us may be dead; end all the same
+        signal.alarm(int(float(timeout_s)) + 30)  # our parent may be dead; end in any case
         if number:
             _speak_into(folder / LOG)
         lock = os.open(folder, os.O_RDONLY)
@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
 
 
 def _speak_into(path: Path) -> None:
-    """Let what is printed from now on go into the file *path*."""
+    """Send all further output to the file *path*."""
     sys.stdout.flush()
     with path.open("wb") as log:
         os.dup2(log.fileno(), 1)
@@ -62,7 +62,7 @@ def _speak_into(path: Path) -> None:
 
 
 def result_of(folder: Path) -> dict[str, Any] | None:
-    """Return what came of the export of *folder*; None: it has not ended."""
+    """Return the outcome of the export of *folder*; None: it has not ended."""
     try:
         result: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
     except (OSError, ValueError):
@@ -71,7 +71,7 @@ def result_of(folder: Path) -> dict[str, Any] | None:
 
 
 def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
-    """Let the tool export what lies in *folder*; leave the outcome there, and return it."""
+    """Let the tool export the data in *folder*; write the outcome there, and return it."""
     began = time.monotonic()
     artifacts: list[Artifact] = []
     error = ""
@@ -82,7 +82,7 @@ def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
         hooks = plugins.hooks(plugin())
         found = hooks.export(capture=capture, folder=folder / RAW, out=out)
         artifacts, error = _checked(_listed(found), out, root)
-    except (Exception, SystemExit) as exc:  # a stranger's code: its words go into the manifest
+    except (Exception, SystemExit) as exc:  # code of a plugin: its message goes into the manifest
         error = f"{type(exc).__name__}: {exc}"
     result: dict[str, Any] = {
         "artifacts": [attrs.asdict(artifact) for artifact in artifacts],
@@ -92,13 +92,13 @@ def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
     draft = folder / f"{RESULT}.tmp"
     draft.write_text(json.dumps(result))
     draft.rename(folder / RESULT)
-    if is_finished(result):  # last: who is killed in between has lost nothing
+    if is_finished(result):  # last: a kill in between loses nothing
         shutil.rmtree(folder / RAW, ignore_errors=True)
     return result
 
 
 def is_finished(result: Mapping[str, Any]) -> bool:
-    """Whether nobody needs the raw data any more that *result* came of."""
+    """Whether the raw data of *result* is no longer needed."""
     whole = all(artifact["status"] == "whole" for artifact in result["artifacts"])
     return whole and not result["error"]
 
@@ -112,7 +112,7 @@ def read_capture(folder: Path) -> Capture:
 
 
 def _plugin_of(capture: Capture) -> type[Any]:
-    """Load the class that recorded *capture*; say what to install where it is not there."""
+    """Load the class that recorded *capture*; if it is missing, say what to install."""
     module, _, name = capture.plugin.partition(":")
     try:
         plugin = load_class(capture.plugin)
@@ -142,7 +142,7 @@ def load_class(plugin: str) -> type[Any]:
 
 
 def _listed(found: Any) -> list[Artifact]:
-    """Return what `export` returned, or say what it should have been."""
+    """Return the result of `export`, or raise with the expected type."""
     if isinstance(found, Artifact):
         raise PluginError(f"export must return a list of rlprof.Artifact, got {shown(found)}")
     is_one = isinstance(found, str) or not isinstance(found, Iterable | None)
@@ -159,7 +159,7 @@ def _listed(found: Any) -> list[Artifact]:
 
 
 def _checked(named: list[Artifact], out: Path, root: Path) -> tuple[list[Artifact], str]:
-    """Return the artifacts that can be read, and what is wrong with the others."""
+    """Return the readable artifacts, and the faults of the others."""
     from rlprof.session._trace_file import fault_of  # nothing else needs gzip
 
     artifacts, faults = [], []

@@ -1,4 +1,4 @@
-"""Another Python that finds the modules this one finds, to run one of rlprof's own in.
+"""Another Python that finds the same modules, to run a module of rlprof in.
 
 `python -m` would look into the working directory first, where a `types.py` may lie.
 """
@@ -22,11 +22,11 @@ sys.exit(asked.main(sys.argv[1:]))
 
 
 _unrecorded: list[Callable[[MutableMapping[str, str]], object]] = []
-"""What takes profilers out of an environment, as the tools of this process say."""
+"""Functions of the tools in this process that remove profilers from an environment."""
 
 
 def unrecorded_by(plugin: type[Any]) -> None:
-    """Have *plugin* leave the processes alone that are started from now on, if it knows how."""
+    """Let *plugin* leave alone the processes that start from now on, if it can."""
     take_out = getattr(plugin, "leave_alone", None)
     if take_out is not None and take_out not in _unrecorded:
         _unrecorded.append(take_out)
@@ -38,11 +38,11 @@ def command(module: str, *args: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return this process' environment without what is said to rlprof, or brings profilers."""
+    """Return the environment of this process without settings of rlprof and other profilers."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
     for take_out in _unrecorded:
         less = dict(env)
-        with suppress(Exception):  # a stranger's; a process that is recorded is better than none
+        with suppress(Exception):  # code of a plugin; a recorded process is better than none
             take_out(less)
             env = less
     return env
