@@ -520,7 +520,7 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
         folder.read()
 
     mine = metadata.version("rlprof-run")
-    said = f"written by rlprof {theirs}, newer than this {mine}; install that one (ValueError("
+    said = f"written by rlprof {theirs}, newer than this {mine}; install the newer one (ValueError("
     begin = f"{folder.path}/run.json: cannot be read: "
     assert str(caught.value).startswith(begin + (said if is_newer else "ValueError("))
 

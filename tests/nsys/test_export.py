@@ -179,7 +179,7 @@ def test_raw_data_without_an_importer_are_handed_on(export, nsys, raw):
     (raw / "report.nsys-rep").rename(raw / "report.qdstrm")
     nsys.with_name("QdstrmImporter").unlink()
     assert states(export(nsys=str(nsys))) == {
-        "qdstrm": ("files", "partial", f"QdstrmImporter is not beside {nsys}"),
+        "qdstrm": ("files", "partial", f"QdstrmImporter is not installed with {nsys}"),
     }
 
 

@@ -137,7 +137,7 @@ def configured_again(hooks):
         ({"stop": "fail"}, None, "nsys stop: Agent lost"),
         ({"stop": "hang"}, None, "nsys stop did not return within 5 s, and was ended"),
         ({"stop": "empty"}, "report.nsys-rep", "the report is empty: nsys has not written it"),
-        ({"stop": "raw"}, "report.qdstrm", "nsys' importer is not beside it"),
+        ({"stop": "raw"}, "report.qdstrm", "nsys has no importer"),
     ],
 )
 def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):

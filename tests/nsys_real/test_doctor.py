@@ -48,8 +48,8 @@ def test_one_without_its_importer_is_told_with_the_cure(nsys, tmp_path):
     _, said = examined(parted(nsys, tmp_path / "debian"), tmp_path)
 
     assert said[0].startswith("warn  tool nsys of actor: recorded 0 events, 1 file")
-    assert "nsys' importer is not beside it, so it left raw data (.qdstrm)" in said[0]
-    assert "link its folder host-linux-x64 beside target-linux-x64" in said[0]
+    assert "nsys has no importer, so it left raw data (.qdstrm)" in said[0]
+    assert "link its folder host-linux-x64 next to target-linux-x64" in said[0]
 
 
 # failures.md: nsys-unusable

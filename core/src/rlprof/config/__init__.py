@@ -1,4 +1,4 @@
-"""What is asked: a configuration, checked whole before anything runs.
+"""The configuration, checked whole before anything runs.
 
 `load_config` checks all that can be known without plugins, `check_config` loads the plugins the
 config names and checks their options too. Both raise one ConfigError with every fault found.
@@ -77,8 +77,8 @@ def check_config(
 ) -> tuple[Config, dict[str, tuple[ToolUse, ...]]]:
     """Check *config* and the plugins that *roles* use (None: all roles), in one error.
 
-    A process names its own role, for it needs only the plugins of that one. *rank* is the one that
-    is to be launched.
+    A process names its role, because it needs only the plugins of that role. *rank* is the rank to
+    launch.
     """
     value, faults = _read(config)
     if value is BAD or not value.enabled:
@@ -95,7 +95,7 @@ def check_config(
 
 
 def _read(config: Given) -> tuple[Config, Faults]:
-    """Return *config*, or BAD, and what is wrong with it as far as no plugin need be loaded."""
+    """Return *config*, or BAD, and the faults that show without loading plugins."""
     if isinstance(config, Config):
         return config, Faults()
     data, faults = read_source(config)
@@ -110,7 +110,7 @@ def _read(config: Given) -> tuple[Config, Faults]:
 
 
 def _check(config: Config, faults: Faults, *, has_tool: bool) -> None:
-    """Add the faults of values that are right on their own but not together.
+    """Add the faults of values that are valid alone but not together.
 
     *has_tool*: the config says `tool`, and it may say `none`.
     """

@@ -15,11 +15,11 @@ ALWAYS = "always"
 """The word in place of a file: spans and counters of every process, and no window."""
 
 _YAML_RAISES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What PyYAML raises, beside its own errors, for `!!bool x`, `!!int ""`, `!!timestamp x`, …"""
+"""Other exceptions that PyYAML raises for `!!bool x`, `!!int ""`, `!!timestamp x`, …"""
 
 
 def read_source(config: Any) -> tuple[Any, Faults]:
-    """Turn *config* into plain data, and say what is wrong already.
+    """Turn *config* into plain data, and report its faults so far.
 
     Raise ConfigError if it cannot be read at all.
     """
@@ -80,7 +80,7 @@ def _from_yaml(file: Path) -> tuple[Any, Faults]:
 
 
 def _walk(node: Any, path: str, faults: Faults, is_done: dict[int, bool]) -> None:
-    """Note the line of every key, and the keys given twice, which YAML readers pass over.
+    """Note the line of every key, and duplicate keys, which YAML readers ignore.
 
     *is_done* has the nodes that were met, for an anchor may stand in many places. Raise
     RecursionError for one that stands inside itself.

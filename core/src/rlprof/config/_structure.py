@@ -29,20 +29,20 @@ class Faults:
     """Collects *where: what is wrong; what to do*, by path."""
 
     source: str = "config"
-    """What the config is called: its file, where it has one."""
+    """The name of the config: its file, if it has one."""
     lines: dict[str, int] = attrs.field(factory=dict)
     """Path of a key → its line in the file."""
     found: dict[str, list[str]] = attrs.field(factory=dict)
 
     def add(self, path: str, message: str) -> Any:
-        """Note a fault, once, and return what stands for the value."""
+        """Note a fault, once, and return the stand-in for the value."""
         told = self.found.setdefault(path, [])
         if message not in told:
             told.append(message)
         return BAD
 
     def below(self, path: str) -> bool:
-        """Whether anything is wrong with *path* or what is in it."""
+        """Whether *path* or anything in it has a fault."""
         return any(here == path or here.startswith((f"{path}.", f"{path}[")) for here in self.found)
 
     def __bool__(self) -> bool:
@@ -78,7 +78,7 @@ def join(path: str, key: object) -> str:
 
 
 def structure(cls: type[Any], data: Any, *, path: str, faults: Faults) -> Any:
-    """Make a *cls* of *data*, having added all that is wrong to *faults*.
+    """Make a *cls* of *data*, after adding all faults to *faults*.
 
     What is wrong is left out, so that what depends on the rest can still be checked; where that
     leaves nothing to build, the result is `BAD`. A field's `metadata={"parse": function}` replaces
@@ -96,7 +96,7 @@ def structure(cls: type[Any], data: Any, *, path: str, faults: Faults) -> Any:
 def values_of(
     cls: type[Any], data: Mapping[Any, Any], *, path: str, faults: Faults
 ) -> dict[str, Any]:
-    """Check each of *data* by itself, and return those that are right."""
+    """Check each of *data* by itself, and return the valid ones."""
     fields, hints = attrs.fields_dict(cls), typing.get_type_hints(cls)
     values: dict[str, Any] = {}
     for key, given in data.items():
@@ -128,7 +128,7 @@ def build(
     path: str,
     faults: Faults,
 ) -> Any:
-    """Make a *cls* of *values*, those that are right of *given*."""
+    """Make a *cls* of *values*, the valid ones of *given*."""
     required = [
         name for name, one in attrs.fields_dict(cls).items() if one.default is attrs.NOTHING
     ]
@@ -143,7 +143,7 @@ def build(
 def _tried(
     path: str, faults: Faults, function: Callable[..., Any], /, *args: Any, **values: Any
 ) -> Any:
-    """Call a parser, a validator or a class; what it raises is a fault.
+    """Call a parser, a validator or a class; an exception is a fault.
 
     Only the first argument is shown: attrs appends the whole field.
     """

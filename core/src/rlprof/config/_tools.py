@@ -37,28 +37,28 @@ class ToolUse:
     options: Any
     """A value of the plugin's `Options`."""
     asked: Mapping[str, Any]
-    """The same as plain data, as the config gives them."""
+    """The same as plain data, as in the config."""
     launch: Launch
-    """What a process with this tool must be born with."""
+    """The needs of a process with this tool at its start."""
     advice: tuple[Advice, ...] = ()
-    """What a user should know before the run."""
+    """Its advice before the run."""
     inside: tuple[ToolUse, ...] = ()
-    """Of an engine: the tools that record its own processes."""
+    """For an engine: the tools that record its processes."""
 
     @property
     def asked_inside(self) -> dict[str, Mapping[str, Any]]:
-        """What is asked of each of these."""
+        """The options of each of these."""
         return {use.name: use.asked for use in self.inside}
 
     def asks_as(self, other: ToolUse) -> bool:
-        """Whether the same is asked of it and *other*."""
+        """Whether it has the same options as *other*."""
         return self.asked == other.asked and self.asked_inside == other.asked_inside
 
 
 def use_tools(
     config: Config, roles: Iterable[str] | None, faults: Faults, rank: int = 0
 ) -> dict[str, tuple[ToolUse, ...]]:
-    """Load what *rank* of *roles* (None: all) uses and add all that is wrong to *faults*.
+    """Load the plugins of *rank* of *roles* (None: all), and add all faults to *faults*.
 
     The tools of a role come in the order of the config, its engine last.
     """
@@ -67,7 +67,7 @@ def use_tools(
 
 
 def check_names(config: Config, faults: Faults) -> None:
-    """Add names under `tools` and `engines` that no role uses, where they look like mistakes.
+    """Add names under `tools` and `engines` that no role uses, if they look like mistakes.
 
     Options of a plugin that rests just now may stay.
     """
@@ -87,7 +87,7 @@ def check_names(config: Config, faults: Faults) -> None:
 
 
 def options_of(plugin: type[Any], asked: Any, faults: Faults, *, path: str = "") -> Any:
-    """Structure *asked* into the plugin's `Options`, having added what is wrong to *faults*."""
+    """Structure *asked* into the plugin's `Options`, after adding faults to *faults*."""
     return structure(getattr(plugin, "Options", NoOptions), asked, path=path, faults=faults)
 
 
@@ -150,7 +150,7 @@ def _use(
     faults: Faults,
     **given: Any,
 ) -> ToolUse | None:
-    """Structure the options of one plugin for one role, and ask what it needs from birth."""
+    """Structure the options of one plugin for one role, and ask for its needs at launch."""
     everywhere = join(f"{kind}s", name)
     here = join(join(join("roles", target.role), "options"), name)
     shared = (config.tools if kind == "tool" else config.engines).get(name, {})
@@ -218,7 +218,7 @@ def _judged(one: Any, asked: Collection[str]) -> Advice:
 
 
 def merge_launches(launches: Mapping[str, Launch]) -> Launch:
-    """Make one Launch of those of several plugins; raise ValueError where two want one key."""
+    """Merge the Launches of several plugins; raise ValueError if two set the same key."""
     merged: dict[str, dict[str, Any]] = {"env": {}, "engine_args": {}, "runtime_env": {}}
     wanted: dict[tuple[str, str], str] = {}
     prefix: tuple[str, ...] = ()

@@ -75,12 +75,12 @@ _seconds = _above(0, 1e9)  # 31 years; what can be waited for ends at 292
 
 @attrs.frozen
 class Limits:
-    """What profiling may cost."""
+    """The limits of the cost of profiling."""
 
     bytes: int = attrs.field(default=4 * 10**9, metadata={"parse": parse_size})
     """Artifacts of the run; each recorded rank may write an equal share, see `Config.share`."""
     window_s: float = attrs.field(default=300.0, validator=_seconds)
-    """A window open for so long is closed early."""
+    """The longest time a window stays open; then it is closed early."""
     configure_timeout_s: float = attrs.field(default=60.0, validator=_seconds)
     """How long opening the session waits for the run folder, and for a tool to warm up."""
     start_timeout_s: float = attrs.field(default=5.0, validator=_seconds)
@@ -116,9 +116,9 @@ class SlowStep:
     """When a step is slow enough for the next one to be recorded."""
 
     times: float = attrs.field(default=2.0, validator=_above(1, 1e6))
-    """It took longer than so many times the median of the steps before it."""
+    """It took longer than this many times the median of the steps before it."""
     most: int = attrs.field(default=3, validator=_above(0, 1000))
-    """How often that happens in a run, at most."""
+    """The most slow steps per run that cause a recording."""
 
 
 def _folder(_: Any, __: Any, value: str) -> None:
@@ -139,12 +139,12 @@ def _local_folder(_: Any, __: Any, value: str) -> None:
 
 @attrs.frozen
 class Fleet:
-    """Where the members of a fleet write, and what comes of it; a single process reads nothing."""
+    """The files of the members of a fleet; a single process ignores this."""
 
     node_dir: str | None = attrs.field(default=None, validator=optional(_local_folder))
-    """A folder on the local disk of each node; None: members write to the run folder's path."""
+    """A folder on the local disk of each node; None: they write to the path of the run folder."""
     collect: bool = True
-    """False: what lies on other nodes is listed when the fleet closes, not brought home."""
+    """False: closing the fleet lists files on other nodes, but does not collect them."""
 
 
 _ELSEWHERE = {
@@ -160,12 +160,12 @@ _ELSEWHERE = {
     "relocate_results": "nothing; files always land in the run folder",
     "engine": "roles: {rollout: {engine: NAME}}",
 }
-"""Words of verl's profiler, and one that belongs to a role, with what to write here."""
+"""Keys of verl's profiler, and a key of roles, with their counterparts here."""
 
 
 @attrs.frozen
 class Role:
-    """What is recorded of one role."""
+    """The recording of one role."""
 
     ELSEWHERE: ClassVar = _ELSEWHERE
 
@@ -187,18 +187,18 @@ class Role:
 
 @attrs.frozen
 class Config:
-    """All that is asked."""
+    """The whole configuration."""
 
     ELSEWHERE: ClassVar = _ELSEWHERE
 
     run_dir: str = attrs.field(default="outputs/profile", validator=_folder)
-    """Where run folders are made; all hosts of a run should see it."""
+    """The parent of run folders; all hosts of a run should see it."""
     scratch_dir: str | None = attrs.field(default=None, validator=optional(_folder))
     """Local disk for raw data; None: the system's folder for temporary files."""
     enabled: bool = True
     """False: as if there were no config."""
     tool: tuple[str, ...] = attrs.field(default=(), metadata={"parse": _parse_tools})
-    """What records, for roles that do not say otherwise: a name, a list of names, or `none`."""
+    """The tools of roles that name none: a name, a list of names, or `none`."""
     steps: Steps = attrs.field(default=Steps(), metadata={"parse": parse_steps})
     """`[2, 5]`, `"2-4"`, `{every: 100, first: 2, last: 1000}` or `none`."""
     mode: Mode = "discrete"
@@ -206,7 +206,7 @@ class Config:
     join_steps: bool = False
     """Continuous mode: one window for a stretch of consecutive steps."""
     roles: Mapping[str, Role] = attrs.field(factory=dict)
-    """What is recorded of each role; a role left out is not recorded."""
+    """The recording of each role; a role left out is not recorded."""
     tools: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     """Options by tool."""
     engines: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -214,17 +214,17 @@ class Config:
     limits: Limits = Limits()
     """What profiling may cost."""
     spans: Spans = Spans()
-    """What each process writes down, always."""
+    """The spans that each process always writes."""
     counters: Counters | None = Counters()
     """Memory, devices and engines over time; None: no counters."""
     slow_step: SlowStep | None = None
-    """Have the step after a slow one recorded; None: only what `steps` says, and requests."""
+    """Record the step after a slow one; None: record only `steps`, and requests."""
     listeners: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": _parse_tools})
-    """Which plugins hear what happens, or `none`; None: `live`, where it is installed."""
+    """The listeners, or `none`; None: `live`, if it is installed."""
     fleet: Fleet = Fleet()
-    """What a driver of many actors does with the files of its nodes."""
+    """How a driver of many actors handles the files on their nodes."""
     quiet: bool = False
-    """True: nothing is printed; else the process that leads the run prints two lines on stderr."""
+    """True: print nothing; False: the leading process prints two lines on stderr."""
     strict: bool = False
     """True: errors of rlprof and its plugins stop training instead of being recorded."""
 
@@ -237,7 +237,7 @@ class Config:
         return data
 
     def expected(self) -> dict[str, Any]:
-        """Return the ranks that should be recorded, by role; engines are other processes'."""
+        """Return the ranks to record, by role, without engines of other processes."""
         return {
             name: "all" if role.ranks is None else list(role.ranks)
             for name, role in self.roles.items()

@@ -1,4 +1,4 @@
-"""Where it goes: the run folder, its identity, its manifest and spans, its clocks.
+"""The run folder: its identity, its manifest and spans, its clocks.
 
     <run_dir>/<run id>/              a resumed run lives in <run id>/attempt_2/, …
       run.json                       config as asked, versions, expected targets; written first

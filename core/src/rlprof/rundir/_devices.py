@@ -1,4 +1,4 @@
-"""Which devices a process has, by its launcher's variables."""
+"""The devices of a process, by the variables of its launcher."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files that others may have put there are read, and nothing else; a folder is the user's alone.
+"""Reads regular files only, in folders that others may write to; makes folders of the user.
 
-A run folder is shared. A FIFO holds whoever opens it until somebody writes, `/dev/zero` never
-ends, and neither may hang a command, let alone a process that trains.
+A run folder is shared. A FIFO blocks its reader until somebody writes, `/dev/zero` never ends, and
+neither may hang a command, let alone a training process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def open_regular(path: str | Path, *, follow: bool = True) -> BinaryIO:
 
 
 def read_regular(path: str | Path, *, most: int = MOST, follow: bool = True) -> bytes:
-    """Return what is in the file *path*; raise OSError as above, or if it is more than *most*."""
+    """Return the content of *path*; raise OSError as above, or if it is larger than *most*."""
     with open_regular(path, follow=follow) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -57,15 +57,15 @@ def read_regular(path: str | Path, *, most: int = MOST, follow: bool = True) -> 
 
 
 def oddity(status: os.stat_result) -> str:
-    """Say what is there instead of a file, in words; empty: a file."""
+    """Say in words what is there instead of a file; empty: it is a file."""
     kind = stat.S_IFMT(status.st_mode)
     return "" if kind == stat.S_IFREG else f"is {_KINDS.get(kind, 'odd')}, not a file"
 
 
 def own_folder(base: Path) -> Path:
-    """Make the user's own folder below *base*, a folder for raw data and what was measured.
+    """Make the user's folder below *base*, for raw data and measurements.
 
-    What lies in it says which code an export runs, so nobody else may write there.
+    Its files decide which code an export runs, so nobody else may write there.
     """
     home = base / f"rlprof-{os.getuid()}"
     try:

@@ -1,4 +1,4 @@
-"""Which run folder a process belongs to: all processes of a run agree, nothing is overwritten.
+"""Finds the run folder of a process: all processes of a run agree, nothing is overwritten.
 
 The id comes from `RLPROF_RUN_ID`, else from the launcher, else the leader (rank 0) makes one up
 and the others find it by what their launcher told all of them; a random id of torchrun gets a name
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rlprof.types import Target
 
 _joined: set[tuple[int, str, int, Path]] = set()
-"""Where this process has been, by pid, role and rank: a second session writes nowhere a first one
-of the same name has written."""
+"""The folders this process wrote to, by pid, role and rank: a second session never writes where a
+first one of the same name has written."""
 
 
 @attrs.frozen
@@ -49,18 +49,18 @@ class RunFolder:
 
 @attrs.frozen
 class _Launch:
-    """What the launcher told every process of a run, and no process of another."""
+    """A value that the launcher gave to every process of a run, and to no other process."""
 
     run_id: str | None
     key: str
     restart: str
     is_chosen: bool = True
-    """Whether a user has chosen the id, not a launcher."""
+    """Whether a user chose the id, not a launcher."""
 
 
 @attrs.frozen
 class _Owner:
-    """Who made a run folder, as its `run.json` says."""
+    """The process that made a run folder, from its `run.json`."""
 
     run_id: str
     attempt: int
@@ -119,7 +119,7 @@ def _launch(env: Mapping[str, str]) -> _Launch:
 
 
 def _join_named(path: Path, target: Target, header: Mapping[str, Any]) -> RunFolder:
-    """Join the folder the launcher named, also if nobody has opened it yet."""
+    """Join the folder that the launcher named, even if no process has opened it yet."""
     attempt = _attempt(path)
     root = path if attempt == 1 else path.parent
     while _place(target, path) in _joined:
@@ -187,14 +187,14 @@ class _Search:
         ]
 
     def _name(self) -> str | None:
-        """Return the name of the run as far as the launcher tells it."""
+        """Return the name of the run, as far as the launcher gives one."""
         given = self.launch.run_id
         if given and not self.launch.is_chosen:
             return agreed_name(self.run_dir, given, leads=self.target.rank == 0)
         return given
 
     def _lives(self, path: Path, owner: _Owner) -> bool | None:
-        """Say whether this process may join the run at *path*; None while that cannot be said.
+        """Return whether this process may join the run at *path*; None while that is unknown.
 
         What was opened since this process began was opened by the same launch, even if its owner
         has ended since. On another host, where nobody can be seen to be alive, an older run may be
@@ -225,7 +225,7 @@ def _place(target: Target, path: Path) -> tuple[int, str, int, Path]:
 
 
 def _attempt(path: Path) -> int:
-    """Read the attempt from a folder's name; whatever is not named like one is the first."""
+    """Read the attempt from the name of a folder; other names mean the first."""
     match = re.fullmatch(r"attempt_(\d{1,9})", path.name)
     return int(match[1]) if match else 1
 

@@ -1,4 +1,4 @@
-"""Lines of JSON: how records and spans are written and read, and a file of them.
+"""Lines of JSON: writes and reads records and spans, and a file of them.
 
 A line of a span holds: kind, name, monotonic start and end in ns, step, thread, own id, parent's
 id, and what else there is. It is written when the span has ended, by the helper thread.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SALVAGED = "+"
-"""Begins the name of a manifest file that tells of other processes; no role's name does."""
+"""The prefix of manifest files about other processes; no role's name begins so."""
 _DEEPEST = 50
-"""Values nested deeper than this become text where JSON cannot hold them as they are."""
+"""Values nested deeper than this become text if JSON cannot hold them."""
 
 _HALF = "\\ud"
 """Perhaps half of a surrogate pair, which is no character."""
@@ -44,7 +44,7 @@ def as_line(record: Mapping[str, Any]) -> bytes:
 
 
 def as_json(value: Any, **layout: Any) -> str:
-    """Write *value* as strict JSON in ASCII, whatever is in it; *layout* as for `json.dumps`."""
+    """Write any *value* as strict JSON in ASCII; *layout* as for `json.dumps`."""
     try:
         text = json.dumps(value, default=_text, allow_nan=False, **layout)
     except (ValueError, TypeError, RecursionError):
@@ -71,7 +71,7 @@ def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Say *value* in whole characters, also if it is a stranger's and cannot say itself."""
+    """Return *value* as valid text, even if its own `str` fails."""
     try:
         return str(value).encode("utf-8", "backslashreplace").decode()
     except Exception:
@@ -79,7 +79,7 @@ def _text(value: Any) -> str:
 
 
 def known(cls: type[T], said: Any) -> T:
-    """Make a *cls* of what was *said*, passing over fields that *cls* has not."""
+    """Make a *cls* of *said*, ignoring fields that *cls* lacks."""
     if not isinstance(said, dict):
         raise TypeError(said)
     names = _names(cls)
@@ -92,7 +92,7 @@ def _names(cls: type[Any]) -> frozenset[str]:
 
 
 def span_record(raw: RawSpan) -> dict[str, Any]:
-    """Name the fields of *raw* as the file does; what says nothing is left out."""
+    """Name the fields of *raw* as in the file; empty ones are left out."""
     kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
     record: dict[str, Any] = {"kind": kind, "name": name, "t0": start, "t1": end}
     record |= {"step": step, "thread": thread, "id": own_id}
@@ -140,16 +140,16 @@ class Journal:
 
     It is made on the first write; one `write` call appends many lines.
 
-    What a full disk refuses stays here, to the byte: the next call goes on where it was cut. Code
-    that closes every descriptor of its process closes ours, and its own files get their numbers;
-    so before each use the descriptor is looked at, and the file opened again if it was lost.
+    Bytes that a full disk refuses stay here: the next call continues where the last was cut. Code
+    that closes every descriptor of its process closes ours, too, and its files get their numbers.
+    So the descriptor is checked before each use, and the file is opened again if it was lost.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
         self._file: tuple[int, int] | None = None
-        """Device and inode of what was opened."""
+        """Device and inode of the open file."""
         self._waiting = bytearray()
         self.told = 0
         """Bytes it was given in all."""
@@ -192,6 +192,6 @@ class Journal:
     def _is_ours(self, fd: int) -> bool:
         try:
             found = os.fstat(fd)
-        except OSError as exc:  # a file system that fails is told when it is written to
+        except OSError as exc:  # the next write reports a failing file system
             return exc.errno != errno.EBADF
         return (found.st_dev, found.st_ino) == self._file

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
-"""What a file system says that has no links."""
+"""The errors of a file system without links."""
 
 
 def agreed_name(run_dir: Path, launch_id: str, *, leads: bool) -> str:
-    """Return the name of the run that *launch_id* belongs to; a process that *leads* may give it.
+    """Return the name of the run of *launch_id*; a process that *leads* may choose it.
 
-    That is *launch_id* itself if somebody chose it, if no leader has given a name yet, or if the
+    It is *launch_id* itself if a user chose that, if no leader has chosen a name yet, or if the
     file system has no links.
     """
     if not _RANDOM.fullmatch(launch_id):

@@ -1,4 +1,4 @@
-"""Who a process is, for all that share the run folder, whether it still lives, and its clocks.
+"""The identity of a process for all that share the run folder, its liveness and its clocks.
 
 rlprof stamps everything with the monotonic clock, which never steps, and reads pairs of both
 clocks now and then. `rlprof_run` turns one into the other.
@@ -51,7 +51,7 @@ class Here:
     pid_namespace: str = attrs.field(validator=_TEXT)
     pid: int
     started: str = attrs.field(validator=_TEXT)
-    """Tells a process from a later one with the same pid."""
+    """Distinguishes a process from a later one with the same pid."""
 
     @classmethod
     def now(cls, pid: int | None = None) -> Here:
@@ -66,7 +66,7 @@ class Here:
 
 
 def born_ns() -> int:
-    """Say when the calling process began at the latest, in wall-clock time.
+    """Return the latest time at which the calling process can have begun, in wall-clock time.
 
     The kernel rounds it down to a tick of 10 ms, in which an earlier process may still have opened
     a run. Where it cannot be read, this is now.
@@ -80,7 +80,7 @@ def born_ns() -> int:
 
 
 def is_alive(process: Here) -> bool | None:
-    """Say whether *process* lives; None where that cannot be seen from here."""
+    """Return whether *process* lives; None if that cannot be seen from here."""
     here = Here.now()
     if (process.host, process.boot_id, process.pid_namespace) != (
         here.host,
@@ -98,7 +98,7 @@ def is_alive(process: Here) -> bool | None:
 
 
 def read_clock() -> Clock:
-    """Read both clocks; the tightest of three tries, for a thread may be put aside in between."""
+    """Read both clocks; the tightest of three tries, because a thread may be preempted."""
     tries = []
     for _ in range(3):
         before = time.monotonic_ns()

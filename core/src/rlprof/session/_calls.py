@@ -161,8 +161,8 @@ class Caller:
             return None
         self._calling = None
         return hook, (
-            f"has not returned for {seconds:.0f} s; it runs on the working thread, so nobody can "
-            "cut it"
+            f"has not returned for {seconds:.0f} s; it runs on the working thread, so rlprof "
+            "cannot stop it"
         )
 
     def end(self) -> None:

@@ -39,7 +39,7 @@ class Cuts:
         *is_here*: its profiler belongs to the thread that calls them.
         """
         self.reason = ""
-        """Why the window has ended before it was told to; empty: it has not."""
+        """Why the window ended early; empty: it did not."""
         self.has_stopped = False
         """Whether its profiler was stopped for that, as far as it says."""
         self._handle = handle

@@ -117,7 +117,7 @@ class Recording:
     ) -> None:
         self.window = order.window
         self.why = ""
-        """Why it ended before it was told to, or could not begin."""
+        """Why it ended early, or could not begin."""
         self.done = 0
         """How many engine steps it has recorded."""
         self._order = order

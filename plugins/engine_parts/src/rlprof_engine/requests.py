@@ -81,7 +81,7 @@ def begun_in(file: Path) -> int:
             began = json.loads(next(lines))["began"]
             return sum(json.loads(line).get("first_token_ts", 0) > began for line in lines)
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
-        return 0  # what is damaged is told otherwise
+        return 0  # damage is reported elsewhere
 
 
 def trace_of(capture: Capture, file: Path, out: Path, *, steps: int = 0) -> Artifact:

@@ -69,10 +69,10 @@ def artifact_of(
     whose: Callable[[str, Looked], Whose],
     found: list[dict[str, Any]],
 ) -> Artifact:
-    """Make a trace of one file; what is no trace is kept as it is.
+    """Make a trace of one file; a file that is not a trace is kept unchanged.
 
-    *step* is how an engine step reads in it; *whose* is asked with the file's name and what the
-    file says; what is told of it goes into *found*.
+    *step* is the name of an engine step in it; *whose* gets the name of the file and its metadata;
+    notes about it go into *found*.
     """
     name = f"{capture.stem}_{raw.name}"
     if not raw.name.endswith((".trace.json", ".trace.json.gz")):
@@ -118,7 +118,7 @@ def _kept(raw: Path, out: Path, name: str) -> Artifact:
 
 @contextmanager
 def _unpacked(raw: Path) -> Iterator[Path]:
-    """Give a trace as plain text, beside the raw files and not among them."""
+    """Unpack a trace to plain text, outside of the folder of raw files."""
     if not raw.name.endswith(".gz"):
         yield raw
         return

@@ -82,7 +82,7 @@ class Mailbox:
         self._session.log(f"request {request.id} of {request.by or os.getuid()}: {steps}")
 
     def _refuse(self, request: control.Request, tracks: Iterable[Track], error: str) -> None:
-        """Refuse, by the name of everyone who was meant."""
+        """Refuse the request in the name of each target it addressed."""
         demand = Demand(request.id, request.next, ranks=request.ranks)
         for key in [key for track in tracks for key in track.keys(demand)]:
             self._session.write("request", request=request.as_data(), **key, error=error)

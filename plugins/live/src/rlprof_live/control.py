@@ -61,7 +61,7 @@ class Request:
     options: dict[str, Any] = attrs.field(factory=dict)
     """Options by tool or engine, over those of the config."""
     by: str = ""
-    """Who asked, for whoever reads the manifest."""
+    """The author of the request, for readers of the manifest."""
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data, as it is written."""

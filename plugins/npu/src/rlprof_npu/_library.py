@@ -31,7 +31,7 @@ _OTHERS = {
     "PROF_CONFIG_PATH": "torch_npu's dynamic_profile may start a profiler at any time, and two "
     "lose data",
 }
-"""Variables that announce another profiler, and what that one does."""
+"""Variables that announce another profiler, and the effect of that profiler."""
 
 
 def import_library() -> Any:

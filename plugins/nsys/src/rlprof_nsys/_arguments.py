@@ -1,4 +1,4 @@
-"""What the launcher is told on its command line, and how the tool writes that."""
+"""The command line of the launcher, and how the tool writes it."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def program_of(notes: Mapping[str, object], tmp: Path) -> Program | None:
 
 
 def imported(program: Program, raw: Path, report: Path) -> None:
-    """Make *report* of the raw data that an nsys which was cut off has left."""
+    """Make *report* of the raw data that an interrupted nsys left."""
     if not program.importer:
-        raise ConversionError(f"QdstrmImporter is not beside {program.path}")
+        raise ConversionError(f"QdstrmImporter is not installed with {program.path}")
     argv = [program.importer, "-i", str(raw), "-o", str(report)]
     said = run(argv, timeout_s=_within_s(raw), folder=program.folder)
     if said.code != 0 or not _size(report):

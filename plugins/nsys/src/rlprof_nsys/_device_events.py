@@ -30,7 +30,7 @@ class Kind:
     name: Callable[[Tables, Mapping[str, Any]], str]
     """What an event is called, as JSON."""
     track: str = ""
-    """What it is called beside its stream, where it would not nest with what that does."""
+    """The name of a track next to that of its stream, for events that would not nest there."""
     labels: Mapping[str, str] = attrs.field(factory=dict)
     """Columns that are numbers in an enumeration: column → its table."""
 

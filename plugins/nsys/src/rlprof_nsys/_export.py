@@ -34,7 +34,7 @@ _GIVEN_S, _POLL_S, _STILL_S = 60.0, 0.05, 0.3
 _LEFT_S = 5.0
 """How long the launcher may take to have nsys write the report of a process that was killed."""
 _EARLY_S = 1.0
-"""What processes that are told of an end one after the other may be apart."""
+"""Processes that hear of an end one after another may be this many seconds apart."""
 _HOLDS_ALL = (
     "the report holds environment variables of all processes that nsys could look at, in plain "
     "text; look before you pass it on"
@@ -192,7 +192,7 @@ def _with_what_was_given(
 
 
 def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[str, Any] | None:
-    """Take the report from the folder of who has begun the window, and died; None: it has none."""
+    """Take the report from the folder of a dead process that began the window; None: no report."""
     theirs = Path(notes["joined"].get("folder") or "/nowhere")
     if capture.pid not in joined(theirs):
         return None

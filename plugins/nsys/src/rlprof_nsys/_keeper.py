@@ -161,7 +161,7 @@ def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, 
 
 
 def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
-    """Write what `nsys launch` is told: of what is asked, that which its help knows."""
+    """Write the arguments of `nsys launch`: the requested ones that its help lists."""
     text = program.help("launch")
     known, traces = options_in(text), values_in(text, "trace")
     refused, args = {}, []

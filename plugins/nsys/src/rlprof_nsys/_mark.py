@@ -28,7 +28,7 @@ class Mark:
     folder: str = ""
     """The launcher's own, and TMPDIR of nsys."""
     trace: str = ""
-    """What is traced, as `nsys launch` was told."""
+    """The APIs traced, from the arguments of `nsys launch`."""
     refused: Mapping[str, str] = attrs.field(factory=dict)
     """What was asked and this nsys does not know: word → reason."""
     asked: Mapping[str, Any] = attrs.field(factory=dict)

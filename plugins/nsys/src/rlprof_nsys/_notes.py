@@ -1,4 +1,4 @@
-"""What is known of a window, in a file beside its report; written whole or not at all."""
+"""Notes on a window, in a file next to its report; written whole or not at all."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _USUAL = (
 )  # fmt: skip
 _OPTION = re.compile(r"^\s+(?:-\w, )?--([a-z][a-z0-9-]*)(?:\[([a-z|]+)\])?", re.MULTILINE)
 _IDLE = re.compile(r"WARNING|usage:|Try 'nsys|Processing \[|.*\[ *=*\d+%")
-"""What it prints beside the reason: hints, and how far it is."""
+"""Lines it prints besides the reason: hints and progress."""
 _NAMED = re.compile(r"Illegal --|unrecogni[sz]ed option")
 """What says which option is wrong; lines about that option follow."""
 _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "USER", "XDG_RUNTIME_DIR")

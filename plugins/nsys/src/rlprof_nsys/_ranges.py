@@ -1,4 +1,4 @@
-"""What `start` returns: phases become NVTX ranges, beside everything else that nsys records."""
+"""The recording that `start` returns: phases become NVTX ranges in the report of nsys."""
 
 from __future__ import annotations
 

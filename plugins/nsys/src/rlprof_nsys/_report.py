@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 REPORT = "report.nsys-rep"
 RAW = "report.qdstrm"
 NO_IMPORTER = (
-    "nsys' importer is not beside it, so it left raw data (.qdstrm); install the whole of Nsight "
-    "Systems, or link its folder host-linux-x64 beside target-linux-x64"
+    "nsys has no importer, so it left raw data (.qdstrm); install all of Nsight Systems, or link "
+    "its folder host-linux-x64 next to target-linux-x64"
 )
 _GENERATED = re.compile(r"^\s*(/.*\.(?:nsys-rep|qdstrm))\s*$", re.MULTILINE)
 _POLL_S = 0.02
 _STILL_S = 0.3
-"""A file that has not grown for so long is whole, if nsys has not said so."""
+"""A file that has not grown for this long is whole, even if nsys does not say so."""
 _IMPORT_S = 60.0
 
 

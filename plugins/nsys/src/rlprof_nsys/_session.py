@@ -57,15 +57,15 @@ class Session:
     is_in_doubt: bool = False
     """A call was not answered: nsys may be collecting."""
     _own: Word | None = None
-    """What this process has told the others of its window."""
+    """The word that this process sent to the others about its window."""
 
     def start(
         self, folder: Path, options: Sequence[str], word: Word | None, *, within_s: float
     ) -> Word | None:
         """Begin to collect into *folder*; raise CaptureError if nsys does not.
 
-        *word* is told to the processes that share the session, if there is one. Where one of them
-        has begun the same window its word is returned: that window is joined.
+        *word* is sent to the processes that share the session, if there is one. If one of them has
+        begun the same window, return its word: this process joins that window.
         """
         end = time.monotonic() + within_s
         self._see_that_it_is_there(within_s)
@@ -180,7 +180,7 @@ class Session:
 
     @property
     def _is_shared(self) -> bool:
-        """Whether others can be told of a window: the launcher has a folder for that."""
+        """Whether others can hear of a window: the launcher has a folder for that."""
         return bool(self.program.folder)
 
     def _claimed(self, own: Word | None, folder: Path, end: float) -> Word | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OPEN = "open"
 """The word, in the launcher's folder; it reads that, too, and ends what a program leaves open."""
 GIVEN = "given.json"
-"""In the folder of who has joined: how the window ended."""
+"""In the folder of a process that joined: how the window ended."""
 BEGINNING, IS_OPEN, ENDING = "beginning", "open", "ending"
 _JOINED = "joined-"
 _POLL_S = 0.05

@@ -153,10 +153,10 @@ def follow(
 ) -> Follower:
     """Open the session of a process whose windows another process opens.
 
-    It joins the run folder *run* and records what the config chooses of *role* and *rank*.
-    *replica* is the number of the rollout replica that it holds, and *worker* its own number in
-    that replica. Once the *leader* has ended, the follower closes what is open. *any_thread*:
-    windows open on a thread beside those that work, so tools of a thread are refused.
+    It joins the run folder *run* and records with the tools of *role* and *rank* in the config.
+    *replica* is the number of its rollout replica, and *worker* its number in that replica. Once
+    the *leader* has ended, the follower closes its open window. *any_thread*: windows open on
+    another thread than the work, so tools that record a thread are refused.
     """
     led = Led(run, any_thread, replica, worker)
     session = rlprof.open(

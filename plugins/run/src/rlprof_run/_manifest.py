@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from rlprof_run._run import ProcessState
 
 _HEARTBEAT_S = 60
-"""A process of another host that has not written for so long is taken for dead; it writes a clock
-every ten seconds."""
+"""A process of another host is taken for dead if it has not written for this long; it writes a
+clock every ten seconds."""
 
 
 @attrs.frozen

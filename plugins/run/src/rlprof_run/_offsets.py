@@ -40,7 +40,7 @@ class Offset:
 def aligned(
     processes: Sequence[Process], captures: Sequence[CaptureResult], offsets: Iterable[Offset]
 ) -> tuple[list[Process], list[CaptureResult]]:
-    """Bring all to the clock of who measured; what nobody measured stays as it is."""
+    """Bring all to the clock of the measuring process; unmeasured times stay unchanged."""
     best: dict[str, Offset] = {}
     for offset in offsets:
         key = offset.process or offset.boot_id

@@ -191,7 +191,9 @@ def _why(exc: Exception, header: Any) -> str:
         mine = metadata.version("rlprof-run")
         if isinstance(theirs, str) and _release(theirs) > _release(mine):
             theirs = one_line(theirs, longest=40)
-            return f"written by rlprof {theirs}, newer than this {mine}; install that one ({why})"
+            return (
+                f"written by rlprof {theirs}, newer than this {mine}; install the newer one ({why})"
+            )
     return why
 
 

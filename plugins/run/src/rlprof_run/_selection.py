@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rlprof.types import Window
 
 SPANS, WINDOWS = "spans", "windows"
-"""What `only` may name beside tools and engines."""
+"""Names that `only` takes besides tools and engines."""
 
 
 def _ranges(value: Any) -> tuple[range, ...]:

@@ -47,7 +47,7 @@ class Engine(Protocol):
         """Whether a resting engine has not answered yet what it was asked before."""
 
     def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        """Run *hook* on a resting engine's own loop, here and now, for so long."""
+        """Run *hook* on the loop of a resting engine, at once, for up to this long."""
 
     async def look(self) -> None:
         """Find out what cannot be seen without asking; nothing asked can hurt."""

@@ -1,7 +1,7 @@
 """SGLang's own profiler: one window of it, in a folder of its own.
 
-SGLang believes what it is told, and a scheduler that fails takes the whole engine with it, often
-the process that hosts it, too. So what would make one fail is never sent.
+SGLang does not check its arguments, and a failing scheduler takes the whole engine with it, often
+also the hosting process. So the adapter never sends arguments that would make one fail.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CUTS = ("update_weights_from_disk", "update_weights_from_distributed",
 """Methods of a tokenizer manager that end a window."""
 _TRACE = re.compile(r"-TP-\d+.*\.trace\.json\.gz$")
 _LATE_S = 20
-"""Ranks of a later pipeline stage write after the stop is answered; so long they are awaited."""
+"""The wait for ranks of a later pipeline stage, which write after the stop is answered."""
 _LOOK_S = 0.2
 
 
@@ -75,7 +75,7 @@ class Native:
 
     @property
     def cut(self) -> str:
-        """Why the window ended before it was told to; empty: it did not."""
+        """Why the window ended early; empty: it did not."""
         return self._cuts.reason
 
     @property
@@ -209,9 +209,9 @@ class Native:
         return bool(self.whys)
 
     async def _ask_of_it(self) -> None:
-        """Ask how many steps there were, for a scheduler without any may leave no trace; and more.
+        """Ask for the number of steps, because a scheduler without steps may leave no trace.
 
-        What our part has caught there is told.
+        Also report the errors that our part caught there.
         """
         if not self._engine.facts.is_inside:
             return

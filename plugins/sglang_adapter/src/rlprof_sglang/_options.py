@@ -164,7 +164,7 @@ class SglangOptions:
         return tuple(name for name, is_asked in asked.items() if is_asked)
 
     def contents_of(self, tool: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return what to record beside operators: verl's words here, or those of the tool torch."""
+        """Return the contents to record besides operators: verl's options, or the tool torch's."""
         asked = tool.get("contents", ()) if self.contents is None else self.contents
         return tuple(word for word in asked if not word.endswith(("-stage", "-profiles")))
 

@@ -16,7 +16,7 @@ _until = 0.0
 
 
 def bound(longest_s: object) -> None:
-    """Let the session that begins now be on for so long; None: nobody has said how long."""
+    """Let the session that begins now run for this long; None: the limit is unknown."""
     global _until  # noqa: PLW0603 -- one profiler to a process
     is_said = isinstance(longest_s, (int, float))
     _until = time.monotonic() + float(longest_s) if is_said else 0.0  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ class Request:
     tool: Mapping[str, Any]
     """The options of the tool torch."""
     longest_s: float | None = None
-    """After so long nobody will end the session any more; None: not known."""
+    """The time after which nothing will end the session any more; None: unknown."""
     applied: dict[str, Any] = attrs.field(factory=dict)
     unsupported: dict[str, str] = attrs.field(factory=dict)
 

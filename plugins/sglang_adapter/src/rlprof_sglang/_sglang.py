@@ -172,7 +172,7 @@ class Sglang:
         return said
 
     async def _begin_inside(self, window: Window, workers: Workers, said: EngineRecording) -> None:
-        answers = self._answers = {"began": []}  # it is told to end, too, whatever becomes of this
+        answers = self._answers = {"began": []}  # the end is sent in any case
         answers["began"] = await self._tell(workers.begin(window), workers)
         recording = answers_in(answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
@@ -197,7 +197,7 @@ class Sglang:
 
     @hookimpl
     def stop(self, window: Window, folder: Path, workers: Workers) -> Any:
-        """End what was begun, and leave beside it what is needed to make sense of it."""
+        """End the recording, and write the notes that its export needs."""
         return self._here(self._stop(window, folder, workers), workers, "stop")
 
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
@@ -246,7 +246,7 @@ class Sglang:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Make traces of what SGLang and its requests left, and a summary of who answered what."""
+        """Make traces of the files of SGLang and its requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
     async def _tell(self, order: str, workers: Workers) -> list[dict[str, Any]]:
@@ -260,7 +260,7 @@ class Sglang:
             raise
         except Exception as exc:
             raise CaptureError(
-                f"sglang: its schedulers cannot be told: {type(exc).__name__}: {exc}"[:500]
+                f"sglang: its schedulers cannot be reached: {type(exc).__name__}: {exc}"[:500]
             ) from exc
 
 

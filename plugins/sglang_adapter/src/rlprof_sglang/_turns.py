@@ -89,7 +89,7 @@ def turns_of(loop: asyncio.AbstractEventLoop | None) -> Turns:
 def driven(
     loop: asyncio.AbstractEventLoop, hook: Coroutine[Any, Any, Any], within_s: float
 ) -> concurrent.futures.Future[Any]:
-    """Run *hook* on *loop*, by whoever runs that, for so long; never cut it short."""
+    """Run *hook* on *loop*, in any thread that runs it, for up to this long; never cut it short."""
     until, turns = time.monotonic() + within_s, turns_of(loop)
     call = asyncio.run_coroutine_threadsafe(hook, loop)  # where somebody runs it, it has begun
     while not call.done() and (left := until - time.monotonic()) > 0:

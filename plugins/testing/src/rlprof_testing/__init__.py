@@ -6,12 +6,12 @@
         plugin = Mine
         options = {"hz": 100}
 
-`ToolTests`, `EngineTests`, `ExporterTests`. The docstring of each test is the law it checks; what
-a plugin can and cannot do is declared beside `plugin`, never guessed. A standard test is replaced
-only with a reason: `@overrides("why")`. Its tests run with pytest.
+`ToolTests`, `EngineTests`, `ExporterTests`. The docstring of each test is the law it checks; you
+declare next to `plugin` what it can and cannot do, and the kit never guesses. You may replace a
+standard test only with a reason: `@overrides("why")`. The tests run with pytest.
 
-`_plugin` all kinds · `_options`, `_exports`, `_windows` tools and engines · `_trace` what a trace
-must be · `_drive` calls hooks as core does · `_inside` what an engine that drives is given ·
+`_plugin` all kinds · `_options`, `_exports`, `_windows` tools and engines · `_trace` the rules of a
+trace · `_drive` calls hooks as core does · `_inside` the arguments of an engine that drives ·
 `_runs` runs for exporters.
 """
 

@@ -182,7 +182,7 @@ def structured(plugin: type[Any], asked: Any) -> Any:
     if faults:
         told = "; ".join(f"{path}: {message}" for path, all_ in faults.found.items()
                          for message in all_)  # fmt: skip
-        pytest.fail(f"the options declared beside `plugin` are refused: {told}")
+        pytest.fail(f"the options declared next to `plugin` are refused: {told}")
     return value
 
 

@@ -42,16 +42,16 @@ class EngineTests(WindowTests):
         def kill(self, handle):
             handle.process.kill()
 
-    Declare beside them what is so: `produces`, `works_here`, `cannot_be_killed`, `tool_inside`,
-    `heavy`, `name`.
+    Declare next to them, if it applies: `produces`, `works_here`, `cannot_be_killed`,
+    `tool_inside`, `heavy`, `name`.
     """
 
     kind = "engine"
 
     cannot_be_killed: ClassVar[str] = ""
-    """Why the engine cannot die alone: because it lives in the trainer's process, for one."""
+    """Why the engine cannot die alone: for example, because it is in the trainer's process."""
     tool_inside: ClassVar[str] = TOOL
-    """What records inside an engine that `drives`: the kit's own tool, or one yours asks for."""
+    """The tool that records inside an engine that `drives`: that of the kit, or another one."""
 
     def engine(self) -> AbstractContextManager[Any]:
         """Start an engine, yield its handle as `prof.attach` gets it, and end it."""

@@ -78,7 +78,7 @@ class ExportTests(OptionTests):
 
         kinds = {artifact.kind for artifact in found}
         assert (self.produces == "trace") == ("trace" in kinds), (
-            f"export made {sorted(kinds)}, declared beside `plugin` is produces = "
+            f"export made {sorted(kinds)}, declared next to `plugin` is produces = "
             f'{self.produces!r}; say produces = "files" if it makes no trace, or set kind="trace"'
         )
 

@@ -1,4 +1,4 @@
-"""Who replaces a standard test says why; without a reason the kit fails."""
+"""A replaced standard test needs a reason; without one the kit fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool with which the kit records runs for exporters: phases, as they are told."""
+"""The tool with which the kit records runs for exporters: it writes the phases it hears of."""
 
 from __future__ import annotations
 

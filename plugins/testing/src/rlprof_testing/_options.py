@@ -94,7 +94,7 @@ class OptionTests(PluginTests):
     def test_the_documented_options_are_accepted(self, called: str) -> None:
         """A config with the example of the documentation is right."""
         assert self._check(called, self.options) == (), (
-            f"`options = {dict(self.options)!r}` beside `plugin` is refused; declare the example "
+            f"`options = {dict(self.options)!r}` next to `plugin` is refused; declare the example "
             "of your README, and an `Options` (an attrs class) that takes it"
         )
 
@@ -105,7 +105,7 @@ class OptionTests(PluginTests):
         assert structured(self.plugin, again) == structured(self.plugin, dict(self.options))
 
     def test_a_config_without_options_is_right_or_told_what_is_missing(self, called: str) -> None:
-        """Every option has a default, or a config without it is told that it is missing."""
+        """Every option has a default, or a config without it gets an error that it is missing."""
         wrong = [fault for fault in self._check(called, {}) if "is missing" not in fault]
 
         assert wrong == [], "the defaults of Options do not work; mend them"
@@ -119,7 +119,7 @@ class OptionTests(PluginTests):
         assert f"{path}: unknown key" in faults[0]
 
     def test_odd_values_are_told_and_raise_nothing(self, called: str) -> None:
-        """Whatever stands for an option is accepted or told; nothing but ValueError is raised."""
+        """Any value of an option is accepted or reported; only ValueError is raised."""
         fields = attrs.fields(getattr(self.plugin, "Options", NoOptions))
         wrong = {}
         for field in fields:

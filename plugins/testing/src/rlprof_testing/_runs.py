@@ -61,7 +61,7 @@ def make_runs(home: Path) -> dict[str, Path]:
 
 
 def make_files(home: Path) -> list[Path]:
-    """Write traces as other profilers leave them, and what lies about beside such."""
+    """Write traces of other profilers, and the files that lie next to such traces."""
     home.mkdir(parents=True)
     events = [
         {"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": 1e9 + at, "dur": 5}

@@ -32,7 +32,7 @@ class ToolTests(WindowTests):
         plugin = Mine
         options = {"hz": 100}
 
-    Declare beside them what is so: `produces`, `works_here`, `heavy`, `name`; override `work`
+    Declare next to them, if it applies: `produces`, `works_here`, `heavy`, `name`; override `work`
     with something the tool can record.
     """
 
@@ -93,7 +93,7 @@ class ToolTests(WindowTests):
 
         following = self.record(driven, SECOND)
         assert self._has_data(following, tmp_path / "out"), (
-            "the window after one of another thread recorded nothing; let go of that one in stop"
+            "the window after one of another thread recorded nothing; release that window in stop"
         )
 
     def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ class ToolTests(WindowTests):
             assert lost == [], f"leave_alone takes out {', '.join(lost)}, which is not the tool's"
 
     def test_a_sample_ends(self) -> None:
-        """`sample`, if there is one, does as many rounds of typical work as it is told to."""
+        """`sample`, if there is one, does the given number of rounds of typical work."""
         sample: Any = getattr(self.plugin, "sample", None)
         if sample is None:
             pytest.skip("declares no sample(rounds): work to estimate its cost with")

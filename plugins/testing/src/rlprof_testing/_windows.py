@@ -83,10 +83,10 @@ class WindowTests(ExportTests):
             assert member is None or callable(member), f"Recording.{name} cannot be called"
 
     def test_what_cannot_be_had_was_asked(self, driven: Driven) -> None:
-        """A key of `unsupported` is an option, a value that one has, or a tool inside an engine.
+        """A key of `unsupported` is an option, a value of an option, or a tool inside an engine.
 
-        So whoever reads the run finds it in the config. `applied` may say more than was asked, and
-        in the tool's own words: what came into force, of devices for one.
+        So readers of the run find it in the config. `applied` may have more keys than the config,
+        in the words of the tool: what took effect, such as the devices.
         """
         recorded = driven.prepare(FIRST)
         recording = driven.start(recorded)
@@ -191,7 +191,7 @@ class WindowTests(ExportTests):
         self._look_at(self._export(recorded, tmp_path / "out"), recorded, tmp_path / "out")
 
     def test_minibatches_may_be_told(self, driven: Driven, tmp_path: Path) -> None:
-        """A Recording that wants to hear of mini-batches can be told of many."""
+        """A Recording with `minibatch` can hear of many mini-batches."""
         recorded = driven.prepare(FIRST)
         recording = driven.start(recorded)
         minibatch = getattr(recording, "minibatch", None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SNAPSHOT = "snapshot.pickle"
 _OOM = "oom-{}.pickle"
 _END = "memory.json"
-"""Written last: the size of each snapshot, so that a cut one can be told from a whole one."""
+"""Written last: the size of each snapshot, which shows whether a snapshot is whole or cut."""
 _MOST_OOM = 3
 """Code that catches an out-of-memory error tends to meet it again at once."""
 

@@ -179,7 +179,7 @@ class TorchRecording:
             return
         if self._is_elsewhere:
             raise CaptureError(
-                "was called on another thread than records; call prof.minibatch() on that one"
+                "was called on another thread than the recorded one; call prof.minibatch() there"
             )
         was_recording = self._is_recording()
         names = [name for name, _ in self._ranges.get(threading.get_ident(), [])]

@@ -230,7 +230,7 @@ def _extent(text: str, position: int) -> int:
 
 
 def _mended_members(text: str) -> tuple[dict[str, str], bool]:
-    """Return the members that *text* can be read as, and whether nothing had to be mended."""
+    """Return the members that *text* can be read as, and whether it needed no repair."""
     for candidate in _mended(text):
         try:
             value = strict(f"{{{candidate}}}")

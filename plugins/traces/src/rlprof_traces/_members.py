@@ -56,7 +56,7 @@ def lenient(text: bytes, at: int = 0, decoder: json.JSONDecoder = _LENIENT) -> t
             if at + size >= len(text):
                 raise CutError(exc.msg, len(part)) from None
             if size >= _LARGEST:
-                raise NoJsonError("too large to be mended", size) from None
+                raise NoJsonError("too large to be repaired", size) from None
             size <<= 4
         except (ValueError, ArithmeticError, RecursionError) as exc:  # 5000 digits, 1000 levels
             raise NoJsonError(str(exc), size) from None

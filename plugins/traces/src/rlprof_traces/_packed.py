@@ -23,8 +23,8 @@ as fast as zlib, at two thirds of what its level 6 saves."""
 class Packed:
     """A gzip member on its way into *file*.
 
-    It is small, for what stays on disk beside the training; *fast*, by ISA-L where that is
-    installed, for what is made again at any time.
+    By default it is small, for files that stay on disk with the run; with *fast* it is quick, by
+    ISA-L if that is installed, for files that can be made again.
     """
 
     def __init__(self, file: BinaryIO, *, fast: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""What can be read of a text of events that as a whole is no JSON: event by event.
+"""Reads a text of events that is not valid JSON as a whole: event by event.
 
-Separate because it is slow, and meant for the few batches of a file that are damaged or hold the
-end of what was cut. Its time is bounded, for who writes such a file may mean it.
+Separate because it is slow, and meant for the few batches of a file that are damaged or end where
+the file was cut. Its time is bounded, because such a file may be malicious.
 """
 
 from __future__ import annotations

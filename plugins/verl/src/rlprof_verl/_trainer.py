@@ -46,7 +46,7 @@ class _Recorded(Trainer):  # type: ignore[misc]
     """What both kinds share: the run around `fit`, the steps in it, and validation."""
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
-        self._rlprof_config = asked(config)  # every fault is told before a worker is made
+        self._rlprof_config = asked(config)  # all faults are reported before a worker is made
         self._rlprof_hook = prepare(config, self._rlprof_config)
         self._rlprof_is_async = is_async(config)
         self._rlprof_validates = False

@@ -84,7 +84,7 @@ class _Object:
         """All is seen."""
 
     async def look_inside(self) -> None:
-        """See whether the workers have loaded what this process has: theirs may be told not to."""
+        """Check whether the workers loaded the plugins of this process: they may be set not to."""
         self.facts = await looked_inside(self.facts, self.call)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:

@@ -52,13 +52,13 @@ class Facts:
     """vLLM's own profiler as the engine was launched: `torch`, `cuda`, `proton`, empty for none;
     None: that cannot be seen."""
     directory: str | None = None
-    """Where that one writes."""
+    """The folder in which that profiler writes."""
     at_launch: Mapping[str, int] = attrs.field(factory=dict)
     """How it counts engine steps unless asked otherwise."""
     schedule: Mapping[str, int] = attrs.field(factory=dict)
     """Which engine steps its launch has every window pass over, in torch's words; none: none."""
     contents: tuple[str, ...] = ()
-    """What vLLM's own profiler was launched to record beside operators."""
+    """The contents that vLLM's own profiler was launched to record besides operators."""
     records_frontend: bool = False
     """Whether it records this very process, too."""
     tp: int = 1

@@ -32,7 +32,7 @@ def sources_here() -> Path | None:
         return None
     places = list(found.submodule_search_locations or ()) if found is not None else []
     known = [Path(place) for place in places if Path(place, "envs.py").is_file()]
-    return known[0] if known else None  # any folder of that name beside the script is found, too
+    return known[0] if known else None  # a folder of that name next to the script is found, too
 
 
 def fields(sources: Path, file: str, name: str) -> Collection[str]:

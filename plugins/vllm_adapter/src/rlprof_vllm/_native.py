@@ -1,6 +1,6 @@
-"""vLLM's own profiler: started and stopped by its own calls, its files fetched from its folder.
+"""vLLM's own profiler: started and stopped by its calls, its files fetched from its folder.
 
-It says nothing of success: what it was asked and what came of it are told apart by the files.
+It does not report success: only its files show whether a call worked.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Native:
 
     @property
     def cut(self) -> str:
-        """Why the window ended before it was told to; empty: it did not."""
+        """Why the window ended early; empty: it did not."""
         return self._cuts.reason
 
     def _count(self, given: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ class Native:
             self._fetch(folder / FILES)
 
     def _fetch(self, into: Path) -> None:
-        """Move what is new: in the engine's folder the next window's files would lie beside it."""
+        """Move new files: in the engine's folder they would mix with those of the next window."""
         directory = self._engine.facts.directory
         if not directory:
             return

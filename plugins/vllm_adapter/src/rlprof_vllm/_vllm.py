@@ -146,7 +146,7 @@ class Vllm:
 
     @hookimpl
     def stop(self, window: Window, folder: Path, workers: Workers) -> Awaitable[None]:
-        """End what was begun, and leave beside it what is needed to make sense of it."""
+        """End the recording, and write the notes that its export needs."""
         return self._stop(window, folder, workers)
 
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
@@ -177,7 +177,7 @@ class Vllm:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Make traces of what vLLM and its requests left, and a summary of who answered what."""
+        """Make traces of the files of vLLM and its requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
     async def _tell(self, order: str) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ class Vllm:
             found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
         except Exception as exc:
             raise CaptureError(
-                f"vllm: its workers cannot be told: {type(exc).__name__}: {exc}"[:500]
+                f"vllm: its workers cannot be reached: {type(exc).__name__}: {exc}"[:500]
             ) from exc
         return [json.loads(answer) for answer in found or ()]
 
@@ -254,7 +254,7 @@ async def _check_awake(engine: Engine) -> None:
 
 
 def _check_hosting(engine: Engine) -> None:
-    """Refuse where vLLM's profiler would run in this process beside another, which crashes both."""
+    """Refuse if vLLM's profiler would run in this process with another one: that crashes both."""
     import sys
 
     facts = engine.facts
