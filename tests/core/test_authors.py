@@ -59,7 +59,7 @@ def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
     ("trace", "says"),
     [
         (b"", "is empty"),
-        (b"this is not gzip", "is no gzip"),
+        (b"this is not gzip", "is not gzip"),
         (gzip.compress(TRACE[1:]), 'does not begin with the key "rlprof"'),
         (gzip.compress(TRACE)[:-8], "is cut: its gzip has no end"),
         (gzip.compress(TRACE[:-3]), "is cut: its JSON has no end"),

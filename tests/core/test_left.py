@@ -44,7 +44,7 @@ def test_what_nobody_has_collected_is_left(write):
     """A driver that ended, or died, without bringing it home has said where it is."""
     run = write(*beginning(), WRITES, WRITES, ENDED)
 
-    assert (Left("8a1d", "node-b", FOLDER, None, None, "nobody has brought it home"),) == run.left
+    assert (Left("8a1d", "node-b", FOLDER, None, None, "not collected yet"),) == run.left
 
 
 def test_while_the_driver_runs_nothing_is_left(write):

@@ -203,7 +203,7 @@ def test_another_host_is_named(killed, capsys):
     code = main(["salvage", str(path)])
 
     assert code == 1
-    assert capsys.readouterr().out.count("its raw data lie on node17; run this there") == 3
+    assert capsys.readouterr().out.count("its raw data is on node17; run this there") == 3
 
 
 # failures.md: salvage-tried
@@ -232,7 +232,7 @@ def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
     assert made.state == "whole"
     assert made.notes == (
         "export: CaptureError: export says no",
-        "salvaged: exported again, for the first export had failed",
+        "salvaged: exported again, because the first export failed",
     )
     assert not Path(made.scratch).parents[3].exists()
 

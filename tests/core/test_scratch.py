@@ -64,7 +64,7 @@ def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys)
 
     said = salvaged(path, capsys)
 
-    assert said == f"{other} is not where rlprof keeps raw data of this window; left alone"
+    assert said == f"{other} is not the folder for raw data of this window; left alone"
     assert everything(other) == before
     assert not (tmp_path / "ran").exists()
 
@@ -94,7 +94,7 @@ def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
 
     said = salvaged(path, capsys)
 
-    assert said.endswith("is not where rlprof keeps raw data of this window; left alone")
+    assert said.endswith("is not the folder for raw data of this window; left alone")
 
 
 # failures.md: left-alone
@@ -137,7 +137,7 @@ def test_a_folder_of_another_user_is_left_to_that_one(kept, tmp_path, other, cap
 
     said = salvaged(path, capsys)
 
-    assert said == f"{moved} is not where rlprof keeps raw data of this window; left alone"
+    assert said == f"{moved} is not the folder for raw data of this window; left alone"
 
 
 # failures.md: left-alone

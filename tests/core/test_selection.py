@@ -338,7 +338,7 @@ def test_of_an_empty_run_there_is_no_part(tmp_path):
 
 def test_a_part_is_not_narrowed_again(run):
     """Two selections are one, made at once."""
-    with pytest.raises(RunError, match="is narrowed already"):
+    with pytest.raises(RunError, match="is a selection already"):
         run.only(Selection(steps=3)).only(Selection(roles="actor"))
 
 

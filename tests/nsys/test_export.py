@@ -231,7 +231,7 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
 @pytest.mark.parametrize(
     ("notes", "why"),
     [
-        ({"whole": False, "why": ""}, "nobody has said that the report is whole"),
+        ({"whole": False, "why": ""}, "nothing shows that the report is whole"),
         ({"bytes": 7}, "the report has 6 bytes; 7 were written"),
     ],
 )
@@ -260,7 +260,7 @@ def test_without_notes_it_is_partial(export, monkeypatch, nsys):
     """A window that was never closed has left no word; its report is read all the same."""
     monkeypatch.setenv("PATH", str(nsys.parent))
     made = export()
-    why = "nobody has said that the report is whole"
+    why = "nothing shows that the report is whole"
     assert (made["trace.json.gz"].status, made["trace.json.gz"].note) == ("partial", why)
 
 

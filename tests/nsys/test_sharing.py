@@ -477,6 +477,6 @@ def test_the_export_of_who_has_died_gives_to_those_who_joined(shared, killed, tm
     assert (killed / "report.nsys-rep").samefile(shared / "report.nsys-rep")
     assert said["file"] == "report.nsys-rep"
     assert said["why"] == (
-        "rollout replica 0 worker 0, which had begun the window, did not hand its report on; "
+        "rollout replica 0 worker 0 began the window and did not pass its report on; "
         "the process ended inside the window"
     )

@@ -252,7 +252,7 @@ def test_a_self_test_that_fails_costs_no_window(inside, folder):
     ranges = record(hooks, folder)
 
     assert ranges.unsupported == {
-        "nvtx": "nobody knows if nsys sees ranges of phases: nsys export: Agent lost"
+        "nvtx": "unknown whether nsys sees ranges of phases: nsys export: Agent lost"
     }
     assert (notes(folder)["whole"], notes(folder)["spans"]) == (True, 3)
 

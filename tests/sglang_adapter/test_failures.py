@@ -37,7 +37,7 @@ OTHERS = [
     for minor in (9, 13, 15, 16, 19, 23)
 ]
 """One of each generation beside those two: spans, parts, objects, counts, arguments; the newest."""
-SILENT = "nobody knows what became of an earlier session"
+SILENT = "the state of an earlier session is unknown"
 
 
 def lived(handle):
@@ -317,7 +317,7 @@ def test_an_order_that_is_never_answered_leaves_the_engine_alone(tmp_path):
         plugin.start(first, target, tmp_path, handle, workers)
     with pytest.raises(CaptureError, match="the engine did not answer within"):
         plugin.stop(first, tmp_path, workers)
-    with pytest.raises(CaptureError, match="has not answered what it was asked before"):
+    with pytest.raises(CaptureError, match="has not answered an earlier call"):
         plugin.start(second, target, tmp_path, handle, workers)
     plugin.stop(second, tmp_path, workers)
     gate.set()
@@ -440,7 +440,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):
     run = lab.train(handle, steps=(1,))
 
     assert states(run) == ["failed"]
-    assert "lives on no event loop yet" in notes(run, 0)
+    assert "has no event loop yet" in notes(run, 0)
     assert handle.calls == []
 
 
@@ -454,7 +454,7 @@ def test_an_engine_that_nobody_has_asked_is_not_tied_to_its_own_loop(lab, says):
     run = lab.train(handle, steps=(1,), loop=handle.loop if says else None)
 
     assert states(run) == ["whole" if says else "failed"]
-    assert ("ask it once before, or name its loop" in notes(run, 0)) == (not says)
+    assert ("call it once before, or name its loop" in notes(run, 0)) == (not says)
     assert bool(handle.tokenizer_manager.calls) == says
     assert lab.answers == [ANSWER]
 

@@ -291,7 +291,7 @@ def test_a_session_of_ours_that_somebody_ends_is_told(lab, release, tmp_path, be
     (scheduler,) = handle.tokenizer_manager.replica.schedulers
 
     assert states(run) == ["partial"]
-    assert "somebody has ended our session" in notes(run, 0)
+    assert "somebody ended our session" in notes(run, 0)
     assert scheduler.part.profile_in_progress == begins
     assert len(steps_in(run, 0)[0]) == 4
 

@@ -6,8 +6,8 @@ import pytest
 
 import rlprof
 
-STACKS = ("iterations: needs {count: N}, for tools.torch.contents has stack: a scheduler with "
-          "nothing to do writes up to two million events a second")  # fmt: skip
+STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
+          "scheduler writes up to two million events a second")  # fmt: skip
 WORDS = "cuda, cpu, memory, shapes, stack, profile-by-stage, merge-profiles"
 WRONG = {
     "an activity nobody knows": (

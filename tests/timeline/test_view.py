@@ -348,7 +348,7 @@ def test_a_timeline_of_a_part_is_told(tmp_path, capsys):
     assert code == 0
     assert capsys.readouterr().out == (
         f"{run.path}/exports/timeline.json.gz: a part of the run: --step 1,5-7 --role actor "
-        f"--only spans --until 5400; to make it of all: rlprof export {run.path} --to timeline\n"
+        f"--only spans --until 5400; to show all of it: rlprof export {run.path} --to timeline\n"
     )
 
 
@@ -373,8 +373,7 @@ def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
 
     assert code == 0
     assert capsys.readouterr().out == (
-        f"{file}: the run has gone on since it was made; make it anew: "
-        f"rlprof export {run.path} --to timeline\n"
+        f"{file}: the run has newer data; make it again: rlprof export {run.path} --to timeline\n"
     )
 
 
@@ -458,7 +457,7 @@ def test_what_is_no_trace_by_its_name_is_not_served(tmp_path, capsys):
     err = refused(capsys, file)
 
     assert err == (
-        f"rlprof: {file}: is no trace by its name; name a run folder, or one of .json, .gz, "
+        f"rlprof: {file}: is not named like a trace; name a run folder, or one of .json, .gz, "
         ".pftrace, .perfetto-trace, .tar, .zip\n"
     )
 
@@ -470,9 +469,7 @@ def test_an_empty_file_is_told(tmp_path, capsys):
 
     err = refused(capsys, file)
 
-    assert err == (
-        f"rlprof: {file}: is empty; whoever wrote it may have been killed: export anew\n"
-    )
+    assert err == (f"rlprof: {file}: is empty; its writer may have been killed: export it again\n")
 
 
 def test_a_folder_that_is_no_run_is_told_by_the_exporter(tmp_path, capsys):

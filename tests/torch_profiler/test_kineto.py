@@ -493,14 +493,14 @@ def test_device_events_are_counted(run):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is empty; record again, mind the space on that disk"),
+        (b"", "is empty; record again, and check the space on that disk"),
         (b"hello", "begins with 'hello'; pass Kineto's raw .json"),
         (b"\x1f\x8b\x08", "begins with '\\x1f\\udc8b\\x08'; pass Kineto's raw .json"),
         (
             b'{"a": 1}',
             (
-                "has no traceEvents, the export was cut short or this is no trace;"
-                " record again, mind the space on that disk"
+                "has no traceEvents, the export was cut short or this is not a trace;"
+                " record again, and check the space on that disk"
             ),
         ),
     ],

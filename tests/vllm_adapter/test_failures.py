@@ -661,7 +661,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, trace
 
     assert states(run) == ["whole" if is_given else "failed", "whole"]
     assert set(loops) == {home}
-    assert is_given or "lives on no event loop yet" in notes(run, 0)
+    assert is_given or "has no event loop yet" in notes(run, 0)
 
 
 # failures.md: vllm-loop

@@ -145,7 +145,7 @@ class Caller:
         except Overrun:
             self.unanswered = hook
         if not timeout_s:
-            why = "it ended on the engine's own event loop, which stops it when it goes on"
+            why = "it ended on the engine's own event loop, which stops it once it runs again"
             raise CaptureError(why)
         self.broken = f"{hook} was not answered within {hook}_timeout_s {timeout_s:g}"
         raise CaptureError(f"{self.broken}; {self._name} is not used again")

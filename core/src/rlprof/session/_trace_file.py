@@ -48,6 +48,6 @@ def fault_of(artifact: Artifact, file: Path) -> str:
     except EOFError:
         return "is cut: its gzip has no end; close the file first" if is_whole else ""
     except (gzip.BadGzipFile, zlib.error) as exc:
-        return f"is no gzip ({exc}); write a trace with gzip.open"
+        return f"is not gzip ({exc}); write a trace with gzip.open"
     ends = tail.rstrip().endswith(b"}")
-    return "" if ends else "is cut: its JSON has no end; write all of it, or say that it is partial"
+    return "" if ends else "is cut: its JSON has no end; write all of it, or mark it as partial"

@@ -79,7 +79,7 @@ class Npu:
         refuse_beside_others()
         if is_recording(torch):
             raise CaptureError(
-                "another profiler of torch or torch_npu is active in this process; it goes on, "
+                "another profiler of torch or torch_npu is active in this process and continues; "
                 "this window does not record (two at once lose both traces)"
             )
         library = self._library or import_library()

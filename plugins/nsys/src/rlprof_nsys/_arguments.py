@@ -98,7 +98,7 @@ def launch_of(target: Target, options: NsysOptions) -> Launch | None:
                 "among it; say system-wide, or start the program yourself and use mode: attached"
             )
     if options.mode == "range" and options.range == "nvtx" and "nvtx" not in options.trace:
-        raise CaptureError("range: nvtx needs nvtx in trace, for nsys must see the range")
+        raise CaptureError("range: nvtx needs nvtx in trace, because nsys must see the range")
     rank = target.rank if target.replica is None else target.replica
     asked = Asked(
         name=f"{target.role}-{rank}",

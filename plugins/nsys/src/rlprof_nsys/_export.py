@@ -71,11 +71,11 @@ class _Export:
         why = str(self.notes.get("why") or "")
         size = self.notes.get("bytes")
         if not why and not self.notes.get("whole"):
-            why = "nobody has said that the report is whole"
+            why = "nothing shows that the report is whole"
         elif not why and file.name == _REPORT and size not in (None, file.stat().st_size):
             why = f"the report has {file.stat().st_size} bytes; {size} were written"
         if not self.notes.get("joined"):
-            late = f"{self.capture.target}, which had begun the window, did not hand its report on"
+            late = f"{self.capture.target} began the window and did not pass its report on"
             said = "; ".join(filter(None, (late, why)))
             give_late(self.folder, file.name, said, file.stat().st_mtime_ns)
         program = program_of(self.notes, self.tmp)
@@ -187,7 +187,7 @@ def _with_what_was_given(
     stopped_ns = notes["wall"][-1][0]
     early_s = (stopped_ns - said["ended_ns"]) / 1e9
     if not why and early_s > _EARLY_S:
-        why = f"{who}, which had begun the window, ended it {early_s:.1f} s before this process did"
+        why = f"{who} began the window, and ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}
 
 
@@ -206,7 +206,7 @@ def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[
     if said is not None:
         return said
     link(report, folder / _REPORT)
-    why = f"{notes['joined']['who']}, which had begun the window, died before it had ended it"
+    why = f"{notes['joined']['who']} began the window, and died before its end"
     return {"file": _REPORT, "why": why, "ended_ns": report.stat().st_mtime_ns}
 
 

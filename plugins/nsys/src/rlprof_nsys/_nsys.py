@@ -229,7 +229,7 @@ class Nsys:
                 session, self._nvtx, list(self._collecting), start_s=self.options.start_s
             )
         except (CaptureError, OSError) as exc:
-            return f"nobody knows if nsys sees ranges of phases: {exc}"
+            return f"unknown whether nsys sees ranges of phases: {exc}"
         return self._self_test
 
     @property

@@ -105,7 +105,7 @@ class Agent:
         file = self._file(folder, item.path)
         found = file.lstat()
         if (found.st_size, found.st_mtime_ns) != (item.size, item.mtime_ns):
-            raise OSError("somebody has written to it since")
+            raise OSError("another process has written to it since")
         file.unlink()
 
     def tidy(self, folder: str) -> None:

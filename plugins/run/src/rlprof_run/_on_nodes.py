@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rlprof_run._manifest import ManifestReader
 
-NOBODY = "nobody has brought it home"
+NOBODY = "not collected yet"
 
 
 @attrs.frozen

@@ -25,7 +25,7 @@ def refusal(run: Run, capture: CaptureResult) -> str:
         os.lstat(folder / "capture.json")
     except (OSError, ValueError):  # a name no file can have
         if writer.here.host != socket.gethostname():
-            return f"its raw data lie on {writer.here.host}; run this there"
+            return f"its raw data is on {writer.here.host}; run this there"
         return f"nothing is left in {folder}"
     target = [] if capture.target == writer.target else [capture.target.folder]  # an engine's
     life = f"{run.run_id}-{run.attempt}"
@@ -33,7 +33,7 @@ def refusal(run: Run, capture: CaptureResult) -> str:
     home = Path(*folder.parts[: -len(inside.parts)])
     is_ours = home / inside == folder and home.name == f"rlprof-{os.getuid()}"
     if not is_ours or not folder.is_absolute() or ".." in inside.parts:
-        return f"{folder} is not where rlprof keeps raw data of this window; left alone"
+        return f"{folder} is not the folder for raw data of this window; left alone"
     try:
         own_folder(home.parent)
     except RunError:

@@ -28,7 +28,7 @@ def select(run: Run, selection: Selection) -> Run:
     if selection.is_all:
         return run
     if not run.selection.is_all:
-        raise RunError(f"{run.path}: is narrowed already; read it anew and select all at once")
+        raise RunError(f"{run.path}: is a selection already; read the run again, select once")
     after, until = selection.from_ns, selection.until_ns
     if after is not None and until is not None and until <= after:
         raise RunError(f"{run.path}: the time selected ends before it begins")

@@ -138,7 +138,7 @@ def _note(capture: CaptureResult) -> str:
     if capture.closed_ns is None:
         return "salvaged: the window was never closed, so its end is missing"
     if capture.state in ("failed", "partial"):
-        return "salvaged: exported again, for the first export had failed"
+        return "salvaged: exported again, because the first export failed"
     return "salvaged: its process ended before it was exported"
 
 

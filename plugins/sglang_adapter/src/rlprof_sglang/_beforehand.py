@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlprof_sglang._options import SglangOptions
 
-_STANDS_IN = "where SGLang's own profiler stands for the tools, no window opens"
+_STANDS_IN = "if SGLang's own profiler stands in for the tools, no window opens"
 
 
 def advise(

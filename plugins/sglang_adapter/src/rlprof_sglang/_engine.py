@@ -171,8 +171,8 @@ class _Object:
         """Ask whether rlprof's code is in the schedulers."""
         if self._is_unborn:
             raise CaptureError(
-                "sglang: the engine lives on no event loop yet, for nobody has asked it anything; "
-                "ask it once before, or name its loop: attach(engine, loop=engine.loop), a "
+                "sglang: the engine has no event loop yet, because nothing has called it; call it "
+                "once before, or name its loop: attach(engine, loop=engine.loop), a "
                 "TokenizerManager in a coroutine of its loop"
             )
         if hasattr(self._manager, "get_internal_state"):

@@ -36,8 +36,8 @@ def check(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> Non
         faults.append(f"{what}: {_ONLY_TORCH}; {who} way: worker")
     if options.contents is None and options.unbounded(tools.get("torch", {})) == "stack":
         faults.append(
-            "iterations: needs {count: N}, for tools.torch.contents has stack: a scheduler with "
-            "nothing to do writes up to two million events a second"
+            "iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
+            "scheduler writes up to two million events a second"
         )
     if faults:
         raise CaptureError("; ".join(faults))

@@ -195,9 +195,9 @@ class Native:
             said = [state.get(STATE) or {} for state in await self._engine.states()]
         on = [one.get("session") for one in said if one.get("profiling")]
         if on and str(self._folder) not in on:
-            return "somebody has ended our session, and begun another, which goes on"
+            return "somebody ended our session and began another, which is still on"
         if not on and any(one.get("stopped") for one in said):
-            return "somebody has ended our session before its time"
+            return "somebody ended our session early"
         return ""
 
     async def _refused(self) -> bool:

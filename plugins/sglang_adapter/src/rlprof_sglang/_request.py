@@ -145,8 +145,8 @@ class Request:
             return
         if chosen.skip:
             self.unsupported["iterations: skip"] = (
-                "SGLang counts forward steps since its launch and tells nobody how many there "
-                "were; rlprof in its schedulers can count from the window's begin"
+                "SGLang counts forward steps since its launch and does not report the count; "
+                "rlprof in its schedulers can count from the start of the window"
             )
         if chosen.count is not None:
             is_exact = not facts.release or facts.release >= EXACT

@@ -133,13 +133,13 @@ class Sglang:
             raise CaptureError("sglang: was not configured")
         if self._lost:
             raise CaptureError(
-                f"sglang: nobody knows what became of an earlier session ({self._lost}), so its "
-                "schedulers are left alone; attach the engine again once it is well"
+                f"sglang: the state of an earlier session is unknown ({self._lost}), so its "
+                "schedulers are left alone; attach the engine again once it is healthy"
             )
         if engine.is_late:
             raise CaptureError(
-                "sglang: the engine has not answered what it was asked before, and is left alone "
-                "until it has"
+                "sglang: the engine has not answered an earlier call, and is left alone until it "
+                "does"
             )
         if self._native is not None or self._answers:
             raise CaptureError("sglang: a window is open already")

@@ -177,7 +177,7 @@ class ExporterTests(PluginTests):
         other = rlprof.read(runs["hostile"]).run_id.encode()
         assert [file.name for file in written] == [file.name for file in fresh]
         assert not any(other in _content(file) for file in written), (
-            "the run exported before is in what it made of this one; keep nothing between runs"
+            "its files of this run hold data of the run before; keep nothing between runs"
         )
 
     def test_the_command_line_runs_it(

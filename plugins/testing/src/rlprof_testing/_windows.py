@@ -98,7 +98,7 @@ class WindowTests(ExportTests):
         odd = [key for key in getattr(recording, "unsupported", None) or {} if key not in words]
         assert odd == [], (
             f"unsupported names {', '.join(map(repr, odd))}, which is neither an option nor a "
-            f"value of one; name what was asked and cannot be had (options: {', '.join(asked)})"
+            f"value of one; name the options that are unsupported (options: {', '.join(asked)})"
         )
 
     def test_stop_without_start_is_harmless(self, driven: Driven) -> None:
@@ -146,8 +146,8 @@ class WindowTests(ExportTests):
 
         recorded = self.record(driven)
         assert self._has_data(recorded, tmp_path / "out"), (
-            "the window after a failed one recorded nothing; undo in `start` what it had begun "
-            "when it fails, and in `stop` first of all forget the window"
+            "the window after a failed one recorded nothing; if `start` fails, undo all that it "
+            "began, and let `stop` forget the window first"
         )
 
     def test_a_second_start_is_refused_or_harmless(self, driven: Driven, tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ def subject(path: Path) -> Path:
     if not path.is_file() or not path.name.lower().endswith(_ENDINGS):
         endings = ", ".join(_ENDINGS)
         raise RlprofError(
-            f"{path}: is no trace by its name; name a run folder, or one of {endings}"
+            f"{path}: is not named like a trace; name a run folder, or one of {endings}"
         )
     if not path.stat().st_size:
-        raise RlprofError(f"{path}: is empty; whoever wrote it may have been killed: export anew")
+        raise RlprofError(f"{path}: is empty; its writer may have been killed: export it again")
     return path
 
 

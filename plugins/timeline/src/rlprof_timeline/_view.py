@@ -138,10 +138,10 @@ def _prepare(path: Path, file: Path) -> int:
             raise RlprofError(f"{file}: the exporter wrote no such file; view one that it wrote")
         return 0
     if path.is_dir() and is_older(file, path):
-        _say(f"{file}: the run has gone on since it was made; make it anew: {command(path)}")
+        _say(f"{file}: the run has newer data; make it again: {command(path)}")
     part = shown_part(file) if path.is_dir() else ""
     if part:
-        _say(f"{file}: a part of the run: {part}; to make it of all: {command(path)}")
+        _say(f"{file}: a part of the run: {part}; to show all of it: {command(path)}")
     return 0
 
 

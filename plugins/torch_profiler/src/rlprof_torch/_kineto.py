@@ -148,8 +148,8 @@ class _Pass:
         while not (key := _EVENTS_LINE.search(source.text) or _EVENTS_KEY.search(source.text)):
             if len(source.text) > _LONGEST or not source.more():
                 raise ValueError(
-                    f"{self._raw}: has no traceEvents, the export was cut short or this is no"
-                    " trace; record again, mind the space on that disk",
+                    f"{self._raw}: has no traceEvents, the export was cut short or this is not"
+                    " a trace; record again, and check the space on that disk",
                 )
         text = source.text[: key.start()].lstrip().removeprefix("{")
         source.text = source.text[key.end() :]

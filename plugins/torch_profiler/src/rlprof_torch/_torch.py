@@ -97,7 +97,7 @@ class Torch:
         busy = torch.autograd.profiler._is_profiler_enabled
         if self._recording is not None or busy or torch._C._autograd._profiler_enabled():
             raise CaptureError(
-                "another torch profiler is active in this process; it goes on, this window does "
+                "another torch profiler is active in this process and continues; this window does "
                 "not record (two at once lose both traces)"
             )
         self._recording = TorchRecording(torch, self.options, folder, self._lacks_all_threads())

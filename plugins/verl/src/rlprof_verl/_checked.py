@@ -39,7 +39,7 @@ def _renamed(fault: str, found: Translation, source: str) -> str:
 def _unborn(uses: Mapping[str, tuple[ToolUse, ...]]) -> list[str]:
     """Name tools that a process must be born with: verl leaves no way to say so for its workers."""
     return [
-        f"{OWN}.tool: {use.name!r} must be there before a worker of verl's is, and verl gives no "
+        f"{OWN}.tool: {use.name!r} must be present when a worker of verl starts, and verl has no "
         "way to start workers with it; use torch, or verl's own global_profiler.tool=nsys"
         for role in ("actor", "critic")
         for use in uses.get(role, ())

@@ -42,5 +42,5 @@ def _misfits(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> li
         return []
     if options.way == "native" or not tools:
         return [Advice(why, "profiler_dir", "fault")]
-    where = "where vLLM's own profiler stands for the tools, nothing is recorded"
+    where = "if vLLM's own profiler stands in for the tools, nothing is recorded"
     return [Advice(f"{why}: {where}", "profiler_dir", "warning")]

@@ -116,8 +116,8 @@ class Vllm:
             raise CaptureError("vllm: a window is open already")
         if _is_too_early(engine, caller):
             raise CaptureError(
-                "vllm: the engine lives on no event loop yet, for it was made outside of one and "
-                "nobody has asked it; make it in a coroutine, or attach it with loop="
+                "vllm: the engine has no event loop yet, because it was made outside of one and "
+                "nothing has called it; make it in a coroutine, or attach it with loop="
             )
         await _check_awake(engine)
         said = EngineRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
@@ -211,18 +211,18 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     if not tools:
         inside = "the config names no tool for them"
     elif not facts.can_tell_workers and facts.kind == "http" and not facts.reaches_workers:
-        inside = "nobody can reach those of this server: start it with VLLM_SERVER_DEV_MODE=1"
+        inside = "those of this server cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"
     elif not facts.can_tell_workers:
         inside = (
             "rlprof-vllm is not in them: install it there, and let VLLM_PLUGINS admit rlprof (set "
-            "it in the shell: workers import a script again that sets it at its top)"
+            "it in the shell: workers import again a script that sets it at its top)"
         )
     native = ""
     if facts.profiler == "":
         native = "it was launched without; launch it with the arguments that rlprof.launch gives"
         sources = sources_here()
         if sources is not None and not has_known_profiler(sources):
-            native = f"vLLM {version(sources)} has it where rlprof-vllm does not know it"
+            native = f"vLLM {version(sources)} has it in a place unknown to rlprof-vllm"
     elif "start_profile" not in facts.methods:
         native = f"{facts.kind} has no start_profile"
     elif tools and "torch" not in tools:
@@ -263,8 +263,8 @@ def _check_hosting(engine: Engine) -> None:
         return
     if torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001 -- torch's only word for it
         raise CaptureError(
-            "vllm: another torch profiler is active in this process, where vLLM's own would run, "
-            "too, and both crash; launch with ignore_frontend, or record the workers"
+            "vllm: another torch profiler is active in this process; vLLM's own would run here, "
+            "too, and both would crash; launch with ignore_frontend, or record the workers"
         )
 
 
