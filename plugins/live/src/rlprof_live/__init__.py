@@ -1,4 +1,4 @@
-"""What a run shows while it lives, and what it is asked: a listener.
+"""The listener `live`: the figures of a live run, and requests to it.
 
 What it shows: `_figures` numbers about the last step · `_metrics` these as a file · `_sampler`
 counters, `_nvml` those of devices · `_pauses` of the garbage collector
@@ -42,7 +42,7 @@ class Live:
 
     @hookimpl
     def session_opened(self, session: Session) -> None:
-        """Begin to look; what was asked before was not meant for this process."""
+        """Begin to watch; earlier requests were not meant for this process."""
         figures = Figures(time.monotonic_ns())
         if session.leads and session.config.slow_step is not None:
             self._slow = SlowSteps(session.config.slow_step)
@@ -84,7 +84,7 @@ class Live:
 
     @hookimpl
     def tick(self, session: Session) -> None:
-        """Show the figures, and answer what was asked."""
+        """Show the figures, and answer requests."""
         if self._metrics is not None:
             with suppress(OSError):
                 self._metrics.write(session.figures())

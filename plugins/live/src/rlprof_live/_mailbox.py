@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Mailbox:
-    """Looks at what the run is asked."""
+    """Reads the requests to the run."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -30,7 +30,7 @@ class Mailbox:
         list(control.waiting(session.run_dir, self._seen))  # those of before
 
     def look(self) -> None:
-        """Answer what has come in since the last look."""
+        """Answer the requests since the last call."""
         for file in control.waiting(self._session.run_dir, self._seen):
             try:
                 requests = control.read(file)
@@ -99,7 +99,7 @@ def _is_meant(request: control.Request, track: Track) -> bool:
 
 
 def _is_beside(request: control.Request, track: Track) -> bool:
-    """Whether tools are named for what its engine alone records."""
+    """Whether the request names tools for a role that only its engine records."""
     return request.tool is not None and track.kinds == ("engine",)
 
 

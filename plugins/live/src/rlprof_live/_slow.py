@@ -46,7 +46,7 @@ class SlowSteps:
             self.ended(step, (end - start) / 1e9)
 
     def ended(self, step: int, seconds: float) -> None:
-        """Take the time of a step that nobody recorded."""
+        """Take the time of a step that was not recorded."""
         if len(self._took) >= _LEAST and self._left > 0:
             usual = median(self._took)
             if seconds > self._times * usual and seconds - usual > _LEAST_S:
@@ -58,7 +58,7 @@ class SlowSteps:
         self._took.append(seconds)
 
     def requests(self, config: Config) -> Iterator[control.Request]:
-        """Ask for the next step of each role because of what was found."""
+        """Ask for the next step of each role after a slow one."""
         while self._found:
             why = self._found.popleft()
             for name, role in config.roles.items():

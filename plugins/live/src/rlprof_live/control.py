@@ -1,4 +1,4 @@
-"""What a live run is asked: a file each in `<run>/requests/`, read by every process of the run.
+"""Requests to a live run: one file each in `<run>/requests/`, read by every process of the run.
 
 Files, because all that may ask sees the run folder already: no port, no address, no token.
 """
@@ -55,7 +55,7 @@ class Request:
     phases: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
     """None: those of the config, or all."""
     mode: Mode | None = None
-    """None: that of the config."""
+    """None: as in the config."""
     tool: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
     """None: those of the config."""
     options: dict[str, Any] = attrs.field(factory=dict)
@@ -64,7 +64,7 @@ class Request:
     """The author of the request, for readers of the manifest."""
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data, as it is written."""
+        """Return it as plain data, for its file."""
         data = attrs.asdict(self)
         data["ranks"] = "all" if self.ranks is None else list(self.ranks)
         return {key: value for key, value in data.items() if value is not None}
@@ -80,7 +80,7 @@ def new_id() -> str:
 
 
 def asker() -> str:
-    """Say who asks."""
+    """Name the author of a request."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container without a passwd entry
@@ -89,7 +89,7 @@ def asker() -> str:
 
 
 def write(run: Path, *requests: Request) -> Path:
-    """Write *requests* into one file, where every process of *run* looks; whole or not at all.
+    """Write *requests* into one file for every process of *run*, whole or not at all.
 
     A process that is asked by several of them serves all from the same step on.
     """
@@ -142,7 +142,7 @@ def waiting(run: Path, seen: set[str]) -> Iterator[Path]:
 
 
 def as_config(request: Request, config: Config) -> Mapping[str, Any]:
-    """Write *request* as the config it would be, so that it is checked like one."""
+    """Write *request* as a config, so that it is checked like one."""
     mode = request.mode or config.mode
     role = config.as_data()["roles"].get(request.role, {})
     tools = role.get("tool") if request.tool is None else request.tool
@@ -174,7 +174,7 @@ def as_config(request: Request, config: Config) -> Mapping[str, Any]:
 
 
 def check(request: Request, config: Config) -> None:
-    """Check what can be known without plugins; raise ConfigError with every fault."""
+    """Check all that needs no plugins; raise ConfigError with every fault."""
     every_step = any(one.step == 1 and one.stop >= sys.maxsize for one in config.steps.ranges)
     if request.role in config.roles and every_step and not config.join_steps:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Reading a run folder: what was recorded, what was not and why, and a part of it.
+"""Reads a run folder: the captures, what is missing and why, and a part of them.
 
     run = rlprof.read("outputs/profile/RUN")
 

@@ -69,7 +69,7 @@ class CaptureBuilder:
         )
 
     def salvage_failed(self, why: str) -> None:
-        """Put one note in the place of what salvage has hoped for."""
+        """Put one note in the place of the one that salvage expected."""
         self.notes[-1:] = [f"{TRIED}: {why}"]
 
     def _state(self, process: Process) -> CaptureState:

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DRIFT_PPM = 500
-"""NTP slews a clock by at most this; what moved more was a step."""
+"""NTP slews a clock by at most this; a larger change was a step."""
 
 
 def unbroken(pairs: Sequence[Clock]) -> tuple[list[Clock], list[int]]:
-    """Shift the pairs from before a step of the wall clock, as if it had always been as it is last.
+    """Shift the pairs before a step of the wall clock, as if it had always been as at the end.
 
     Returned with the shift of each. Else what came later could stand before what came earlier. The
     size of the step is added to the bound: which of the two times was right is not known here.

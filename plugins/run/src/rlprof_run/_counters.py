@@ -37,7 +37,7 @@ class Sample:
 def sample_from_record(
     record: Mapping[str, Any], *, process: Process, clocks: Sequence[Clock]
 ) -> Sample:
-    """Rebuild a sample; raise ValueError or the like for what is not one."""
+    """Rebuild a sample; raise ValueError or the like if it is not one."""
     time_ns, _ = clock_at(clocks, int(record["mono"]))
     values = {str(name): float(value) for name, value in dict(record["values"]).items()}
     return Sample(target_of(record) or process.target, process.name, time_ns, values)

@@ -26,7 +26,7 @@ def odd(path: Path) -> str:
 
 
 def files(folder: Path, suffix: str, problems: list[str]) -> list[Path]:
-    """List the files in *folder* that end in *suffix*; tell *problems* what is there instead."""
+    """List the files in *folder* that end in *suffix*; report other things to *problems*."""
     found = []
     try:
         with os.scandir(folder) as entries:

@@ -20,7 +20,7 @@ CUT, EMPTY, GONE = "ends in the middle of a line", "is empty", "is not there"
 def lost_spans(
     path: Path, processes: Iterable[Process], attached: Iterable[Attached]
 ) -> dict[str, str]:
-    """Return what is wrong with which file of spans of the run at *path*, by `spans/…`.
+    """Map the damaged span files of the run at *path*, `spans/…`, to their faults.
 
     Members of a fleet and workers of an engine need not write any. Of members the driver does, into
     `spans/+…-<driver>.jsonl`.

@@ -1,4 +1,4 @@
-"""The lines of one manifest, told one by one, as what became of each capture.
+"""Turns the lines of one manifest, one by one, into the outcome of each capture.
 
 | event      | says                                                       | written             |
 |------------|------------------------------------------------------------|---------------------|
@@ -60,7 +60,7 @@ clock every ten seconds."""
 
 @attrs.frozen
 class Missed:
-    """What somebody else says of a capture that should have been."""
+    """A note of another process about a capture that should exist."""
 
     target: Target
     window: Window
@@ -69,7 +69,7 @@ class Missed:
     mono: int
     request: str = ""
     is_fault: bool = True
-    """Whether there should have been a capture if there is none."""
+    """Whether a capture should exist if there is none."""
     late: Mapping[str, Any] = attrs.field(factory=dict)
     """Fields of the capture that say how late it was."""
 
@@ -123,7 +123,7 @@ class ManifestReader:
         )
 
     def captures(self, process: Process) -> list[CaptureResult]:
-        """List what became of each capture."""
+        """List the outcome of each capture."""
         times = [clock.monotonic_ns for clock in process.clocks]
         _, shifts = unbroken(process.clocks)
         return [
@@ -132,7 +132,7 @@ class ManifestReader:
         ]
 
     def answers(self, process: Process) -> list[Answer]:
-        """List what became of the requests to this process and its engines."""
+        """List the outcomes of requests to this process and its engines."""
         found = [
             Answer(name, target or process.target, **told)
             for (target, name), told in self._requests.items()
@@ -143,7 +143,7 @@ class ManifestReader:
         return [died(one) if one.state == "waiting" else one for one in found]
 
     def problems(self, process: Process) -> list[str]:
-        """List what went wrong outside of any window."""
+        """List the problems outside of windows."""
         told = []
         if self.dropped:
             told.append(f"spans/{self.name}.jsonl: {self.dropped} spans could not be written")

@@ -1,4 +1,4 @@
-"""What a fleet's driver says of its members, added to what they say themselves."""
+"""Adds the notes of a fleet's driver about its members to the members' own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def with_missed(
     captures: Iterable[CaptureResult], readers: Iterable[ManifestReader]
 ) -> list[CaptureResult]:
-    """Add what was missed: a note to the capture there is, or a capture that failed."""
+    """Add a missed window: a note to its capture, or a failed capture."""
     told = list(captures)
     places = {(one.target, one.window, one.tool): number for number, one in enumerate(told)}
     for reader in readers:

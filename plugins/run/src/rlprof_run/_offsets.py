@@ -1,4 +1,4 @@
-"""Clocks of other hosts, as a fleet's driver has measured them, taken out of what they stamped."""
+"""Subtracts the clock offsets that a fleet's driver measured from the times of other hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Offset:
     boot_id: str
     """Whose clock it is: all processes of a machine share one."""
     process: str
-    """The one process that it is the clock of, where that has another than its machine."""
+    """The process whose clock it is, if that differs from the clock of its machine."""
     offset_ns: int
     bound_ns: int
     """How far the truth may be from it: half of the round trip."""

@@ -1,4 +1,4 @@
-"""What lies on other nodes: where members of a fleet have written, minus what is home."""
+"""Files on other nodes: those that members of a fleet wrote there, minus the collected ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOBODY = "not collected yet"
 
 @attrs.frozen
 class Collected:
-    """What came of bringing a place home."""
+    """The outcome of collecting a place."""
 
     place: Place
     at_ns: int

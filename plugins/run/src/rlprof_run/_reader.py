@@ -1,4 +1,4 @@
-"""Reading a run folder; never fails for what a crash has left.
+"""Reads a run folder; the remains of a crash never make it fail.
 
 A cut line is skipped and counted, a window that was opened and never closed is lost, a process
 that is missing is named.
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from rlprof.types import Clock
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
-"""What `run.json` may raise if it is not one of ours."""
+"""Exceptions of a `run.json` that is not one of ours."""
 
 
 LATEST, RUNS = "latest", "outputs/profile"
-"""What stands for the latest run, and where that is looked for."""
+"""The word for the latest run, and the folder where that is looked for."""
 
 _MOST_RANKS = 100_000
 """No run has more of a role; a line of a manifest may say anything."""
@@ -181,7 +181,7 @@ def read(path: str | Path) -> Run:
 
 
 def _why(exc: Exception, header: Any) -> str:
-    """Say what is wrong with a header that cannot be read: first of all, who wrote it."""
+    """Say what is wrong with an unreadable header, and first which version wrote it."""
     why = str(exc.strerror or exc) if isinstance(exc, OSError) else repr(exc)
     if isinstance(exc, json.JSONDecodeError):
         why = f"it is no JSON (line {exc.lineno}: {exc.msg})" if exc.doc.strip() else "it is empty"
@@ -205,7 +205,7 @@ def _release(version: str) -> list[int]:
 def _as_told_by_others(
     processes: list[Process], captures: list[CaptureResult], readers: Iterable[ManifestReader]
 ) -> tuple[list[Process], list[CaptureResult]]:
-    """Add what a fleet's driver knows of its members: their clocks, and what they have not done.
+    """Add what a fleet's driver knows about its members: their clocks, and their failures.
 
     The times of captures are wall-clock times then.
     """
@@ -237,7 +237,7 @@ def _no_run(path: Path) -> str:
 
 
 def _unattached(config: Mapping[str, Any], readers: Iterable[ManifestReader]) -> Iterator[Target]:
-    """Name an engine of each role that is to be recorded through one, and has none."""
+    """Name an engine of each role whose engine should be recorded, but was never attached."""
     roles, attached = (
         config.get("roles"),
         {role for reader in readers for role, _ in reader.attached},

@@ -40,16 +40,16 @@ class Process:
     state: ProcessState
     versions: Mapping[str, str]
     offset_ns: int = 0
-    """Nanoseconds its wall clock was ahead of that of its fleet's driver; taken out of `clocks`."""
+    """The lead of its wall clock over that of its fleet's driver, in ns; subtracted in `clocks`."""
     offset_bound_ns: int | None = None
-    """The largest possible error of `offset_ns`, in ns; None: nobody measured this clock."""
+    """The largest possible error of `offset_ns`, in ns; None: this clock was not measured."""
     devices: tuple[str, ...] = ()
     """The devices that its launcher gave it, `node-a/cuda:0`; empty: unknown."""
 
 
 @attrs.frozen
 class CaptureResult:
-    """What became of one tool's recording of one window of one target."""
+    """The outcome of one tool's recording of one window of one target."""
 
     window: Window
     target: Target
@@ -57,7 +57,7 @@ class CaptureResult:
     process: str
     state: CaptureState
     scratch: str
-    """The folder, on the process' own host, where raw data lie until they are exported."""
+    """The folder, on the host of the process, that holds raw data until the export."""
     asked: Mapping[str, Any]
     applied: Mapping[str, Any]
     unsupported: Mapping[str, str]
@@ -101,7 +101,7 @@ class Skipped:
 
 @attrs.frozen
 class Answer:
-    """What became of one request to one target of a live run."""
+    """The outcome of one request to one target of a live run."""
 
     id: str
     target: Target
@@ -118,23 +118,23 @@ class Attached:
 
     role: str
     target: Target
-    """What its captures are of; one actor may be attached under several roles."""
+    """The target of its captures; one actor may be attached under several roles."""
     ranks: tuple[int, ...]
     """The global ranks it holds."""
     process: str
-    """Whose windows it is recorded in, and who answers requests for it."""
+    """The process in whose windows it is recorded, and which answers requests for it."""
 
 
 @attrs.frozen
 class Left:
-    """What members of a fleet have written on their own node, and is not in the run folder."""
+    """Files that members of a fleet wrote on their node, and that are not in the run folder."""
 
     node: str
     """The framework's name for it."""
     host: str
     folder: str
     files: int | None
-    """None: nobody has counted them."""
+    """None: not counted."""
     bytes: int | None
     reason: str
 
@@ -158,7 +158,7 @@ class Run:
     missing: tuple[Target, ...]
     """Targets the config asks for of which nothing was written."""
     left: tuple[Left, ...]
-    """What lies on other nodes, by folder."""
+    """Files on other nodes, by folder."""
     problems: tuple[str, ...]
     """Lines that could not be read, files that are not there."""
     selection: Selection = attrs.field(factory=Selection)
@@ -176,7 +176,7 @@ class Run:
         return {process.name: process for process in self.processes}
 
     def only(self, selection: Selection) -> Run:
-        """Return the part of this run that *selection* names; raise RunError where that is none.
+        """Return the part of this run that *selection* names; raise RunError if that is empty.
 
         Captures are those of the selected steps, windows, roles, tools and time. A process is
         there if its role is selected, or if it holds one of these captures. What else the run has
@@ -269,7 +269,7 @@ class Run:
 
 
 def _phase(process: str, line: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Identify a phase, whoever wrote it."""
+    """Identify a phase, written by any process."""
     names = (line.get("step"), line.get("name"), line.get("occurrence", 0))
     return process, *(str(one) for one in names)
 

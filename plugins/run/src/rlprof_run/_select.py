@@ -24,7 +24,7 @@ Times = tuple[tuple[int, int], ...]
 
 
 def select(run: Run, selection: Selection) -> Run:
-    """Return *run* without what *selection* leaves out; raise RunError where that is all of it."""
+    """Return the part of *run* that *selection* names; raise RunError if that is empty."""
     if selection.is_all:
         return run
     if not run.selection.is_all:
@@ -59,7 +59,7 @@ def select(run: Run, selection: Selection) -> Run:
 
 
 Who = tuple[str, int, int | None]
-"""A target without what its driver and its own process may know differently."""
+"""A target, by the fields that its driver and its own process agree on."""
 
 
 def identity(target: Target) -> Who:
@@ -88,7 +88,7 @@ def _wanted(capture: CaptureResult, selection: Selection) -> Iterator[CaptureRes
 
 
 def _times_of(run: Run) -> Iterator[tuple[int, int] | None]:
-    """Say when each capture was, in epoch ns; None: its process told no time."""
+    """Return the time of each capture, in epoch ns; None: its process wrote no clock."""
     for capture in run.captures:
         process = run.by_name.get(capture.process)
         if process is None:

@@ -26,7 +26,7 @@ def _words(value: Any) -> tuple[str, ...]:
 
 @attrs.frozen
 class Selection:
-    """A part of a run; what is empty or None leaves nothing out."""
+    """A part of a run; empty or None fields leave nothing out."""
 
     steps: tuple[range, ...] = attrs.field(default=(), converter=_ranges)
     roles: tuple[str, ...] = attrs.field(default=(), converter=_words)
@@ -35,9 +35,9 @@ class Selection:
     only: tuple[str, ...] = attrs.field(default=(), converter=_words)
     """Each the name of a tool or an engine, or `spans`, or `windows`: these without their files."""
     from_ns: int | None = None
-    """Epoch ns; what has ended before is left out."""
+    """Epoch ns; spans and captures that ended earlier are left out."""
     until_ns: int | None = None
-    """Epoch ns; what begins then or later is left out."""
+    """Epoch ns; spans and captures that begin then or later are left out."""
 
     @property
     def is_all(self) -> bool:

@@ -51,7 +51,7 @@ def span_from_record(
     clocks: Sequence[Clock],
     offset_ns: int = 0,
 ) -> Span:
-    """Rebuild a span; raise ValueError or the like for what is not one.
+    """Rebuild a span; raise ValueError or the like if it is not one.
 
     A span that the driver of a fleet wrote down (`w0`) has the wall clock of the member's host,
     which is *offset_ns* ahead.

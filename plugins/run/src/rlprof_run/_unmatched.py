@@ -1,4 +1,4 @@
-"""Says which word of a selection matched nothing in a run, and what there is."""
+"""Reports the words of a selection that match nothing in a run, and the available ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlprof_run._selection import Selection
 
 _MOST = 8
-"""So many of what there is are named."""
+"""Most available words that a message names."""
 
 
 def explain_empty(run: Run, selection: Selection, times: Sequence[tuple[int, int]]) -> str:
@@ -52,7 +52,7 @@ def unmatched(run: Run, selection: Selection) -> Iterator[str]:
 
 @attrs.frozen
 class _Words:
-    """What was asked for of one kind, and what there is."""
+    """The selected words of one kind, and the available ones."""
 
     kind: str
     asked: Sequence[str]
@@ -65,7 +65,7 @@ class _Words:
 
 
 def _words(run: Run, selection: Selection, *, has_spans: bool) -> Iterator[_Words]:
-    """Yield what *selection* asks for, kind by kind."""
+    """Yield the words of *selection*, kind by kind."""
     roles = {one.target.role for one in run.processes} | {one.role for one in run.attached}
     roles |= {one.target.role for one in run.captures}
     windows = dict.fromkeys(one.window for one in run.captures)

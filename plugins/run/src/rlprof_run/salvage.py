@@ -1,4 +1,4 @@
-"""Exporting what dead processes left: the raw data on this host's disk, window by window.
+"""Exports the raw data that dead processes left on the disks of this host, window by window.
 
 It is the export of a session, run later and by hand. What comes of it goes into a manifest file of
 its own, because every file of a run has one writer. Several salvages may run at once: the one that
@@ -37,7 +37,7 @@ _TICK_S = 0.05
 
 @attrs.frozen
 class Salvaged:
-    """What became of one capture that was not exported."""
+    """The outcome of one capture that was not exported."""
 
     capture: CaptureResult
     outcome: str
@@ -45,7 +45,7 @@ class Salvaged:
 
 
 def candidates(run: Run) -> list[CaptureResult]:
-    """List the captures whose process is over and which left raw data, exported by nobody."""
+    """List the captures of ended processes that left raw data and were not exported."""
     return [
         capture
         for capture in run.captures
@@ -60,7 +60,7 @@ def _may_lie_elsewhere(capture: CaptureResult) -> bool:
 
 
 def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
-    """Export the captures of *run* that nobody exported, one by one, as far as they lie here."""
+    """Export the captures of *run* that were not exported, one by one, if their data is here."""
     me = f"{SALVAGED}salvage-{safe_name(socket.gethostname())}-{os.getpid()}.jsonl"
     journal = Journal(run.path / "manifest" / me)
     try:
@@ -71,7 +71,7 @@ def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
 
 
 def _outcome(run: Run, capture: CaptureResult, journal: Journal, timeout_s: float) -> str:
-    """Export *capture* if nobody else is at it; say why nothing came of it."""
+    """Export *capture* unless another process does; return why it failed."""
     if why := refusal(run, capture):
         return why
     with ExitStack() as stack:
@@ -84,7 +84,7 @@ def _outcome(run: Run, capture: CaptureResult, journal: Journal, timeout_s: floa
 
 
 def _exported(run: Run, capture: CaptureResult, journal: Journal, timeout_s: float) -> str:
-    """Export *capture*, write down what came of it, and remove what nobody needs any more."""
+    """Export *capture*, write the outcome, and remove the data that is no longer needed."""
     key: dict[str, Any] = {
         "of": capture.process,
         "window": attrs.asdict(capture.window),
@@ -118,7 +118,7 @@ def _exported(run: Run, capture: CaptureResult, journal: Journal, timeout_s: flo
 
 
 def _export(job: Job, timeout_s: float, done: list[Path]) -> list[dict[str, Any]]:
-    """Let a helper process export *job*; return what the manifest should say."""
+    """Let a helper process export *job*; return the fields for the manifest."""
     result = result_of(job.folder)
     if result is not None and result["error"]:  # of an export that failed
         (job.folder / RESULT).unlink()

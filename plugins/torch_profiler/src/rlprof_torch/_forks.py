@@ -18,7 +18,7 @@ def guard_forks() -> None:
 
 
 def _end_before_kineto() -> None:
-    """Leave, with the exit status there is, before what was registered earlier is called.
+    """Leave, with the current exit status, before functions that were registered earlier run.
 
     Handlers run last in, first out, when Python has finished; what C has buffered is flushed.
     """

@@ -50,7 +50,7 @@ _LENIENT = json.JSONDecoder(strict=False)
 
 @attrs.frozen
 class Finished:
-    """What `finish` wrote, and what it found on the way."""
+    """The files that `finish` wrote, and its findings."""
 
     events: int
     repaired: int
@@ -282,7 +282,7 @@ def _runs_of_any_layout(source: _Source) -> Iterator[list[str]]:
 
 
 def _event_end(text: str, position: int) -> int:
-    """Return where the object at *position* ends, 0 when there is no whole one."""
+    """Return the end of the object at *position*; 0: it is not whole."""
     if not text.startswith("{", position):
         return 0
     try:

@@ -120,7 +120,7 @@ class TorchMemory:
 
 
 def _allocator() -> Any:
-    """Return the module that records allocations; raise CaptureError where there is none."""
+    """Return the module that records allocations; raise CaptureError if there is none."""
     try:
         import torch
     except ImportError as exc:

@@ -1,4 +1,4 @@
-"""What the tools can be asked; verl's words mean here what they mean there."""
+"""The options of the tools; options of verl have the same meaning here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONTENTS = ("cpu", "cuda", "xpu", "memory", "shapes", "stack", "flops", "modules
 
 
 def parse_contents(value: Any) -> tuple[str, ...]:
-    """Read `contents`: names out of `CONTENTS`; raise ValueError naming the one that is none."""
+    """Read `contents`: names in `CONTENTS`; raise ValueError with a name that is not."""
     import difflib
 
     items = value if isinstance(value, (list, tuple)) else [value]
@@ -32,7 +32,7 @@ def _at_least(least: int) -> Any:
 
 @attrs.frozen
 class MiniBatches:
-    """Which mini-batches of a window to record; each stretch of `active` is a trace of its own."""
+    """The mini-batches of a window to record; each stretch of `active` is a separate trace."""
 
     active: int = attrs.field(validator=_at_least(1))
     """Recorded in a row."""
@@ -57,7 +57,7 @@ class TorchOptions:
     """Record every thread of the process, where this torch can (2.8 and later, not together
     with `memory`); false: only the thread that opens the window."""
     schedule: MiniBatches | None = None
-    """Record only some mini-batches, as told by `prof.minibatch()`."""
+    """Record only some mini-batches, as marked by `prof.minibatch()`."""
 
 
 @attrs.frozen

@@ -24,7 +24,7 @@ _UNSAID = str.maketrans({'"': "'", "\\": "/"})
 
 
 def range_name(name: str) -> str:
-    """Make *name* safe for Kineto, which writes a quote as it is: the whole file is invalid then.
+    """Make *name* safe for Kineto, which does not escape a quote: the whole file is invalid then.
 
     It also turns what is not ASCII into "unknown"; here those characters become '?' one by one.
     """
@@ -38,7 +38,7 @@ def has_xpu(torch: Any) -> bool:
 
 
 def action_at(actions: Any, chosen: MiniBatches, batch: int) -> Any:
-    """Say what the profiler does in *batch*, counted from 0.
+    """Return what the profiler does in *batch*, counted from 0.
 
     What torch.profiler.schedule returns, without its warning that nobody warms up.
     """
@@ -138,7 +138,7 @@ class TorchRecording:
         return not self._any_thread and threading.get_ident() != self._thread
 
     def _give_up(self) -> None:
-        """End it on another thread: what torch has recorded is lost, but it can record again.
+        """End it on another thread: torch loses its recording, but it can record again.
 
         Writing such a trace is a segmentation fault, and so is leaving the profiler to itself once
         its thread has ended (torch 2.13, bare as well).

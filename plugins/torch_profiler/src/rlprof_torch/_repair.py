@@ -125,7 +125,7 @@ def _rename(text: str) -> str:
 
 
 def _inner(text: str) -> str:
-    """Return what stands between the quotes of a JSON string; as it is when that is right."""
+    """Return the text between the quotes of a JSON string, repaired if it is invalid."""
     try:
         if isinstance(strict(f'"{text}"'), str):
             return text
@@ -149,7 +149,7 @@ def _mended(text: str) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Mend what is inside strings, and turn bare NaN and Infinity into null."""
+    """Repair the text inside strings, and turn bare NaN and Infinity into null."""
     return _TOKEN.sub(_clean_token, text)
 
 

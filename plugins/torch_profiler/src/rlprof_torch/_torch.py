@@ -42,7 +42,7 @@ class Torch:
 
     @staticmethod
     def sample(rounds: int) -> None:
-        """Do what makes the most events: small operators, one after the other."""
+        """Do the work that makes the most events: small operators, one after another."""
         import torch
 
         values = torch.ones(8, 8)
@@ -59,7 +59,7 @@ class Torch:
 
     @hookimpl
     def configure(self, place: Place, options: TorchOptions) -> Ready | None:
-        """Import torch, and what its profiler would import in the first `start`."""
+        """Import torch, and the modules that its profiler would import in the first `start`."""
         self.options = options
         if place == "launch":
             return None
@@ -91,7 +91,7 @@ class Torch:
 
     @hookimpl
     def start(self, folder: Path) -> TorchRecording:
-        """Start a new profiler; refuse if one is running, for both would lose their data."""
+        """Start a new profiler; refuse if one is running, because both would lose their data."""
         import torch
 
         busy = torch.autograd.profiler._is_profiler_enabled

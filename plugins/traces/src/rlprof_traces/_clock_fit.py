@@ -1,4 +1,4 @@
-"""The clock of one host against another's: a line through what their collectives say.
+"""The clock of one host against another's: a line through the ends of their collectives.
 
 Separate from `clocks.py`, which knows the hosts, because this is arithmetic alone.
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 FEW = 8
 """Collectives that two hosts must share before anything is claimed of their clocks."""
 _WIRE_NS = 1_000_000
-"""What the wire and a late thread may take again and again, so that no spread shows it."""
+"""A delay of network or thread that recurs each time, so that no spread shows it."""
 _SPREADS = 3
 _STEEPEST = 500e-6
-"""NTP slews a clock by at most this; what looks steeper is no drift."""
+"""NTP slews a clock by at most this; a steeper line is not drift."""
 _KNOTS = 64
 """Windows that are looked at to fit a drift; of more, as many spread over all."""
 
@@ -52,7 +52,7 @@ class Line:
 
 @attrs.frozen
 class Fit:
-    """What the collectives that two hosts share say of their clocks."""
+    """The offset of the clocks of two hosts, from their shared collectives."""
 
     line: Line
     windows: int
@@ -108,7 +108,7 @@ def fit(own: Times, other: Times) -> Fit | None:
 
 
 def _within(values: Any) -> int:
-    """Return what nine in ten are within; a microsecond at least, as times are written."""
+    """Return the bound that nine in ten are within; at least a microsecond, the unit of times."""
     import numpy as np
 
     return max(1_000, int(np.percentile(np.abs(values), 90)))

@@ -30,7 +30,7 @@ _DEEPEST = 50
 
 
 def nanoseconds(us: object) -> int | None:
-    """Turn the microseconds of a trace into whole nanoseconds, exactly; None if they are none."""
+    """Turn the microseconds of a trace into whole nanoseconds, exactly; None if invalid."""
     # From 10**16 us, the year 2286, no clock is meant; 1e999999 would be a million digits.
     if type(us) is Decimal and us.is_finite() and us.adjusted() < 16:
         return int((us * 1000).to_integral_value())

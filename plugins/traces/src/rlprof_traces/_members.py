@@ -21,11 +21,11 @@ SEPARATOR = re.compile(rb"[\s,]*")
 """Between members, and between events; damage may leave many commas, or none."""
 _COLON = re.compile(rb"\s*:\s*")
 _LARGEST = 1 << 20
-"""Of what is built: a member beyond it is passed over."""
+"""Most bytes that are decoded: a larger member is skipped."""
 
 
 def as_utf8(text: bytes) -> bytes:
-    """Return *text*, with a mark for what is no UTF-8."""
+    """Return *text*, with a mark for invalid UTF-8."""
     return text if is_utf8(text) else text.decode("utf-8", "replace").encode()
 
 
@@ -66,7 +66,7 @@ def lenient(text: bytes, at: int = 0, decoder: json.JSONDecoder = _LENIENT) -> t
 
 @attrs.define
 class Members:
-    """What has been read of an object."""
+    """The part of an object read so far."""
 
     at: int
     """Where to go on."""

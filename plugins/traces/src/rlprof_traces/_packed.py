@@ -49,7 +49,7 @@ class Packed:
 
 @contextmanager
 def whole(out: Path, *, fast: bool = False) -> Iterator[Packed]:
-    """Yield what writes to *out*, which is there, synced, when the block ends without error."""
+    """Yield a writer to *out*, which exists, synced, once the block ends without error."""
     part = out.with_name(f".{out.name}.part")
     try:
         with part.open("wb") as file:

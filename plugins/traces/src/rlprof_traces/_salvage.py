@@ -27,16 +27,16 @@ _EVENT = re.compile(rb'\{\s*"ph"')
 _END = re.compile(rb"\]\s*(?:(,\s*\"|\})|\Z)")
 _EXACT = json.JSONDecoder(strict=False, parse_constant=str, parse_float=Decimal)
 _KEPT = 256
-"""Bytes of damage that are looked at again with what follows them."""
+"""Bytes of damage that are read again with the text after them."""
 _EFFORT = 4
 """Times the text that are read in vain: what is begun and never ended could cost its square."""
 _LEAST, _MOST = 1 << 8, 1 << 18
-"""Bytes of events that are read at once where nothing is wrong with them."""
+"""Bytes of undamaged events that are read at once."""
 
 
 @attrs.define
 class Salvage:
-    """What was found in *text*, which begins at an event or, *is_lost*, in the middle of damage.
+    """The result for *text*, which begins at an event or, if *is_lost*, in the middle of damage.
 
     Unless it *is_all* there is, an event that is begun stays for the next time; one of more than
     *longest* bytes is damage.
@@ -48,7 +48,7 @@ class Salvage:
     is_lost: bool = False
     """Whether there is damage at `at`."""
     at: int = 0
-    """What stands before it is done with."""
+    """The text before it is done."""
     events: list[bytes] = attrs.field(factory=list)
     """Runs of events with commas between them, in strict JSON."""
     dropped: int = 0
@@ -57,7 +57,7 @@ class Salvage:
     _effort: int = 0
     _run: int = _LEAST
     _is_inside: bool = False
-    """Whether what is read now may be a part of a damaged event."""
+    """Whether the text at this place may be part of a damaged event."""
     _is_begun: bool = False
     """Whether the damage is an event without an end: brackets behind it may be its own."""
 
@@ -76,7 +76,7 @@ class Salvage:
         return self
 
     def _read_one(self) -> bool:
-        """Read what stands at `at`; return False where more of the text is needed for it."""
+        """Read the text at `at`; return False if that needs more text."""
         text, at = self.text, self.at
         if text[at] == ord("]") and self._is_inside:
             self.is_lost = True
@@ -114,7 +114,7 @@ class Salvage:
         return True
 
     def _event_alone(self) -> tuple[bytes, int]:
-        """Read an event, but not beyond what looks like the begin of the next."""
+        """Read an event, but not beyond the apparent start of the next."""
         found = _NEXT.search(self.text, self.at + 1)
         end = found.start() + 1 if found else len(self.text)
         try:
@@ -140,7 +140,7 @@ class Salvage:
         self.at += 1
 
     def _go_behind_damage(self) -> bool:
-        """Find where to go on; return False where more of the text is needed for that."""
+        """Find where to continue; return False if that needs more text."""
         found = _NEXT.search(self.text, self.at)
         if found is None:
             size = len(self.text)
@@ -176,7 +176,7 @@ class Salvage:
 
 
 def _event(text: bytes, at: int) -> tuple[bytes, int]:
-    """Read the event at *at*; return it in strict JSON, and where what follows it begins."""
+    """Read the event at *at*; return it in strict JSON, and the place of the text after it."""
     try:
         end = end_of_value(text, at)
     except NoJsonError as exc:

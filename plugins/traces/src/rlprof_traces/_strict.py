@@ -17,7 +17,7 @@ _ODD = {b"N", b"I", *(bytes([n]) for n in range(32))}
 """Where a NaN, an Infinity or a bare line feed may be."""
 _BLANK = re.compile(r"[ \t\n\r]*")
 _GOES_ON = re.compile(r"-?|t(ru?)?|f(al?|als)?|n(ul?)?|\.|[eE][+-]?")
-"""What is wrong only because the text ends."""
+"""Errors that only show that the text ends."""
 _ESCAPE = 6
 
 
@@ -30,7 +30,7 @@ class VainError(Exception):
 
 
 class NoJsonError(VainError):
-    """Here no value begins; unless it *is_odd*, `lenient` would find none, either."""
+    """No value begins here; unless it *is_odd*, `lenient` would find none, either."""
 
     def __init__(self, words: str, read: int = 0, *, is_odd: bool = False) -> None:
         super().__init__(words, read)
@@ -42,7 +42,7 @@ class CutError(VainError):
 
 
 def end_of_value(text: bytes, at: int) -> int:
-    """Say where what follows the value at *at* begins, behind white space; it is strict JSON."""
+    """Return the place after the value at *at* and white space; the value is strict JSON."""
     return _end_by_json(text, at) if _VALUE is None else _end_by_msgspec(text, at)
 
 

@@ -1,4 +1,4 @@
-"""What stands behind the events of a trace, found by the end of its text.
+"""The members after the events of a trace, found from the end of its text.
 
 Separate from `_text.py`, which comes there only through all events.
 """
@@ -25,7 +25,7 @@ _EFFORT = 16
 
 
 def tail_of(path: Path) -> dict[str, Any]:
-    """Return the members behind the events; of many, or in a damaged file, none."""
+    """Return the members after the events; empty if there are many, or the file is damaged."""
     with opened(path) as file:
         stream, end = Unpacked(file), b""
         if not stream.is_packed:
@@ -39,7 +39,7 @@ def tail_of(path: Path) -> dict[str, Any]:
 
 
 def members_at(end: bytes) -> dict[str, Any] | None:
-    """Return the members behind the events in *end*, that of a text; None: it does not tell."""
+    """Return the members after the events in *end*, the end of a text; None: unknown."""
     effort = _EFFORT * len(end)
     for found in _CLOSED.finditer(end):
         members = Members(found.end())

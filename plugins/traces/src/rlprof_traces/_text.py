@@ -145,7 +145,7 @@ class TraceText:
         raise UnreadableError("has no traceEvents")
 
     def _read_tail(self, text: bytes, stream: Unpacked) -> bytes:
-        """Read what follows the bracket; return it if that was damage, and events follow."""
+        """Read the text after the bracket; return it if it is damage with events after it."""
         text += self._read(stream, _LONGEST)
         members = Members(0)
         try:

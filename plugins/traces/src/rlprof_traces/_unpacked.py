@@ -1,4 +1,4 @@
-"""The text of a trace file, gzipped or not; what lies before damage is not lost.
+"""The text of a trace file, gzipped or not; the text before damage is not lost.
 
 ISA-L unpacks three times as fast as zlib; a training image may do without it.
 """
@@ -13,7 +13,7 @@ _PACKED, _PLAIN = 1 << 16, 1 << 15
 
 
 class DamagedError(Exception):
-    """What is packed here cannot be unpacked."""
+    """The packed data cannot be unpacked."""
 
 
 class _Zlib:
@@ -70,7 +70,7 @@ class Unpacked:
         """Whether anything of the member has been read."""
 
     def read(self, size: int) -> bytes:
-        """Return some bytes, *size* at most; none at the end.
+        """Return some bytes, *size* at most; empty at the end.
 
         Raise EOFError where it comes too early, `DamagedError` where nothing more can be unpacked.
         """
@@ -91,7 +91,7 @@ class Unpacked:
                 return plain
 
     def _next(self) -> bytes:
-        """Return what is to be unpacked next; members may follow each other, and zeros the last."""
+        """Return the next packed bytes; members may follow each other, and zeros the last."""
         packed = b""
         if self._member.eof:
             packed = self._member.unused_data

@@ -22,7 +22,7 @@ class UnreadableError(Exception):
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open *path*; what the system refuses, now or while it is read, is why it is unreadable."""
+    """Open *path*; errors of the system, now or during reads, become UnreadableError."""
     try:
         with open_regular(path) as file:
             yield file

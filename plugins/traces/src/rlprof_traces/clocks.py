@@ -30,7 +30,7 @@ class Ends:
     window: Hashable
     """Equal for traces that recorded the same window."""
     meetings: Sequence[tuple[str, int, int]]
-    """Name, end and duration of each, in epoch ns; the name holds the group, where it is known."""
+    """Name, end and duration of each, in epoch ns; the name includes the group, if known."""
     error_ns: int = 0
     """How far times of the trace may differ from the clock of its host."""
 
@@ -65,7 +65,7 @@ class HostClock:
         return abs(self.largest_ns) > self.bound_ns + self.error_ns
 
     def on_reference(self, at_ns: int) -> int:
-        """Return what the clock of the reference shows when this one shows *at_ns*."""
+        """Return the time of the reference clock when this one shows *at_ns*."""
         for line in self.lines:
             at_ns -= line.ahead(at_ns)
         return at_ns
