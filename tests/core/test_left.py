@@ -110,7 +110,7 @@ def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, capsys)
 
     main(["ls", str(file.parents[1])])
 
-    assert f"on node-b; there: rlprof salvage {FOLDER}\n" in capsys.readouterr().out
+    assert f"on node-b; run there: rlprof salvage {FOLDER}\n" in capsys.readouterr().out
 
 
 def attached(role, target_role, rank, world):

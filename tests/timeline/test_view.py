@@ -218,7 +218,7 @@ def test_a_file_made_anew_is_given_anew(server, trace):
 
     assert (anew[0], anew[2]) == (200, b"[]")
     assert gone[0] == 404
-    assert b"the file is gone: No such file or directory" in gone[2]
+    assert b"the file cannot be opened: No such file or directory" in gone[2]
 
 
 def test_who_hangs_up_is_passed_over(server, trace, capfd):

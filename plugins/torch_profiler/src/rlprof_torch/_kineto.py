@@ -141,7 +141,9 @@ class _Pass:
     def _head(self, source: _Source) -> Mapping[str, str]:
         source.more()
         if not source.text:
-            raise ValueError(f"{self._raw}: is empty; record again, mind the space on that disk")
+            raise ValueError(
+                f"{self._raw}: is empty; record again, and check the space on that disk"
+            )
         start = source.text[:4096].lstrip(" \t\r\n")
         if not start.startswith("{"):
             raise ValueError(f"{self._raw}: begins with {start[:9]!r}; pass Kineto's raw .json")
