@@ -33,9 +33,10 @@ _SAME = 0.8
 """Then it must be the same one in this share of the steps."""
 _JITTER_S = 0.05
 """Causes that take less are not reported: schedulers and interpreters take as much."""
-_RARE, _ONCE, _RARE_S = 0.25, 0.5, 0.5
-"""A cause of only a few steps must take this share of a step (of a single step, twice that) and
-half a second: any one step may be slow by chance."""
+_RARE, _RARE_S = 0.25, 0.5
+"""A cause of only a few steps must take this share of a step, and these seconds."""
+_ONCE, _ONCE_S = 0.5, 1.0
+"""The same for a cause of a single step: on a shared host, any process may stop for a second."""
 _OF_SOMEBODY = ("straggler", "data", "gc", "gap")
 """Causes that name a process, if it is the same one in most steps."""
 _CLOSE = 0.02
@@ -164,7 +165,7 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: Key) -> Weighed | Non
     slow = np.array([one.seconds for one in steps]) - usual_s
     is_large = (excess >= max(_RARE * usual_s, _RARE_S)) & (slow >= excess / 2)
     shown = np.flatnonzero(is_large).tolist()
-    if not shown or (len(shown) == 1 and excess[shown[0]] < _ONCE * usual_s):
+    if not shown or (len(shown) == 1 and excess[shown[0]] < max(_ONCE * usual_s, _ONCE_S)):
         return None
     typical = _typical(shown, excess, steps)
     whos = Counter(rows[place][key].who for place in shown)
