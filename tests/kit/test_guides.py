@@ -102,7 +102,7 @@ def test_the_sizes_of_a_sample_are_those_that_are_told():
 @pytest.mark.slow
 def test_the_timeline_takes_what_the_guide_says(tmp_path):
     """Events of every kind it names come through with their arguments, on tracks of that name."""
-    (listed,) = re.findall(r"^Whatever its `ph`: (.*?)\.$", GUIDE, re.MULTILINE | re.DOTALL)
+    (listed,) = re.findall(r"of every `ph`: (.*?)\.$", GUIDE, re.MULTILINE | re.DOTALL)
     kinds = re.findall(r"`(\w)`", listed)
     program = tmp_path / "try_it.py"
     program.write_text(EVENTS.format(kinds=kinds))
