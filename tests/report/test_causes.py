@@ -175,6 +175,24 @@ def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):
     finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
 
     assert finding.title == "All wait 0.40 s for trainer 1, the slowest between phases."
+    assert "prof.phase(...)" in finding.evidence[-1]
+
+
+def test_data_loaded_in_a_phase_are_recorded_in_that_phase(tmp_path):
+    """The command of the finding names the phase, and times below a tenth of a second are ms."""
+    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
+    stems = [folder.process("trainer", rank, world=2) for rank in range(2)]
+    for step in range(1, 7):
+        for rank, stem in enumerate(stems):
+            loaded = step + 0.005 + 0.06 * rank
+            folder.span(stem, "phase", "load_data", (step, loaded), step)
+            folder.span(stem, "phase", "backward", (loaded, step + 0.08), step)
+            folder.span(stem, "step", f"step {step}", (step, step + 0.08), step)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=9)))
+
+    assert "trainer 1 loads data for 65 ms in `load_data`; its peers for 5 ms." in analysis.verdict
+    assert " --rank 1 --phase load_data " in analysis.findings[0].command
 
 
 @pytest.mark.parametrize(("is_one_slow", "found"), [(False, []), (True, ["replica"])])

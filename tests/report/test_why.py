@@ -120,7 +120,7 @@ def test_of_a_run_that_is_over_the_next_one_is_recorded(tmp_path, capsys):
     lines = printed(capsys, path)
 
     command = f"rlprof capture {tmp_path} --role trainer --rank 1 --phase forward --tool torch"
-    assert f"   in the next run: {command}" in lines
+    assert f"   in the next run, while it goes on: {command}" in lines
 
 
 @pytest.mark.slow

@@ -28,6 +28,13 @@ def ranges_of(numbers: Iterable[int]) -> list[str]:
     return [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
 
 
+def secs(seconds: float) -> str:
+    """Write a time: `2.35 s`, and below a tenth of a second `35 ms`."""
+    if seconds == 0 or abs(seconds) >= 0.0995:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1000:.2g} ms"
+
+
 def whose(target: Target) -> str:
     """Name a process: `actor 5`, `rollout replica 1`."""
     if target.replica is None:

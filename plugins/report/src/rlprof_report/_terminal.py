@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import argument, listed, plain, ranges_of
+from rlprof_report._plain import argument, listed, plain, ranges_of, secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def _phases(analysis: Analysis) -> Iterator[str]:
     for one in ordered:
         waits = ""
         if one.wait_s >= 0.01 * (whole or 1) and one.worst_rank is not None:
-            waits = f"   slowest by {one.wait_s:.2f} s: {one.worst or 'varies'}"
+            waits = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
         bar = "#" * round(30 * min(1.0, one.share))
         name = plain(one.name, _NAME)
         yield _cut(f"  {name:{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}")
@@ -85,7 +85,7 @@ def _step(step: Step) -> Iterator[str]:
     rest = step.seconds - sum(part.seconds for part in kept)
     if len(step.path) > len(kept):
         yield f"  {rest:8.2f} s  in {len(step.path) - len(kept)} shorter parts"
-    helps = [f"{one.what} {one.seconds:.2f} s" for one in step.helps if one.seconds >= 0.005][:4]
+    helps = [f"{one.what} {secs(one.seconds)}" for one in step.helps if one.seconds >= 0.005][:4]
     if helps:
         yield from _wrapped(", ".join(helps), "would help, each on its own, at most: ", "  ")
     yield ""
@@ -117,12 +117,12 @@ def _finding(finding: Finding, number: int, analysis: Analysis, step: int | None
         more = f": rlprof why {argument(analysis.run)} --step {finding.step}"
     yield plain(f"   look at: {plain('; '.join(finding.where), WIDTH)}{more}")
     if finding.command:
-        when = "next" if analysis.state == "running" else "in the next run"
+        when = "next" if analysis.state == "running" else "in the next run, while it goes on"
         yield plain(f"   {when}: {finding.command}")
 
 
 def _title(finding: Finding, number: int) -> list[str]:
-    title = f"{finding.title} At most {finding.bound_s:.2f} s to gain."
+    title = f"{finding.title} At most {secs(finding.bound_s)} to gain."
     return _wrapped(title, f"{number}. {finding.cause}: ", "   ")
 
 

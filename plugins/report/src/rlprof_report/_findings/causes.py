@@ -11,12 +11,14 @@ from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data
 from rlprof_report._findings.lost import named
+from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
     from rlprof_report.values import Rollout
+_NAME_IT = "Name what it does there: wrap that code in prof.phase(...), and ask again."
 _COLD = 1.25
 """A collection also empties caches, and what runs after it takes longer: by up to a fifth of the
 pause in `bench/planted.py`."""
@@ -45,7 +47,7 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
             "gc",
             seconds,
             who,
-            f"Python's garbage collector stops {who} for {seconds:.2f} s{inside}.",
+            f"Python's garbage collector stops {who} for {secs(seconds)}{inside}.",
             ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
             (who,),
             bound_s=_COLD * seconds,
@@ -57,7 +59,9 @@ def _data(facts: Facts, context: Context) -> Iterator[Measure]:
     for group in facts.groups:
         if is_data(group.phase):
             by_process = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
-            yield from _data_of(group.phase, by_process, len(by_process), context)
+            yield from _data_of(
+                group.phase, by_process, len(by_process), context, phase=group.phase
+            )
     grouped = {group.phase for group in facts.groups}
     for name, seconds in facts.others.items():
         if is_data(name) and name not in grouped:
@@ -69,13 +73,14 @@ def _data(facts: Facts, context: Context) -> Iterator[Measure]:
                 yield from _data_of(name, own, ranks, context)
     for phase in facts.step.phases:
         if is_data(phase.name) and phase.name not in grouped:
-            yield from _data_of(phase.name, {context.leader: phase.seconds}, 1, context)
+            own = {context.leader: phase.seconds}
+            yield from _data_of(phase.name, own, 1, context, phase=phase.name)
 
 
 def _data_of(
-    name: str, seconds: dict[int, float], ranks: int, context: Context
+    name: str, seconds: dict[int, float], ranks: int, context: Context, *, phase: str = ""
 ) -> Iterator[Measure]:
-    """Name the process that loads longest, and say whether its peers do not."""
+    """Name the process that loads longest, and say whether its peers do not; in a *phase*?"""
     slowest = max(seconds, key=lambda process: seconds[process])
     values = [took for process, took in seconds.items() if process != slowest]
     values += [0.0] * (ranks - 1 - len(values))
@@ -88,11 +93,12 @@ def _data_of(
             "data",
             most - usual,
             who,
-            f"{who} loads data for {most:.2f} s in `{name}`; its peers for {usual:.2f} s.",
-            (f"The median of the other {target.role} processes is {usual:.2f} s.",),
+            f"{who} loads data for {secs(most)} in `{name}`; its peers for {secs(usual)}.",
+            (f"The median of the other {target.role} processes is {secs(usual)}.",),
             where,
             target.role,
             target.rank,
+            phase,
         )
     else:
         who = context.name(context.leader) if slowest == context.leader else ""
@@ -100,11 +106,12 @@ def _data_of(
             "data",
             most,
             who,
-            f"Loading data takes {most:.2f} s in `{name}`, while training waits.",
+            f"Loading data takes {secs(most)} in `{name}`, while training waits.",
             ("Prefetching workers can load it during the previous step.",),
             where,
             target.role,
             None,
+            phase,
         )
 
 
@@ -127,8 +134,11 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             "straggler",
             wait,
             who,
-            f"All wait {wait:.2f} s for {who}, the slowest {place}.",
-            (f"It spends {took:.2f} s {place}, the median of the others {took - own:.2f} s.",),
+            f"All wait {secs(wait)} for {who}, the slowest {place}.",
+            (
+                f"It spends {secs(took)} {place}, the median of the others {secs(took - own)}.",
+                *([_NAME_IT] if phase == BETWEEN else []),
+            ),
             (who,),
             target.role,
             target.rank,
@@ -148,13 +158,13 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         before = [p.name for p in step.phases if p.end_s <= middle]
         after = [p.name for p in step.phases if p.start_s >= middle]
         place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
-        told = (f"The longest gap, {longest.seconds:.2f} s, is {place or 'between phases'}.",)
+        told = (f"The longest gap, {secs(longest.seconds)}, is {place or 'between phases'}.",)
     who = context.name(context.leader)
     yield Measure(
         "gap",
         seconds,
         who,
-        f"{seconds:.2f} s are in no phase of {who}.",
+        f"{secs(seconds)} are in no phase of {who}.",
         told,
         (f"{who} between phases",),
         "" if context.leads_fleet else context.processes[context.leader].target.role,
@@ -173,7 +183,7 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
             "hidden" if silent else "driver",
             one.seconds,
             context.name(context.leader),
-            f"{one.seconds:.2f} s of {one.phase} pass after {done} is done{rest}",
+            f"{secs(one.seconds)} of {one.phase} pass after {done} is done{rest}",
             (
                 "The driver waits for a member without spans, or works by itself."
                 if silent
@@ -196,7 +206,7 @@ def _sync(facts: Facts) -> Iterator[Measure]:
         "sync",
         seconds,
         "",
-        f"Syncing weights takes {seconds:.2f} s in {name}.",
+        f"Syncing weights takes {secs(seconds)} in {name}.",
         ("Send weights while other work runs, or in larger buckets.",),
         (f"phase {name}",),
     )
@@ -212,14 +222,14 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
     if tools > 0:
         spent = (
             f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
-            f"last to end spends {rollout.tools_longest_s:.2f} s in tools, the median one "
-            f"{rollout.tools_median_s:.2f} s."
+            f"last to end spends {secs(rollout.tools_longest_s)} in tools, the median one "
+            f"{secs(rollout.tools_median_s)}."
         )
         yield Measure(
             "tool",
             tools,
             by_tool,
-            f"Trajectories that stall in the tool {by_tool} hold up the rollout by {tools:.2f} s.",
+            f"Trajectories that stall in the tool {by_tool} hold up the rollout by {secs(tools)}.",
             (spent,),
             (f"trajectory {rollout.longest}",),
         )
@@ -231,15 +241,15 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
         late = rollout.late
         reasons = {
             f"they write {late.tokens_ratio:.1f} times as many tokens": late.tokens_ratio >= 1.5,
-            f"they spend {late.requests_s:.2f} s more in requests": late.requests_s >= tail / 2,
-            f"they spend {late.tools_s:.2f} s more in tools": late.tools_s >= tail / 2,
+            f"they spend {secs(late.requests_s)} more in requests": late.requests_s >= tail / 2,
+            f"they spend {secs(late.tools_s)} more in tools": late.tools_s >= tail / 2,
         }
         why = next((reason for reason, is_one in reasons.items() if is_one), "the cause is unclear")
         yield Measure(
             "tail",
             tail,
             "",
-            f"The last 5 % of trajectories hold up the rollout by {tail:.2f} s; {why}.",
+            f"The last 5 % of trajectories hold up the rollout by {secs(tail)}; {why}.",
             (_lengths(rollout),),
             tuple(f"trajectory {one}" for one in late.trajectories[:3]),
             "rollout",
@@ -251,7 +261,7 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
 
 def _lengths(rollout: Rollout) -> str:
     half, most = rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
-    return f"The median trajectory takes {half:.2f} s, the longest {most:.2f} s."
+    return f"The median trajectory takes {secs(half)}, the longest {secs(most)}."
 
 
 def _uneven(facts: Facts) -> Measure | None:
@@ -278,9 +288,9 @@ def _uneven(facts: Facts) -> Measure | None:
         "replica",
         behind,
         f"replica {last.name}",
-        f"Replica {last.name} ends {behind:.2f} s after {whose}; "
+        f"Replica {last.name} ends {secs(behind)} after {whose}; "
         f"{why or 'it is slower with as many requests'}.",
-        (f"Moving requests alone, so that all end together, saves {rollout.even_gain_s:.2f} s.",),
+        (f"Moving requests alone, so that all end together, saves {secs(rollout.even_gain_s)}.",),
         (f"replica {last.name}",),
         "rollout",
         int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,

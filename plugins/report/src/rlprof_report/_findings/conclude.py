@@ -15,6 +15,7 @@ from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, numbered, step_ahead
+from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,7 +111,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
     return Measure(
         cause="slow step",
         seconds=more,
-        sentence=f"{name} takes {grown[name]:.2f} s more than usual, the step {more:.2f} s. "
+        sentence=f"{name} takes {secs(grown[name])} more than usual, the step {secs(more)}. "
         "The cause is unclear.",
         where=(f"step {step.step}, {name}",),
         phase=phase_name,
@@ -168,7 +169,7 @@ def _also(finding: Finding, of_run: Weighed) -> Finding:
     """Say where else the run has *finding*."""
     also = f"It is the typical one of {numbered(of_run.steps)}."
     if finding.step != of_run.step:
-        also = f"Typical of {numbered(of_run.steps)} is step {of_run.step}: {of_run.seconds:.2f} s."
+        also = f"Typical of {numbered(of_run.steps)} is step {of_run.step}: {secs(of_run.seconds)}."
     return attrs.evolve(finding, evidence=(finding.evidence[0], also, *finding.evidence[1:]))
 
 
@@ -179,7 +180,7 @@ def _ours(step: Step) -> Iterator[Measure]:
             "recording",
             step.cost_s,
             longest.target,
-            f"rlprof itself starts or stops recordings for {step.cost_s:.2f} s of it.",
+            f"rlprof itself starts or stops recordings for {secs(step.cost_s)} of it.",
             (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
             (f"window {longest.window}",),
         )

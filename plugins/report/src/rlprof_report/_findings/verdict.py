@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.met import met_in
 from rlprof_report._findings.words import numbered
+from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
         return _too_few(analysis)
-    head = f"A step takes {median_s:.2f} s (median of {len(clean.steps)})."
+    head = f"A step takes {secs(median_s)} (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
         return f"{head} {_nothing(analysis)}{few}"
@@ -57,7 +58,7 @@ def _nothing(analysis: Analysis) -> str:
     longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
     if longest is None:
         return _ODD
-    share = f"{longest.median_s:.2f} s, {longest.share:.0%}"
+    share = f"{secs(longest.median_s)}, {longest.share:.0%}"
     role = met_in(analysis, longest, perhaps=True)
     if role:
         return (
@@ -70,7 +71,7 @@ def _nothing(analysis: Analysis) -> str:
 def _without(finding: Finding, it: str = "it") -> str:
     """Subtract the bound from the step that the finding is a share of, as both are printed."""
     best = round(finding.seconds / finding.share, 2) - round(finding.bound_s, 2)
-    return f"Without that {it} would take {max(0.0, best):.2f} s at best."
+    return f"Without that {it} would take {secs(max(0.0, best))} at best."
 
 
 def _too_few(analysis: Analysis) -> str:
@@ -106,17 +107,17 @@ def of_step(
         name += " (unfinished)"
     if usual_s is None:
         return (
-            f"{name} took {step.seconds:.2f} s. There are too few clean steps to compare it with."
+            f"{name} took {secs(step.seconds)}. There are too few clean steps to compare it with."
         )
     more = step.seconds - usual_s
-    usual = f"the median of {numbered(peers)} ({usual_s:.2f} s)"
+    usual = f"the median of {numbered(peers)} ({secs(usual_s)})"
     if abs(more) < 0.1 * usual_s:
         length, nothing = f"about {usual}", _NOTHING
     elif more < 0:
-        length, nothing = f"{-more:.2f} s less than {usual}", ""
+        length, nothing = f"{secs(-more)} less than {usual}", ""
     else:
-        length, nothing = f"{more:.2f} s more than {usual}", " No single cause explains it."
-    head = f"{name} took {step.seconds:.2f} s, {length}."
+        length, nothing = f"{secs(more)} more than {usual}", " No single cause explains it."
+    head = f"{name} took {secs(step.seconds)}, {length}."
     if not findings:
         return f"{head}{nothing}"
     own = f" Unlike its neighbours: {findings[shared].title}" if 0 < shared < len(findings) else ""

@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rlprof.types import DRIVER
-from rlprof_report._plain import argument, ranges_of
+from rlprof_report._plain import argument, ranges_of, secs
 from rlprof_report.values import Finding
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int) -> Finding:
         head = f"In {count} of {clean} steps: " if count > 1 else f"In step {weighed.steps[0]}: "
         title = head + title
     spread = (
-        f"That is {weighed.seconds:.2f} s, {weighed.share:.0%} of a step"
-        f" ({'median ' if count > 1 else ''}{whole_s:.2f} s), in {numbered(weighed.steps)}."
+        f"That is {secs(weighed.seconds)}, {weighed.share:.0%} of a step"
+        f" ({'median ' if count > 1 else ''}{secs(whole_s)}), in {numbered(weighed.steps)}."
     )
     return Finding(
         cause=measure.cause,  # type: ignore[arg-type]
