@@ -246,3 +246,42 @@ def test_ranks_that_take_as_long_may_wait_for_one_another(tmp_path):
 
     assert analysis.findings == ()
     assert "Cannot tell who is late in update_actor" in analysis.verdict
+
+
+def rollouts(folder, *, with_trajectories):
+    """Write steps with a rollout of 24 requests, two of which take nine times as long."""
+    driver = folder.process("driver", 0, world=1)
+    for step in range(1, 8):
+        for number in range(24) if with_trajectories else ():
+            is_long = number in (7, 19)
+            end = step + (0.88 if is_long else 0.08) + number / 1000
+            tokens = 380 if is_long else 24
+            about = {"trajectory": number, "tokens": tokens}
+            folder.span(driver, "span", "trajectory", (step, end), step, **about)
+        folder.span(driver, "phase", "rollout", (step, step + 0.9), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 0.91), step)
+
+
+def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
+    """Two long ones of 24 are more than 5 %; both are named, and the bound is what they cost."""
+    folder = Folder({"tool": "none", "roles": {"driver": {}}})
+    rollouts(folder, with_trajectories=True)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=9)))
+
+    (finding,) = analysis.findings
+    assert finding.cause == "tail"
+    assert finding.title.startswith("The last 10 % of trajectories hold up the rollout by 0.80 s;")
+    assert finding.where == ("trajectory 19", "trajectory 7")
+    assert 0.79 <= finding.bound_s <= 0.82
+
+
+def test_a_rollout_without_trajectories_cannot_be_judged(tmp_path):
+    """The verdict says what to mark, and not only that nothing is odd."""
+    folder = Folder({"tool": "none", "roles": {"driver": {}}})
+    rollouts(folder, with_trajectories=False)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=9)))
+
+    assert analysis.findings == ()
+    assert analysis.verdict.endswith("mark them with rlprof.trajectory.")

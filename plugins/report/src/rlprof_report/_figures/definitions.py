@@ -34,9 +34,9 @@ DEFINITIONS = (
     Definition(
         5, "tail", "spans of trajectories",
         "v(q): when the share q of trajectories has ended, at least one being left. The tail is "
-        "the last end less v(q). Late: those that end after v(0.95), compared by means. Bound: "
-        "the last end less the last one if none takes longer than the median one; at least the "
-        "tail of 0.95, at most twice that.",
+        "the last end less v(q). Late: those that end after v(0.95), or after v(0.9) if that tail "
+        "is 4 times as long; compared by means. Bound: the last end less the last one if none "
+        "takes longer than the median one; at least the tail of the late, at most twice that.",
         "trajectories that began in the rollout phase, cut at its end",
     ),
     Definition(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rlprof_run import Process
 
 SHARES = (0.9, 0.95, 0.99)
+_CLIFF = 4.0
+"""The late ones are the last tenth if its tail is so many times that of the last twentieth: then
+all of the tenth end late together. Without such a cliff, a tenth is late by chance."""
 _BINS = 200
 
 
@@ -43,6 +46,8 @@ def rollout_of(
     tooling = _sums(found, tools)
     gain_s, spared_s = _gain(found, tooling)
     tail_s = {f"{q:g}": float(ended[-1] - ended[_at(q, len(ended))]) for q in SHARES}
+    share = 0.9 if tail_s["0.9"] >= _CLIFF * tail_s["0.95"] else 0.95
+    tail = tail_s[f"{share:g}"]
     rollout = Rollout(
         phase=found.phase,
         start_s=(found.start - epoch) / 1e9,
@@ -55,8 +60,9 @@ def rollout_of(
         tail_s=tail_s,
         # Without the late ones it ends earlier by the tail at least; the others end earlier, too,
         # but hardly before all take as long as the median one.
-        tail_bound_s=min(max(tail_s["0.95"], _gain(found, seconds)[0]), 2 * tail_s["0.95"]),
-        late=_late(found, order, replicas, served_by),
+        tail_bound_s=min(max(tail, _gain(found, seconds)[0]), 2 * tail),
+        late_share=share,
+        late=_late(found, order, replicas, served_by, share),
         replicas=replicas,
         even_gain_s=max(ends) - sum(ends) / len(ends) if ends else 0.0,
         utilisation=sum(one.running * weight for one, weight in accounted) / slots
@@ -132,15 +138,19 @@ def _served_by(found: Trajectories, processes: Sequence[Process]) -> np.ndarray:
 
 
 def _late(
-    found: Trajectories, order: np.ndarray, replicas: Sequence[Replica], served_by: np.ndarray
+    found: Trajectories,
+    order: np.ndarray,
+    replicas: Sequence[Replica],
+    served_by: np.ndarray,
+    share: float,
 ) -> Late | None:
-    """Compare the last 5 % with the others; None: there are no others."""
+    """Compare those that end after *share* with the others; None: there are no others."""
     count = len(order)
     if count < 2:
         return None
     is_request = found.named("request")
     requests, tools = found.parts[is_request], found.parts[found.named("tool_call")]
-    cut = _at(0.95, count) + 1
+    cut = _at(share, count) + 1
     late, rest = order[cut:][::-1], order[:cut]
     asked, tooling = _sums(found, requests), _sums(found, tools)
     lasted = (found.ended - found.began) / 1e9

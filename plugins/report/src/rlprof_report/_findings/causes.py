@@ -217,7 +217,7 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
     rollout = facts.step.rollout
     if rollout is None or not rollout.phase or rollout.trajectories < 4:
         return
-    tail, tools = rollout.tail_s["0.95"], rollout.tools_gain_s
+    tail, tools = rollout.tail_s[f"{rollout.late_share:g}"], rollout.tools_gain_s
     by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
     if tools > 0:
         spent = (
@@ -249,7 +249,8 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
             "tail",
             tail,
             "",
-            f"The last 5 % of trajectories hold up the rollout by {secs(tail)}; {why}.",
+            f"The last {100 * (1 - rollout.late_share):.0f} % of trajectories hold up the rollout "
+            f"by {secs(tail)}; {why}.",
             (_lengths(rollout),),
             tuple(f"trajectory {one}" for one in late.trajectories[:3]),
             "rollout",

@@ -137,7 +137,8 @@ def _of_step(
     if len(peers) >= 2:
         steps = [one.step for one in peers]
         usual_s = float(np.median([one.seconds for one in steps]))
-        row = rows_of([[*measures_of(own, context), *_ours(own.step)]])[0]
+        measures = [one for one in measures_of(own, context) if not _is_ours(one, own.step)]
+        row = rows_of([[*measures, *_ours(own.step)]])[0]
         rows = rows_of([measures_of(one, context) for one in peers])
         shared = _shared(own.step, row, _of_run(analysis, facts, context))
         weighed = weigh_one(own.step, row, steps, rows)
@@ -171,6 +172,11 @@ def _also(finding: Finding, of_run: Weighed) -> Finding:
     if finding.step != of_run.step:
         also = f"Typical of {numbered(of_run.steps)} is step {of_run.step}: {secs(of_run.seconds)}."
     return attrs.evolve(finding, evidence=(finding.evidence[0], also, *finding.evidence[1:]))
+
+
+def _is_ours(measure: Measure, step: Step) -> bool:
+    """Whether half of the time between phases is ours: recordings start and stop there."""
+    return measure.cause == "gap" and step.cost_s >= measure.seconds / 2
 
 
 def _ours(step: Step) -> Iterator[Measure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.met import met_in
 from rlprof_report._findings.words import numbered
@@ -65,7 +66,13 @@ def _nothing(analysis: Analysis) -> str:
             f"Cannot tell who is late in {longest.name}, the longest phase ({share}): ranks of "
             f"{role} end it together."
         )
-    return f"{_ODD} The longest phase is {longest.name} ({share}); record it to see inside."
+    what = "record it to see inside"
+    if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
+        what = (
+            "it notes no trajectories, so tails and replicas cannot be judged: mark them with "
+            "rlprof.trajectory"
+        )
+    return f"{_ODD} The longest phase is {longest.name} ({share}); {what}."
 
 
 def _without(finding: Finding, it: str = "it") -> str:

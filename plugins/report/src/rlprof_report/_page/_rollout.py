@@ -156,7 +156,7 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
         return ""
     high = max(one.ended[-1] for _, one in told) or 1.0
     drawn, keys = [], []
-    late = told[0][1].tail_s.get("0.95", 0.0)
+    late = told[0][1].tail_s.get(f"{told[0][1].late_share:g}", 0.0)
     if late > 0:
         wide = late / high * WIDTH
         begin = told[0][1].ended[-1] / high * WIDTH - wide
