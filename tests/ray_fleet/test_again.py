@@ -161,7 +161,7 @@ def test_an_actor_of_two_roles_has_the_tools_of_both(spawn, config):
         with pytest.raises(ConfigError) as told:
             fleet.attach(actor=[actor], ref=[actor], driver=[actor])
 
-    assert "attach: driver: is the driver's own role" in str(told.value)
+    assert "attach: driver: is the role of the driver" in str(told.value)
     assert "roles.ref.tool: ref 0/1 is an actor of actor, too" in str(told.value)
     assert "none here, stacks there" in str(told.value)
 
