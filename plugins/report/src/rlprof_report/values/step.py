@@ -72,8 +72,6 @@ class Rollout:
     """By share q: the time from the end of that share of trajectories to the last end."""
     tail_bound_s: float
     """How much earlier the rollout ends at most without its longest trajectories (figure 5)."""
-    late_share: float
-    """The share after which the late ones end: 0.95, or 0.9 if a tenth is late together."""
     late: Late | None
     replicas: tuple[Replica, ...]
     even_gain_s: float
@@ -87,6 +85,8 @@ class Rollout:
     """Time in which trajectories ran and no request did."""
     longest: str
     """The id of the trajectory that ended last."""
+    late_share: float = 0.95
+    """The share after which the late ones end: 0.95, or 0.9 if a tenth is late together."""
     ended: tuple[float, ...] = ()
     """When trajectories ended, after the rollout began, sorted; at most 200 quantiles of them."""
     tokens_rate: tuple[float, ...] = ()
