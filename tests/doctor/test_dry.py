@@ -318,7 +318,8 @@ def test_a_terminal_sees_what_is_waited_for(profile):
 
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-m", "rlprof", "doctor", str(profile())]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=theirs, timeout=120)
+    env = {**os.environ, "RLPROF_QUIET": "0"}
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=theirs, timeout=120, env=env)
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)

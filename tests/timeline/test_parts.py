@@ -136,6 +136,7 @@ def _die(*_: object) -> None:
 
 def test_without_a_terminal_a_line_now_and_then_tells_how_far_it_is(monkeypatch, capsys) -> None:
     """Files, megabytes, rate and what is left; nothing of what is over soon."""
+    monkeypatch.setenv("RLPROF_QUIET", "0")
     clock = iter([0.0, 5.0, 11.0, 12.0])
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
     progress = Progress(8, 100_000_000)
@@ -150,6 +151,7 @@ def test_without_a_terminal_a_line_now_and_then_tells_how_far_it_is(monkeypatch,
 @pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar(monkeypatch, capsys) -> None:
     """It shows the same, and is gone afterwards."""
+    monkeypatch.setenv("RLPROF_QUIET", "0")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(_progress, "_DELAY_S", 0)
     progress = Progress(8, 100_000_000)
