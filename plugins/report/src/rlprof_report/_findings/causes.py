@@ -243,6 +243,9 @@ def _rollout(facts: Facts) -> Iterator[Measure]:
             f"they write {late.tokens_ratio:.1f} times as many tokens": late.tokens_ratio >= 1.5,
             f"they spend {secs(late.requests_s)} more in requests": late.requests_s >= tail / 2,
             f"they spend {secs(late.tools_s)} more in tools": late.tools_s >= tail / 2,
+            f"they spend {secs(late.other_s)} more outside requests and tools": (
+                rollout.requests > 0 and late.other_s >= tail / 2
+            ),
         }
         why = next((reason for reason, is_one in reasons.items() if is_one), "the cause is unclear")
         yield Measure(
