@@ -64,7 +64,9 @@ def _break(how: str, home: Path) -> None:
     from rlprof_nsys._mark import read_mark
 
     if how == "folder":  # of the window that is open
-        shutil.rmtree(max((home / "scratch").rglob("raw"), key=str))
+        raw = max((home / "scratch").rglob("raw"), key=str)
+        gone = raw.rename(raw.with_name("gone"))  # at once: nsys may write into it meanwhile
+        shutil.rmtree(gone, ignore_errors=True)
         return
     mark = read_mark(os.environ)
     if how == "agent":
