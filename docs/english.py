@@ -28,7 +28,6 @@ HABITS = {
     r"\bis said to be\b": "say who says it",
     r"\bso and so\b": "name it",
     r"\b(?:for|of) who\b": "for readers who, for users who",
-    r"\bwherefore|whereby|thereof\b": "split the sentence",
 }
 _PLAIN = (
     (re.compile(r"^```.*?^```$|<!--.*?-->|<picture>.*?</picture>", re.DOTALL | re.MULTILINE), ""),
