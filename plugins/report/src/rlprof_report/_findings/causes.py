@@ -11,17 +11,17 @@ from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data
 from rlprof_report._findings.lost import named
+from rlprof_report._findings.rollout import rollout_of
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values import Rollout
+
 _NAME_IT = "Name what it does there: wrap that code in prof.phase(...), and ask again."
 _COLD = 1.25
-"""A collection also empties caches, and what runs after it takes longer: by up to a fifth of the
-pause in `bench/planted.py`."""
+"""A collection also empties caches, and what runs after it takes longer."""
 
 
 def measures_of(facts: Facts, context: Context) -> list[Measure]:
@@ -32,7 +32,7 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
         if not _explained(one, found):
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
-    return [*found, *hidden, *_rollout(facts), *_sync(facts)]
+    return [*found, *hidden, *rollout_of(facts), *_sync(facts)]
 
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
@@ -209,95 +209,4 @@ def _sync(facts: Facts) -> Iterator[Measure]:
         f"Syncing weights takes {secs(seconds)} in {name}.",
         ("Send weights while other work runs, or in larger buckets.",),
         (f"phase {name}",),
-    )
-
-
-def _rollout(facts: Facts) -> Iterator[Measure]:
-    """Tell apart why the rollout ends late: tools, one replica, or long trajectories."""
-    rollout = facts.step.rollout
-    if rollout is None or not rollout.phase or rollout.trajectories < 4:
-        return
-    tail, tools = rollout.tail_s[f"{rollout.late_share:g}"], rollout.tools_gain_s
-    by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
-    if tools > 0:
-        spent = (
-            f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
-            f"last to end spends {secs(rollout.tools_longest_s)} in tools, the median one "
-            f"{secs(rollout.tools_median_s)}."
-        )
-        yield Measure(
-            "tool",
-            tools,
-            by_tool,
-            f"Trajectories that stall in the tool {by_tool} hold up the rollout by {secs(tools)}.",
-            (spent,),
-            (f"trajectory {rollout.longest}",),
-        )
-    uneven = _uneven(facts)
-    if uneven is not None:
-        yield uneven
-    is_explained = tools >= tail / 2 or (uneven is not None and uneven.seconds >= 0.7 * tail)
-    if rollout.late is not None and not is_explained:
-        late = rollout.late
-        reasons = {
-            f"they write {late.tokens_ratio:.1f} times as many tokens": late.tokens_ratio >= 1.5,
-            f"they spend {secs(late.requests_s)} more in requests": late.requests_s >= tail / 2,
-            f"they spend {secs(late.tools_s)} more in tools": late.tools_s >= tail / 2,
-            f"they spend {secs(late.other_s)} more outside requests and tools": (
-                rollout.requests > 0 and late.other_s >= tail / 2
-            ),
-        }
-        why = next((reason for reason, is_one in reasons.items() if is_one), "the cause is unclear")
-        yield Measure(
-            "tail",
-            tail,
-            "",
-            f"The last {100 * (1 - rollout.late_share):.0f} % of trajectories hold up the rollout "
-            f"by {secs(tail)}; {why}.",
-            (_lengths(rollout),),
-            tuple(f"trajectory {one}" for one in late.trajectories[:3]),
-            "rollout",
-            None,
-            rollout.phase,
-            bound_s=rollout.tail_bound_s,
-        )
-
-
-def _lengths(rollout: Rollout) -> str:
-    half, most = rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
-    return f"The median trajectory takes {secs(half)}, the longest {secs(most)}."
-
-
-def _uneven(facts: Facts) -> Measure | None:
-    """Say which replica ends last, if the bulk of its requests does, not just the last one."""
-    rollout = facts.step.rollout
-    if rollout is None or len(rollout.replicas) < 2:
-        return None
-    last = max(rollout.replicas, key=lambda one: one.end_s)
-    others = [one for one in rollout.replicas if one is not last]
-    behind = last.end_s - float(np.median([one.end_s for one in others]))
-    bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
-    if behind <= 0 or bulk < behind / 2:
-        return None
-    requests = float(np.median([one.requests for one in others]))
-    slots = float(np.median([one.slots for one in others]))
-    whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
-    if last.requests > 1.15 * requests:
-        why = f"it serves {last.requests} requests, {whose} {requests:.0f}"
-    elif last.slots < 0.85 * slots:
-        why = f"it runs {last.slots} requests at once, {whose} {slots:.0f}"
-    else:
-        why = ""
-    return Measure(
-        "replica",
-        behind,
-        f"replica {last.name}",
-        f"Replica {last.name} ends {secs(behind)} after {whose}; "
-        f"{why or 'it is slower with as many requests'}.",
-        (f"Moving requests alone, so that all end together, saves {secs(rollout.even_gain_s)}.",),
-        (f"replica {last.name}",),
-        "rollout",
-        int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,
-        rollout.phase,
-        is_by_chance=not why,
     )

@@ -111,6 +111,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
     return Measure(
         cause="slow step",
         seconds=more,
+        bound_s=more,
         sentence=f"{name} takes {secs(grown[name])} more than usual, the step {secs(more)}. "
         "The cause is unclear.",
         where=(f"step {step.step}, {name}",),
@@ -189,4 +190,5 @@ def _ours(step: Step) -> Iterator[Measure]:
             f"rlprof itself starts or stops recordings for {secs(step.cost_s)} of it.",
             (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
             (f"window {longest.window}",),
+            bound_s=step.cost_s,
         )

@@ -1,0 +1,107 @@
+"""Why the rollout of one step ends late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._findings.facts import MARGIN, Measure
+from rlprof_report._plain import secs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof_report._findings.facts import Facts
+    from rlprof_report.values import Rollout
+
+
+def rollout_of(facts: Facts) -> Iterator[Measure]:
+    """Tell apart why the rollout ends late: tools, one replica, or long trajectories."""
+    rollout = facts.step.rollout
+    if rollout is None or not rollout.phase or rollout.trajectories < 4:
+        return
+    tail, tools = rollout.tail_s[f"{rollout.late_share:g}"], rollout.tools_gain_s
+    by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
+    if tools > 0:
+        spent = (
+            f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
+            f"last to end spends {secs(rollout.tools_longest_s)} in tools, the median one "
+            f"{secs(rollout.tools_median_s)}."
+        )
+        yield Measure(
+            "tool",
+            tools,
+            by_tool,
+            f"Trajectories that stall in the tool {by_tool} hold up the rollout by {secs(tools)}.",
+            (spent,),
+            (f"trajectory {rollout.longest}",),
+        )
+    uneven = _uneven(facts)
+    if uneven is not None:
+        yield uneven
+    is_explained = tools >= tail / 2 or (uneven is not None and uneven.seconds >= 0.7 * tail)
+    if rollout.late is not None and not is_explained:
+        late = rollout.late
+        reasons = {
+            f"they write {late.tokens_ratio:.1f} times as many tokens": late.tokens_ratio >= 1.5,
+            f"they spend {secs(late.requests_s)} more in requests": late.requests_s >= tail / 2,
+            f"they spend {secs(late.tools_s)} more in tools": late.tools_s >= tail / 2,
+            f"they spend {secs(late.other_s)} more outside requests and tools": (
+                rollout.requests > 0 and late.other_s >= tail / 2
+            ),
+        }
+        why = next((reason for reason, is_one in reasons.items() if is_one), "the cause is unclear")
+        yield Measure(
+            "tail",
+            tail,
+            "",
+            f"The last {100 * (1 - rollout.late_share):.0f} % of trajectories hold up the rollout "
+            f"by {secs(tail)}; {why}.",
+            (_lengths(rollout),),
+            tuple(f"trajectory {one}" for one in late.trajectories[:3]),
+            "rollout",
+            None,
+            rollout.phase,
+            bound_s=min(MARGIN * rollout.tail_bound_s, 2 * tail),
+        )
+
+
+def _lengths(rollout: Rollout) -> str:
+    half, most = rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
+    return f"The median trajectory takes {secs(half)}, the longest {secs(most)}."
+
+
+def _uneven(facts: Facts) -> Measure | None:
+    """Say which replica ends last, if the bulk of its requests does, not just the last one."""
+    rollout = facts.step.rollout
+    if rollout is None or len(rollout.replicas) < 2:
+        return None
+    last = max(rollout.replicas, key=lambda one: one.end_s)
+    others = [one for one in rollout.replicas if one is not last]
+    behind = last.end_s - float(np.median([one.end_s for one in others]))
+    bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
+    if behind <= 0 or bulk < behind / 2:
+        return None
+    requests = float(np.median([one.requests for one in others]))
+    slots = float(np.median([one.slots for one in others]))
+    whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
+    if last.requests > 1.15 * requests:
+        why = f"it serves {last.requests} requests, {whose} {requests:.0f}"
+    elif last.slots < 0.85 * slots:
+        why = f"it runs {last.slots} requests at once, {whose} {slots:.0f}"
+    else:
+        why = ""
+    return Measure(
+        "replica",
+        behind,
+        f"replica {last.name}",
+        f"Replica {last.name} ends {secs(behind)} after {whose}; "
+        f"{why or 'it is slower with as many requests'}.",
+        (f"Moving requests alone, so that all end together, saves {secs(rollout.even_gain_s)}.",),
+        (f"replica {last.name}",),
+        "rollout",
+        int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,
+        rollout.phase,
+        is_by_chance=not why,
+    )
