@@ -13,6 +13,7 @@ import rlprof
 from rlprof_cli import capture, main
 from rlprof_report import analyse
 from rlprof_report._findings.words import command_of
+from rlprof_report._terminal import HEIGHT
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
@@ -228,3 +229,13 @@ def test_nobody_is_told_to_record_the_driver_of_a_fleet(tmp_path):
 
     assert command_of(run, "driver", 0, "rollout", at=1) == ""
     assert command_of(run, "nobody", 0, "rollout", at=1) == ""
+
+
+def test_findings_without_room_are_named(tmp_path, capsys):
+    """The screen holds 24 lines; each cause is on it, explained or by its name."""
+    path = make_fleet(tmp_path / "run", ["gap", "straggler", "sync", "tail"], ranks=4)
+
+    out = printed(capsys, path)
+
+    assert len(out) <= HEIGHT
+    assert "2 smaller findings are in the report: gap, straggler" in out

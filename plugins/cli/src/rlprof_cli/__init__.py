@@ -13,7 +13,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from rlprof.errors import RlprofError
+from rlprof.errors import ConfigError, RlprofError
 from rlprof.plugins import core_version
 from rlprof_cli import (
     capture,
@@ -77,6 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_verbose:
             traceback.print_exc()
         print(f"rlprof: {exc}", file=sys.stderr)
+        if isinstance(exc, ConfigError):
+            print("docs/configuration.md explains every key", file=sys.stderr)
         return 1
     except OSError as exc:
         if is_verbose:

@@ -95,7 +95,7 @@ def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
     shown = 0
     for number, finding in enumerate(analysis.findings[:_FINDINGS], 1):
         lines = list(_finding(finding, number, analysis, step))
-        if step is not None and number > 1:
+        if number > 1 and (step is not None or shown + len(lines) > room - 2):
             lines = _title(finding, number)
         if shown + len(lines) > room - 2 and number > 1:
             break
@@ -106,7 +106,8 @@ def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
     left = len(analysis.findings) - number + 1
     if analysis.findings and left > 0:
         where = "in the report" if step is None else "left out here"
-        yield f"{left} smaller finding{'s are' if left > 1 else ' is'} {where}"
+        causes = ", ".join(finding.cause for finding in analysis.findings[number - 1 :])
+        yield _cut(f"{left} smaller finding{'s are' if left > 1 else ' is'} {where}: {causes}")
 
 
 def _finding(finding: Finding, number: int, analysis: Analysis, step: int | None) -> Iterator[str]:
