@@ -222,7 +222,7 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
     (raw / "report.nsys-rep").write_bytes(b"hang")
     assert states(export(nsys=str(nsys))) == {
         "nsys-rep": (
-            "files", "partial", "nsys export: not done in time: it said nothing",
+            "files", "partial", "nsys export: did not finish in time: it said nothing",
         ),
     }  # fmt: skip
 
@@ -250,8 +250,8 @@ def test_a_report_that_holds_environments_says_so(export, nsys, env):
 
     assert {one.status for one in told.values()} == {"whole"}
     assert {suffix: one.note for suffix, one in told.items() if one.note} == {
-        "nsys-rep": "the report holds environment variables of all processes that nsys could look "
-        "at, in plain text; look before you pass it on"
+        "nsys-rep": "the report holds environment variables of all processes that nsys could read, "
+        "in plain text; check it before you share it"
     }
 
 
@@ -269,7 +269,7 @@ def test_phases_that_are_no_ranges_are_counted(export, nsys):
     """Fewer ranges than phases were begun is said."""
     made = export(nsys=str(nsys), spans=5)
     said = (made["trace.json.gz"].status, made["trace.json.gz"].note)
-    assert said == ("partial", "3 of 5 phases are no ranges in the report")
+    assert said == ("partial", "3 of 5 phases have no range in the report")
 
 
 def test_an_empty_report_is_one_error(export, raw, nsys):

@@ -310,7 +310,9 @@ def test_a_report_that_does_not_say_when_it_began_makes_no_trace(tmp_path):
 def test_what_is_no_database_makes_no_trace(tmp_path):
     """Garbage is refused in SQLite's own words, and nothing is left."""
     (tmp_path / "report.sqlite").write_bytes(b"garbage" * 1000)
-    with pytest.raises(UnreadableError, match="is no SQLite of a report: file is not a database"):
+    with pytest.raises(
+        UnreadableError, match="is not an SQLite export of a report: file is not a database"
+    ):
         write_trace(tmp_path / "report.sqlite", tmp_path / "trace.gz", {})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.sqlite"]
 

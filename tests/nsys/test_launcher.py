@@ -362,7 +362,7 @@ def test_an_nsys_older_than_the_oldest_supported_is_refused(nsys, tmp_path):
 
     assert nsys.verbs == []
     assert read_mark(said["env"]).why == (
-        f"{nsys.path} is Nsight Systems 2023.3.1.92-233133147223v0, and rlprof drives 2023.4 and "
+        f"{nsys.path} is Nsight Systems 2023.3.1.92-233133147223v0, and rlprof needs 2023.4 or "
         "newer; install a newer release, or set nsys: PATH"
     )
 
@@ -461,7 +461,7 @@ def test_a_process_under_nsys_is_not_wrapped_again(nsys, tmp_path):
 
     said, _ = told(tmp_path, nsys, env=env)
 
-    assert read_mark(said["env"]).why.startswith("the process is in session 12 of nsys already")
+    assert read_mark(said["env"]).why.startswith("the process is already in nsys session 12")
     assert nsys.calls == []
 
 

@@ -37,10 +37,10 @@ def test_what_a_report_gives_away_is_said_beforehand():
     said, release = advised()
     chosen, _ = advised(env=[])
 
-    assert said.startswith("a report holds environment variables of all processes that nsys could")
+    assert said.startswith("a report holds environment variables of all processes that nsys can")
     assert "(of the program itself only those of env)" not in said
     assert "(of the program itself only those of env)" in chosen
-    assert release.startswith("the hosts that train need Nsight Systems 2023.4 or newer")
+    assert release.startswith("the training hosts need Nsight Systems 2023.4 or newer")
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_every_fault_is_told_by_its_path():
         "tools.nsys.trace": "expected some of cublas",
         "tools.nsys.range": "expected one of 'cudaProfilerApi'",
         "tools.nsys.options": "'output' is set by rlprof; '--sample' is",
-        "tools.nsys.env": "expected names of variables",
+        "tools.nsys.env": "expected variable names",
         "tools.nsys.nsys": "expected the path of the program",
         "tools.nsys.start_s": "expected a number above 0",
     }
     assert told["tools.nsys.trace"].endswith("got 'cudda'; did you mean 'cuda'?")
     assert told["tools.nsys.options"] == (
-        "'output' is set by rlprof; '--sample' is no option's name: write it long, without "
+        "'output' is set by rlprof; '--sample' is not an option name; write the long name without "
         "dashes; 'mpi-impl' needs text, a number, true or false"
     )
 
@@ -151,7 +151,7 @@ def test_who_attaches_starts_the_process_himself():
     """Attached mode asks for nothing at launch, and takes no list of variables."""
     assert launched(mode="attached").argv_prefix == ()
 
-    with pytest.raises(ConfigError, match="env: in mode attached the process is yours to start"):
+    with pytest.raises(ConfigError, match="env: has no effect in mode attached"):
         check_config(config(mode="attached", env=["A"]))
 
 

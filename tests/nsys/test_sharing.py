@@ -225,7 +225,7 @@ def test_a_window_that_somebody_else_has_ended_is_partial(inside, own, folder, t
     time.sleep(0.3)
 
     with pytest.raises(
-        CaptureError, match=r"somebody else has ended this window, \d+\.\d s before"
+        CaptureError, match=r"another process has ended this window, \d+\.\d s before"
     ):
         hooks.stop(window=WINDOW, folder=folder)
 
@@ -333,7 +333,7 @@ def test_a_session_that_stays_busy_is_refused(inside, folder, monkeypatch):
     monkeypatch.setattr(_session, "_OTHERS_S", 0.3)
     hooks = configured(self_test=False)
 
-    with pytest.raises(CaptureError, match="is collecting already: one process at a time"):
+    with pytest.raises(CaptureError, match="is collecting already: only one process at a time"):
         hooks.start(window=WINDOW, target=FIRST, folder=folder)
 
 
@@ -390,7 +390,7 @@ def test_who_has_joined_has_a_trace_of_its_own_events(shared, tmp_path):
     made = exported(CAPTURE, shared, tmp_path)
 
     assert [(one.kind, one.status, one.note) for one in made] == [
-        ("trace", "whole", "its report is one with that of rollout replica 0 worker 0")
+        ("trace", "whole", "it shares the report of rollout replica 0 worker 0")
     ]
     assert names(tmp_path) == ["mine", "kernel"]
 
@@ -477,6 +477,6 @@ def test_the_export_of_who_has_died_gives_to_those_who_joined(shared, killed, tm
     assert (killed / "report.nsys-rep").samefile(shared / "report.nsys-rep")
     assert said["file"] == "report.nsys-rep"
     assert said["why"] == (
-        "rollout replica 0 worker 0 began the window and did not pass its report on; "
+        "rollout replica 0 worker 0 began the window and did not share its report; "
         "the process ended inside the window"
     )

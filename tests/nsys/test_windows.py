@@ -92,7 +92,7 @@ def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
     ("fault", "said"),
     [
         ({"start": "fail"}, "nsys start: Agent lost"),
-        ({"start": "hang"}, "nsys start did not return within 2 s, and was ended"),
+        ({"start": "hang"}, "nsys start did not return within 2 s and was killed"),
     ],
 )
 def test_a_start_that_fails_harms_no_later_window(inside, folder, fault, said):
@@ -135,8 +135,8 @@ def configured_again(hooks):
     ("fault", "left", "said"),
     [
         ({"stop": "fail"}, None, "nsys stop: Agent lost"),
-        ({"stop": "hang"}, None, "nsys stop did not return within 5 s, and was ended"),
-        ({"stop": "empty"}, "report.nsys-rep", "the report is empty: nsys has not written it"),
+        ({"stop": "hang"}, None, "nsys stop did not return within 5 s and was killed"),
+        ({"stop": "empty"}, "report.nsys-rep", "the report is empty: nsys did not write it"),
         ({"stop": "raw"}, "report.qdstrm", "nsys has no importer"),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
     """It would write elsewhere, and say nothing."""
     hooks = configured(self_test=False)
 
-    with pytest.raises(CaptureError, match="is no folder; nsys would write elsewhere"):
+    with pytest.raises(CaptureError, match="is not a folder; nsys would write elsewhere"):
         hooks.start(window=WINDOW, target=TARGET, folder=folder / "gone")
 
     assert inside.calls == []
@@ -274,7 +274,7 @@ def test_what_the_launcher_refused_is_told(inside, folder, monkeypatch):
         (None, "session", "this process was not started under nsys; put rlprof.launch"),
         (Mark(why="no nsys"), "session", "the program runs unprofiled: no nsys"),
         (Mark("s"), "session", "nsys is not in this process"),
-        (None, "attached", "mode attached: this process is in no session of nsys"),
+        (None, "attached", "mode attached: this process is not in an nsys session"),
     ],
 )
 def test_a_process_that_is_not_under_nsys_says_why(nsys, monkeypatch, mark, mode, said):

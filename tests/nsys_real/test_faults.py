@@ -67,7 +67,7 @@ def test_a_stop_that_hangs_costs_that_window(nsys, tmp_path, alone):
     first, second, third = states(home)
     assert (first, third) == ("whole", "whole"), [notes(one) for one in captures(home)]
     assert second in {"failed", "partial"}  # a stop that hung is made up for by the next start
-    assert "nsys stop did not return within 15 s, and was ended" in notes(captures(home)[1])
+    assert "nsys stop did not return within 15 s and was killed" in notes(captures(home)[1])
     assert (len(ranges(nsys, reports(home)[0])), len(ranges(nsys, reports(home)[-1]))) == (2, 4)
     assert is_clean(home)
 

@@ -1,13 +1,13 @@
-"""rlprof's tool `nsys`: windows recorded by Nsight Systems, each a finished report of its own.
+"""rlprof's tool `nsys`: Nsight Systems records windows and writes one finished report for each.
 
-`launcher` becomes the program under nsys: `_keeper` has nsys ready for it, `_launch` has nsys
-launch the stand-in `_shim` · `_nsys` the tool, with `_options` what it can be asked · `_session`
-begins and ends a window, `_shared` lets the processes of one session have it together, `_report`
-waits for its file, `_notes` is what is written down of it · `_ranges` and `_self_test` the NVTX
-ranges · `_program` the installed nsys · `_mark` what the launcher tells the tool · `_export` what
-becomes of a report: `_convert` has nsys turn it into SQLite and tables, `_sqlite` reads that row by
-row, `_host_events` and `_device_events` make events of the rows, on the tracks of `_tracks`, and
-`_trace` writes them.
+`launcher` runs the program under nsys: `_keeper` starts nsys for it, and `_launch` has nsys launch
+the stand-in `_shim` · `_nsys` is the tool, `_options` its options · `_session` opens and closes a
+window, `_shared` shares the window among the processes of a session, `_report` waits for the
+report, `_notes` stores the window's notes · `_ranges` and `_self_test`: NVTX ranges · `_program`:
+the installed nsys · `_mark`: what the launcher passes to the tool · `_export` exports a report:
+`_convert` has nsys turn the report into SQLite and tables, `_sqlite` reads the SQLite row by row,
+`_host_events` and `_device_events` turn rows into events, `_tracks` assigns their tracks, and
+`_trace` writes the trace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Nsys"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the tool when it is asked for: the launcher of a process does without it."""
+    """Import the tool on first use: the launcher does not need it."""
     if name != "Nsys":
         raise AttributeError(f"module 'rlprof_nsys' has no attribute {name!r}")
     from rlprof_nsys._nsys import Nsys

@@ -17,31 +17,30 @@ if TYPE_CHECKING:
     from rlprof import Launch, Target
     from rlprof_nsys._options import NsysOptions
 
-# Not `-m`: Python would look for modules first of all in the folder it is started in, and a user's
-# `json.py` is none of ours.
+# Not `-m`: Python would search the current folder first, and could import a user's `json.py`.
 _BOOT = """\
 import sys; sys.path.append(sys.path.pop(0)); \
 from rlprof_nsys.launcher import main; main(sys.argv[1:])"""
 LAUNCHER = (sys.executable, "-c", _BOOT)
-"""What stands before its arguments."""
+"""The command that starts the launcher, without its arguments."""
 
 
 @attrs.frozen
 class Asked:
-    """What is asked of the launcher."""
+    """The launcher's arguments."""
 
     name: str
-    """Of the session, in words: `actor-0`."""
+    """A readable part of the session's name: `actor-0`."""
     nsys: str = "nsys"
     trace: tuple[str, ...] = ()
     options: Mapping[str, str] = attrs.field(factory=dict)
     env: tuple[str, ...] | None = None
-    """Variables the program may have; None: all."""
+    """The environment variables that the program may see; None: all."""
     window: str = ""
-    """The range that a window is, as `--nvtx-capture` says it; empty: none."""
+    """The range that delimits a window, in the form of `--nvtx-capture`; empty: none."""
 
     def arguments(self) -> tuple[str, ...]:
-        """Write it as `read_arguments` reads it."""
+        """Return the arguments in the form that `read_arguments` reads."""
         env = () if self.env is None else ("--env=", *(f"--env={name}" for name in self.env))
         return (
             f"--name={self.name}",
@@ -55,23 +54,27 @@ class Asked:
 
 
 def read_arguments(argv: list[str]) -> tuple[Asked, list[str]]:
-    """Return what is asked, and the program's own command."""
+    """Return the launcher's arguments and the program's command."""
     parser = argparse.ArgumentParser(
         prog="rlprof_nsys.launcher",
         usage="%(prog)s [options] -- COMMAND...",
         description="Run COMMAND idle under nsys, so that windows of it can be recorded.",
     )
-    parser.add_argument("--name", default="process", help="what the session is called")
-    parser.add_argument("--nsys", default="nsys", help="the program, on PATH or by its path")
-    parser.add_argument("--trace", default="nvtx,cuda,osrt", help="what nsys traces")
+    parser.add_argument("--name", default="process", help="part of the session's name")
+    parser.add_argument(
+        "--nsys", default="nsys", help="the nsys program: its path, or a name on PATH"
+    )
+    parser.add_argument("--trace", default="nvtx,cuda,osrt", help="the APIs that nsys traces")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--env", action="append", metavar="NAME", help="a variable it may have")
+    parser.add_argument(
+        "--env", action="append", metavar="NAME", help="let COMMAND see this variable"
+    )
     parser.add_argument("--window", default="", metavar="RANGE@DOMAIN")
     cut = argv.index("--") if "--" in argv else len(argv)
     command = argv[cut + 1 :]
     given = parser.parse_args(argv[:cut])
     if not command:
-        parser.error("no COMMAND to run; write it behind --")
+        parser.error("no COMMAND to run; write it after --")
     asked = Asked(
         name=given.name,
         nsys=given.nsys,
@@ -84,18 +87,21 @@ def read_arguments(argv: list[str]) -> tuple[Asked, list[str]]:
 
 
 def launch_of(target: Target, options: NsysOptions) -> Launch | None:
-    """Write the command that goes before the program's own."""
-    from rlprof import CaptureError, Launch  # not for the launcher, which reads this file, too
+    """Return the command that goes before the program's command."""
+    from rlprof import CaptureError, Launch  # the launcher also imports this file, without core
 
     if options.mode == "attached":
         if options.env is not None:
-            raise CaptureError("env: in mode attached the process is yours to start; leave it out")
+            raise CaptureError(
+                "env: has no effect in mode attached, where you start the process; leave it out"
+            )
         return None
     for name in ("sample", "cpuctxsw"):
         if options.collecting[name] not in ("none", "system-wide"):
             raise CaptureError(
-                f"options.{name}: samples what nsys itself has started, and the program is not "
-                "among it; say system-wide, or start the program yourself and use mode: attached"
+                f"options.{name}: nsys samples only processes that it started itself, and it does "
+                "not start the program; say system-wide, or start the program yourself and use "
+                "mode: attached"
             )
     if options.mode == "range" and options.range == "nvtx" and "nvtx" not in options.trace:
         raise CaptureError("range: nvtx needs nvtx in trace, because nsys must see the range")

@@ -1,4 +1,4 @@
-"""What nsys itself makes of its files: a report of raw data, SQLite of a report, tables of that."""
+"""Conversions by nsys: raw data to a report, a report to SQLite, and SQLite to tables."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _TABLES = (
     "nvtx_sum", "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
     "cuda_gpu_mem_size_sum", "osrt_sum",
 )  # fmt: skip
-"""What `nsys stats` is asked for."""
+"""The tables to request from `nsys stats`."""
 _LISTED = re.compile(r"^\s+([a-z0-9_]+)(?:\[.*\])? -- ", re.MULTILINE)
 _LEAST_S, _PER_MB_S = 60.0, 10.0
 """A report of 11 MB took 19 s to import and 4 s to export on a busy machine."""
 
 
 class ConversionError(Exception):
-    """nsys could not make the file."""
+    """nsys could not write the file."""
 
 
 def program_of(notes: Mapping[str, object], tmp: Path) -> Program | None:
-    """Find the nsys that has recorded, or another; None: there is none on this host."""
+    """Find the nsys that recorded, or another one; None: this host has no nsys."""
     asked = notes.get("nsys")
     path = (find_nsys(asked) if isinstance(asked, str) and asked else "") or find_nsys("nsys")
     return Program(path, str(tmp)) if path else None
 
 
 def imported(program: Program, raw: Path, report: Path) -> None:
-    """Make *report* of the raw data that an interrupted nsys left."""
+    """Convert the raw data of an interrupted nsys into *report*."""
     if not program.importer:
         raise ConversionError(f"QdstrmImporter is not installed with {program.path}")
     argv = [program.importer, "-i", str(raw), "-o", str(report)]
@@ -44,7 +44,7 @@ def imported(program: Program, raw: Path, report: Path) -> None:
 
 
 def to_sqlite(program: Program, report: Path, database: Path) -> None:
-    """Make *database* of *report*."""
+    """Convert *report* into *database*."""
     argv = ["export", "--type=sqlite", "--quiet=true", "--force-overwrite=true"]
     within_s = _within_s(report)
     said = program.call(*argv, f"--output={database}", str(report), timeout_s=within_s)
@@ -53,12 +53,12 @@ def to_sqlite(program: Program, report: Path, database: Path) -> None:
 
 
 def tables_of(program: Program, database: Path, out: Path, stem: str) -> tuple[list[Path], str]:
-    """Make the tables that this nsys knows and the data has; and say why there are none."""
+    """Write the tables that this nsys can make from the data; also return why there are none."""
     listed = program.call("stats", "--help-reports", timeout_s=HELP_S)
     known = set(_LISTED.findall(listed.text))
     wanted = [name for name in _TABLES if name in known]
     if not wanted:
-        return [], "nsys stats names no table that is known here"
+        return [], "this nsys stats has none of the tables that rlprof exports"
     base = database.with_name("stats")
     argv = [f"--report={name}" for name in wanted]
     argv += ["--format=csv", "--force-overwrite=true", f"--output={base}", str(database)]
@@ -66,7 +66,7 @@ def tables_of(program: Program, database: Path, out: Path, stem: str) -> tuple[l
     found = []
     for name in wanted:
         made = base.with_name(f"{base.name}_{name}.csv")
-        if _size(made):  # it leaves an empty one where there are no data
+        if _size(made):  # nsys writes an empty table if there are no data
             file = out / f"{stem}.{name}.csv"
             shutil.move(made, file)
             found.append(file)
@@ -79,7 +79,7 @@ def _within_s(file: Path) -> float:
 
 
 def _reason(code: int | None, sentence: str) -> str:
-    return f"not done in time: {sentence}" if code is None else sentence
+    return f"did not finish in time: {sentence}" if code is None else sentence
 
 
 def _size(file: Path) -> int:

@@ -1,4 +1,4 @@
-"""What devices have done: kernels, copies, fills, waits; with an arrow from the call of each."""
+"""Events of devices: kernels, copies, fills and waits, each with an arrow from its CUDA call."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _PLACE = "start", "end", "deviceId", "contextId", "streamId", "globalPid", "corr
 
 @attrs.frozen
 class Kind:
-    """One table of what a device does."""
+    """One table of device events."""
 
     table: str
     cat: str
     columns: tuple[str, ...]
-    """What goes into `args`, besides where it was."""
+    """The columns that go into `args`, in addition to the event's place."""
     name: Callable[[Tables, Mapping[str, Any]], str]
-    """What an event is called, as JSON."""
+    """Returns the name of an event, as JSON."""
     track: str = ""
-    """The name of a track next to that of its stream, for events that would not nest there."""
+    """The name of a separate track, for events that would not nest on the track of the stream."""
     labels: Mapping[str, str] = attrs.field(factory=dict)
-    """Columns that are numbers in an enumeration: column → its table."""
+    """Columns with numbers of an enumeration: column → table of the enumeration."""
 
 
 def _kernel(tables: Tables, row: Mapping[str, Any]) -> str:
@@ -74,7 +74,7 @@ _IN_NAME = ("demangledName", "shortName")
 
 
 def device_events(tables: Tables, tracks: Tracks) -> Iterator[str]:
-    """Yield what all devices have done, table by table, each event with its arrow behind it."""
+    """Yield the events of all devices, table by table; the arrow of an event follows it."""
     there = [kind for kind in KINDS if tables.columns(kind.table)]
     if not there:
         return
@@ -98,7 +98,7 @@ def device_events(tables: Tables, tracks: Tracks) -> Iterator[str]:
 def _events(
     tables: Tables, tracks: Tracks, kind: Kind, names: Mapping[str, Mapping[int, str]]
 ) -> Iterator[tuple[str, str, tuple[int, int] | None]]:
-    """Yield each event, where it is, and when and on which thread its call began."""
+    """Yield each event, its place, and the start and thread of its CUDA call."""
     places: dict[Any, str] = {}
     for start, end, device, context, stream, process, correlation, *values in tables.events(
         kind.table, *_PLACE, *kind.columns

@@ -1,7 +1,7 @@
-"""Range mode: a window's edges are those of a range in the program, not of a call from outside.
+"""Range mode: a range in the program sets the edges of a window, instead of calls to nsys.
 
-`nsys start` waits for the range and ends with it (`--capture-range-end=stop`), so that each window
-has its report at once. `repeat`, which vendors' guides show, writes them when the program exits.
+`nsys start` waits for the range and stops at its end (`--capture-range-end=stop`), so each window
+has its report at once. Vendors' guides show `repeat`, but it writes all reports at program exit.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 class Edge:
-    """What tells nsys that the window begins and ends."""
+    """Tells nsys that the window opens and closes."""
 
     def __init__(self, kind: str) -> None:
         self.options = (f"--capture-range={kind}", "--capture-range-end=stop")
 
     def begin(self) -> None:
-        """Begin the window."""
+        """Open the window."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """End it, on whatever thread."""
+        """Close the window, on any thread."""
         raise NotImplementedError
 
 
 class NvtxEdge(Edge):
-    """A range of NVTX."""
+    """An NVTX range."""
 
     def __init__(self, nvtx: Any) -> None:
         super().__init__("nvtx")
@@ -40,11 +40,11 @@ class NvtxEdge(Edge):
         self._range: Any = None
 
     def begin(self) -> None:
-        """Begin a range that another thread may end."""
+        """Start a range that another thread may end."""
         self._range = self._nvtx.start_range(RANGE, domain=DOMAIN)
 
     def end(self) -> None:
-        """End it."""
+        """End the range."""
         self._nvtx.end_range(self._range)
 
 
@@ -56,25 +56,25 @@ class CudaEdge(Edge):
         self._profiler = profiler
 
     def begin(self) -> None:
-        """Call the one."""
+        """Call `cudaProfilerStart`."""
         self._profiler.start()
 
     def end(self) -> None:
-        """Call the other."""
+        """Call `cudaProfilerStop`."""
         self._profiler.stop()
 
 
 def edge_of(options: NsysOptions, nvtx: Any) -> Edge | None:
-    """Return what a window's edges are; None: the calls of nsys themselves."""
+    """Return the edges of a window; None: calls to nsys are the edges."""
     if options.mode != "range":
         return None
     if options.range == "nvtx":
         if nvtx is None:
-            raise CaptureError("range: nvtx: there is no nvtx that nsys sees; pip install nvtx")
+            raise CaptureError("range: nvtx: nsys sees no nvtx in this process; pip install nvtx")
         return NvtxEdge(nvtx)
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         raise CaptureError(
-            "range: cudaProfilerApi: needs torch, imported, and a CUDA device; or range: nvtx"
+            "range: cudaProfilerApi: needs torch imported and a CUDA device; else set range: nvtx"
         )
     return CudaEdge(torch.cuda.profiler)

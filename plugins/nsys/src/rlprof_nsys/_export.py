@@ -1,7 +1,7 @@
-"""What becomes of a report: the file itself, a trace on the wall clock, and tables of nsys stats.
+"""Exports a report: the report itself, a trace on the wall clock, and tables of nsys stats.
 
-The report is handed on whatever happens; what could not be made of it is in a note, and the capture
-then partial, so that its raw data stay.
+The report is always exported. If the trace cannot be made, a note gives the reason and the capture
+is partial, so its raw data are kept.
 """
 
 from __future__ import annotations
@@ -30,24 +30,23 @@ if TYPE_CHECKING:
 
 _REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
 _GIVEN_S, _POLL_S, _STILL_S = 60.0, 0.05, 0.3
-"""How long the process that has begun a shared window may take to end it after this one."""
+"""How long the process that opened a shared window may take to close it after this process."""
 _LEFT_S = 5.0
-"""How long the launcher may take to have nsys write the report of a process that was killed."""
+"""How long the launcher and nsys may take to write the report of a killed process."""
 _EARLY_S = 1.0
-"""Processes that hear of an end one after another may be this many seconds apart."""
+"""Processes close a shared window one after another, and may be this many seconds apart."""
 _HOLDS_ALL = (
-    "the report holds environment variables of all processes that nsys could look at, in plain "
-    "text; look before you pass it on"
+    "the report holds environment variables of all processes that nsys could read, in plain "
+    "text; check it before you share it"
 )
 _NO_NSYS = (
-    "no trace: there is no nsys on this host to read the report with; put it on PATH, and export "
-    "again"
+    "no trace: there is no nsys on this host to read the report; put nsys on PATH and export again"
 )
 
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-    """Hand on the report in *folder*, and what can be made of it here."""
-    folder, out = folder.absolute(), out.absolute()  # nsys is called in another
+    """Export the report in *folder*, and all that this host can make from it."""
+    folder, out = folder.absolute(), out.absolute()  # nsys runs in another folder
     notes: Mapping[str, Any] = read_notes(folder / NOTES)
     if notes.get("joined"):
         notes = _with_what_was_given(notes, folder, capture)
@@ -57,7 +56,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
 
 @attrs.frozen
 class _Export:
-    """One export: from where, to where, and a folder for what is in between."""
+    """One export: its source, its destination, and a folder for temporary files."""
 
     capture: Capture
     folder: Path
@@ -66,7 +65,7 @@ class _Export:
     tmp: Path
 
     def artifacts(self) -> list[Artifact]:
-        """Make what can be made, the trace first."""
+        """Make all artifacts that are possible, the trace first."""
         file = self._recorded()
         why = str(self.notes.get("why") or "")
         size = self.notes.get("bytes")
@@ -75,7 +74,7 @@ class _Export:
         elif not why and file.name == _REPORT and size not in (None, file.stat().st_size):
             why = f"the report has {file.stat().st_size} bytes; {size} were written"
         if not self.notes.get("joined"):
-            late = f"{self.capture.target} began the window and did not pass its report on"
+            late = f"{self.capture.target} began the window and did not share its report"
             said = "; ".join(filter(None, (late, why)))
             give_late(self.folder, file.name, said, file.stat().st_mtime_ns)
         program = program_of(self.notes, self.tmp)
@@ -85,7 +84,7 @@ class _Export:
         except (ConversionError, UnreadableError) as exc:
             return [self._handed_on(file, "; ".join(filter(None, (why, str(exc)))))]
         if self.notes.get("joined"):
-            elsewhere = f"its report is one with that of {self.notes['joined']['who']}"
+            elsewhere = f"it shares the report of {self.notes['joined']['who']}"
             return [attrs.evolve(trace, note=trace.note or elsewhere)]
         tables: list[Path] = []
         lack = "no tables: there is no nsys on this host"
@@ -95,19 +94,19 @@ class _Export:
         return made + [Artifact(one.name, kind="files", format="csv") for one in tables]
 
     def _recorded(self) -> Path:
-        """Return what was recorded: a report before its raw data, and whatever is not empty."""
+        """Return the first file that is not empty: the report, else its raw data, else SQLite."""
         there = [self.folder / name for name in (_REPORT, _RAW, _DATABASE)]
-        if len(self.notes.get("wall") or ()) == 1:  # it was never stopped
+        if len(self.notes.get("wall") or ()) == 1:  # the window was never closed
             _await_any(there)
         for file in there:
             if file.is_file() and file.stat().st_size:
                 return file
         if any(file.is_file() for file in there):
-            raise CaptureError("nsys left an empty report: it was cut off before it wrote it")
+            raise CaptureError("nsys left an empty report: nsys ended before it wrote the data")
         raise CaptureError(str(self.notes.get("why") or "nsys left no report"))
 
     def _opened(self, program: Program | None, file: Path) -> tuple[Path, Path]:
-        """Return the report and its SQLite."""
+        """Return the report and its SQLite file."""
         if file.name == _DATABASE:
             return file, file
         made = self.folder / _DATABASE
@@ -133,7 +132,7 @@ class _Export:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
         spans = self.notes.get("spans")
         if not why and isinstance(spans, int) and written.ranges < spans:
-            why = f"{spans - written.ranges} of {spans} phases are no ranges in the report"
+            why = f"{spans - written.ranges} of {spans} phases have no range in the report"
         return Artifact(
             name,
             kind="trace",
@@ -145,13 +144,13 @@ class _Export:
         )
 
     def _share(self) -> Share:
-        """Choose of a report that several processes share what is this one's."""
+        """Return which events of a shared report belong to this process."""
         if self.notes.get("joined"):
             return Share(only=self.capture.pid)
         return Share(without=frozenset(joined(self.folder)))
 
     def _handed_on(self, file: Path, why: str, said: str = "") -> Artifact:
-        """Put the report where artifacts are: the same file on one disk, else a copy."""
+        """Put the report among the artifacts: a hard link on the same disk, else a copy."""
         target = self.out / f"{self.capture.stem}{file.suffix}"
         target.unlink(missing_ok=True)
         try:
@@ -172,7 +171,7 @@ class _Export:
 def _with_what_was_given(
     notes: Mapping[str, Any], folder: Path, capture: Capture
 ) -> Mapping[str, Any]:
-    """Add to *notes* what was said of the report by the process that has ended the window."""
+    """Add to *notes* how the process that closed the window judged the report."""
     who, pid = notes["joined"]["who"], notes["joined"]["pid"]
     end = time.monotonic() + _GIVEN_S
     while (said := given(folder)) is None and is_alive(pid) and time.monotonic() < end:
@@ -187,12 +186,12 @@ def _with_what_was_given(
     stopped_ns = notes["wall"][-1][0]
     early_s = (stopped_ns - said["ended_ns"]) / 1e9
     if not why and early_s > _EARLY_S:
-        why = f"{who} began the window, and ended it {early_s:.1f} s before this process did"
+        why = f"{who} began the window and ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}
 
 
 def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[str, Any] | None:
-    """Take the report from the folder of a dead process that began the window; None: no report."""
+    """Take the report of a dead process that opened the window; None: it left no report."""
     theirs = Path(notes["joined"].get("folder") or "/nowhere")
     if capture.pid not in joined(theirs):
         return None
@@ -206,12 +205,12 @@ def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[
     if said is not None:
         return said
     link(report, folder / _REPORT)
-    why = f"{notes['joined']['who']} began the window, and died before its end"
+    why = f"{notes['joined']['who']} began the window and died before its end"
     return {"file": _REPORT, "why": why, "ended_ns": report.stat().st_mtime_ns}
 
 
 def _await_any(files: list[Path]) -> None:
-    """Wait for one of *files* to be there and grow no more: nsys may be writing it just now."""
+    """Wait until one of *files* exists and stops growing: nsys may still be writing it."""
     end, before = time.monotonic() + _LEFT_S, [-1]
     while (sizes := [_size(file) for file in files]) != before or max(sizes) <= 0:
         if time.monotonic() >= end:

@@ -1,4 +1,4 @@
-"""What threads have done: NVTX ranges and marks, calls of CUDA and of the operating system."""
+"""Events of threads: NVTX ranges and marks, calls of CUDA and of the operating system."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 CUDA_API = "CUDA API"
 NVTX = "NVTX_EVENTS"
 CATEGORY, MARK, PUSH_POP, START_END, DOMAIN = 33, 34, 59, 60, 75
-"""The values of `eventType` that are read."""
+"""The values of `eventType` that we read."""
 _VALUES = ("uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue", "floatValue",
            "jsonText")  # fmt: skip
-"""Of these columns one has the payload."""
+"""One of these columns has the payload."""
 
 
 def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
-    """Yield NVTX ranges and marks, each domain of a thread on a track of its own.
+    """Yield NVTX ranges and marks; each domain of a thread has a separate track.
 
-    Ranges that were started and ended, perhaps on another thread, become async events. What was
-    open at the end lasts until then.
+    Ranges of NVTX's start and end calls may end on another thread, so they become async events.
+    A range that is open at the end of the session lasts until then.
     """
     domains, categories = _names(tables, DOMAIN), _names(tables, CATEGORY)
     last_ns = tables.duration_ns()
@@ -72,7 +72,7 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
 
 
 def ranges_in(tables: Tables, domain: str) -> int:
-    """Count the ranges that were pushed in *domain*, by all processes of the share."""
+    """Count the ranges that the processes of the share pushed in *domain*."""
     query = (
         f"SELECT count(*) FROM {NVTX} WHERE eventType = {PUSH_POP} AND globalTid >> {PID_SHIFT} = ?"  # noqa: S608 -- our own words
         " AND domainId = ?"
@@ -86,7 +86,7 @@ def ranges_in(tables: Tables, domain: str) -> int:
 
 
 def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str]:
-    """Yield the calls of *table*: of the CUDA API, of the operating system's libraries."""
+    """Yield the calls in *table*: of the CUDA API, or of the operating system's libraries."""
     cat = json.dumps(kind.lower().replace(" ", "_"))
     columns = "start", "end", "nameId", "globalTid", "correlationId", "returnValue"
     quoted = tables.quoted
@@ -108,7 +108,7 @@ def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str
 
 
 def _names(tables: Tables, kind: int) -> dict[tuple[int, int | None, int | None], str]:
-    """Return the names of domains, or of categories, that processes have given."""
+    """Return the names that processes gave to domains or categories."""
     columns = "globalTid", "domainId", "category", "text", "textId"
     found = {}
     for thread, domain, category, text, text_id in tables.rows(
@@ -120,12 +120,12 @@ def _names(tables: Tables, kind: int) -> dict[tuple[int, int | None, int | None]
 
 
 def _began(start: int) -> str:
-    """Say when that began which the session found under way: it is shown from there on."""
+    """Return the true start of an event that began before the session; it is drawn from time 0."""
     return f'"began_us":{micros(start)}'
 
 
 def _plain(value: Any) -> str:
-    """Write a payload; JSON has no numbers without end."""
+    """Return a payload as JSON; JSON has no NaN and no infinity."""
     if type(value) is int:  # nearly all
         return str(value)
     if isinstance(value, float) and value - value != 0:

@@ -1,7 +1,8 @@
-"""The keeper: it has nsys ready for a program, and clears up after both.
+"""The keeper: a process that starts nsys for a program, and cleans up after both.
 
-A process in a session of its own, and nobody's child: what the program does to its group, its
-children and its files does not reach it, and who kills it costs windows and nothing else.
+It runs in a separate session and is not a child of the program. So nothing that the program does to
+its process group, children or files affects it. If you kill the keeper, you lose windows and
+nothing else.
 """
 
 from __future__ import annotations
@@ -35,29 +36,29 @@ _END_S = 10.0
 """How long nsys may take to end after the program has."""
 _POLL_S = 0.2
 _NSYS_OWN = ("TMPDIR", "LD_LIBRARY_PATH")
-"""What nsys alone is to be born with. It appends folders of CUDA's to the latter, where that was
-not set after an empty name: that is the folder the program is started in."""
+"""Variables for nsys, not for the program. nsys appends CUDA's folders to LD_LIBRARY_PATH. If that
+was unset, it puts an empty entry first, which means the folder the program starts in."""
 _SAID_TO_ALL = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGALRM, signal.SIGXCPU,
 )  # fmt: skip
-"""What a scheduler sends to all processes of a job: the program may go on for a while."""
+"""Signals that a scheduler sends to all processes of a job; the program may still run on."""
 
 
 @attrs.frozen
 class Life:
-    """A process, by its number and when it began; so it is no other that has its number later."""
+    """A process, by pid and start time: a later process may have the same pid."""
 
     pid: int
     born: bytes
 
     @classmethod
     def of(cls, pid: int) -> Life:
-        """Take note of *pid*."""
+        """Return the life of the process *pid*."""
         return cls(pid, _stat(pid)[19])
 
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the process has ended."""
         try:
             fields = _stat(self.pid)
         except OSError:
@@ -65,8 +66,8 @@ class Life:
         return fields[0] in b"ZX" or fields[19] != self.born
 
     def await_end(self) -> None:
-        """Return when it has ended."""
-        with suppress(OSError, AttributeError):  # Linux 5.3 and later can tell
+        """Wait until the process has ended."""
+        with suppress(OSError, AttributeError):  # Linux 5.3 and later
             watched = os.pidfd_open(self.pid)
             if not self.is_over():
                 select.select([watched], [], [])
@@ -75,18 +76,18 @@ class Life:
 
 
 def keep(asked: Asked, say: int, program_life: Life) -> None:
-    """Make a session ready, tell *say* what the program must be born with; await its end."""
+    """Start a session, write the program's variables to *say*, and wait for the program's end."""
     _let_go(say)
     before = in_characters(os.environb)
     adopt_orphans()
     program, why = _prepare(asked)
-    os.chdir("/")  # the program's folder may be gone before it
+    os.chdir("/")  # the program's folder may be removed first
     started = None
     if program is not None:
         try:
             started, why = _start(program, asked, program_life)
         except OSError as exc:
-            why = f"nsys cannot be kept: {exc.strerror or exc}"
+            why = f"the keeper cannot start nsys: {exc.strerror or exc}"
     is_told = _tell(say, started, why, before)
     if started is not None and program is not None:
         if is_told:
@@ -97,7 +98,7 @@ def keep(asked: Asked, say: int, program_life: Life) -> None:
 
 
 def _let_go(say: int) -> None:
-    """Hold none of the program's files, for somebody may wait for their end; hear no signals."""
+    """Close the program's files, because somebody may wait for that, and ignore signals."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
@@ -110,12 +111,12 @@ def _let_go(say: int) -> None:
 
 
 def in_characters(environ: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Write *environ* a byte a character: it is in no encoding that all would agree on."""
+    """Return *environ* with one character per byte: its encoding is unknown."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in environ.items()}
 
 
 def _tell(say: int, started: Started | None, why: str, before: dict[str, str]) -> bool:
-    """Say what has come of it; return whether the program will run with it."""
+    """Write the outcome to *say*; return whether the launcher got it."""
     environ = {}
     if started is not None:
         environ = {
@@ -127,13 +128,13 @@ def _tell(say: int, started: Started | None, why: str, before: dict[str, str]) -
     try:
         with os.fdopen(say, "w", encoding="utf-8") as file:
             file.write(text)
-    except OSError:  # the launcher has ended, or has not waited
+    except OSError:  # the launcher has ended, or no longer waits
         return False
     return True
 
 
 def _prepare(asked: Asked) -> tuple[Program | None, str]:
-    """Find nsys and make its folder; or say why it cannot be used."""
+    """Find nsys and make its folder; else return why it cannot be used."""
     path = find_nsys(asked.nsys)
     if not path:
         return (
@@ -146,14 +147,14 @@ def _prepare(asked: Asked) -> tuple[Program | None, str]:
     try:
         return Program(path, tempfile.mkdtemp(prefix="rlprof-nsys-")), ""
     except OSError as exc:
-        return None, f"no folder can be made for nsys: {exc}"
+        return None, f"cannot make a folder for nsys: {exc}"
 
 
 def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, str]:
-    """Start the session; or say why it did not start."""
+    """Start the session; else return why it did not start."""
     args, mark = _launch_arguments(program, asked)
     if not args:
-        return None, f"{program.path} launch --help does not answer; is it whole?"
+        return None, f"{program.path} launch --help does not answer; check the installation"
     name = re.sub(r"[^A-Za-z0-9-]", "-", asked.name)[:100]
     session = f"rlprof-{name}-{life.pid}"
     os.environ[MARK] = attrs.evolve(mark, session=session).text()
@@ -161,7 +162,7 @@ def _start(program: Program, asked: Asked, life: Life) -> tuple[Started | None, 
 
 
 def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
-    """Write the arguments of `nsys launch`: the requested ones that its help lists."""
+    """Return the arguments of `nsys launch`: the requested ones that its help lists."""
     text = program.help("launch")
     known, traces = options_in(text), values_in(text, "trace")
     refused, args = {}, []
@@ -192,7 +193,7 @@ def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:
 
 
 def _tidy(program: Program, started: Started) -> None:
-    """Let nsys finish the report of an open window, and end."""
+    """Let nsys finish the report of an open window, then end nsys."""
     if started.has_window():
         program.call("stop", f"--session={started.session}", timeout_s=60)
     started.release()
@@ -205,5 +206,5 @@ def _tidy(program: Program, started: Started) -> None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return what /proc says of *pid*, from its state on."""
+    """Return the fields of /proc/*pid*/stat, from the state on."""
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

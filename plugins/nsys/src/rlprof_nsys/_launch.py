@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from rlprof_nsys._program import Program
 
 START_S = 30.0
-"""How long nsys may take to be ready; training waits meanwhile."""
+"""How long nsys may take to start; training waits for it."""
 _CALL_S = 10.0
 _KIND_S = 1.0
-"""How long what a failed launch left may take to end; training waits meanwhile."""
+"""How long processes of a failed launch may take to end; training waits for them."""
 
 
 @attrs.define
 class Started:
-    """A session of nsys that waits for the program."""
+    """An nsys session that waits for the program."""
 
     session: str
     environ: Mapping[str, str]
@@ -54,7 +54,7 @@ class Started:
 def start_session(
     program: Program, session: str, args: Sequence[str], is_given_up: Callable[[], object]
 ) -> tuple[Started | None, str]:
-    """Have nsys launch the stand-in; or say why it did not, with nothing left of it."""
+    """Have nsys launch the stand-in; if that fails, clean up and return why."""
     folder = Path(program.folder)
     born, log = folder / "born", folder / "log"
     held, hold = os.pipe()
@@ -97,7 +97,7 @@ def _read_environ(file: Path) -> dict[str, str]:
 
 
 def _clear(program: Program, session: str, cli: subprocess.Popen[bytes]) -> None:
-    """Shut the session down, and end what the launch left."""
+    """Shut the session down, and end all processes of the launch."""
     if cli.poll() is None:
         program.call("shutdown", f"--session={session}", "--kill=none", timeout_s=_CALL_S)
         with suppress(ProcessLookupError):

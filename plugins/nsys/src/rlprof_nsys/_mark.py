@@ -1,4 +1,4 @@
-"""What the launcher tells the tool inside the program: one variable of its environment."""
+"""Data from the launcher to the tool inside the program, in one environment variable."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MARK = "NSYS_RLPROF"
-"""The variable; not one of rlprof's own, for those name a run."""
+"""The variable; it does not begin with RLPROF, because such variables name a run."""
 DOMAIN = "rlprof"
 """The NVTX domain of the ranges."""
 RANGE = "rlprof window"
-"""The range that a window is in range mode."""
+"""The range that delimits a window in range mode."""
 
 
 @attrs.frozen
 class Mark:
-    """How the program was born."""
+    """How the program was launched."""
 
     session: str = ""
-    """Of `nsys launch`; empty: the program runs unprofiled."""
+    """The session of `nsys launch`; empty: the program runs unprofiled."""
     nsys: str = ""
     folder: str = ""
-    """The launcher's own, and TMPDIR of nsys."""
+    """The launcher's folder, which is also TMPDIR of nsys."""
     trace: str = ""
     """The APIs traced, from the arguments of `nsys launch`."""
     refused: Mapping[str, str] = attrs.field(factory=dict)
-    """What was asked and this nsys does not know: word → reason."""
+    """Requested APIs that this nsys cannot trace: name → reason."""
     asked: Mapping[str, Any] = attrs.field(factory=dict)
-    """What was asked then: `trace`, `env`, `options`."""
+    """The options at launch: `trace`, `env`, `options`."""
     why: str = ""
-    """Why it runs unprofiled."""
+    """Why the program runs unprofiled."""
 
     def text(self) -> str:
-        """Write it as the value of the variable."""
+        """Return the value of the variable."""
         return json.dumps(attrs.asdict(self))
 
 
 def read_mark(environ: Mapping[str, str]) -> Mark | None:
-    """Read it; None where no launcher was."""
+    """Read the mark; None: no launcher started this process."""
     try:
         return Mark(**json.loads(environ[MARK]))
     except (KeyError, ValueError, TypeError):

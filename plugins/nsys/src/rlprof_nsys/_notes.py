@@ -1,4 +1,4 @@
-"""Notes on a window, in a file next to its report; written whole or not at all."""
+"""Notes on a window, in a file next to its report, which is replaced atomically."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOTES = "nsys.json"
-"""In the window's folder: what `export` knows of it."""
+"""The file in the window's folder from which `export` reads."""
 
 
 def write_notes(file: Path, said: Mapping[str, Any]) -> None:
-    """Write *said*, for other processes to find it whole."""
+    """Write *said* atomically, because other processes read it."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
     part.write_text(json.dumps(said), encoding="utf-8")
     part.replace(file)
 
 
 def read_notes(file: Path) -> dict[str, Any]:
-    """Read what was said; nothing where there is no such file."""
+    """Read the notes in *file*; empty if there are none."""
     try:
         said = json.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -32,5 +32,5 @@ def read_notes(file: Path) -> dict[str, Any]:
 
 
 def clocks() -> list[int]:
-    """Return the wall clock and the monotonic one, in ns."""
+    """Return the wall clock and the monotonic clock, in ns."""
     return [time.time_ns(), time.monotonic_ns()]

@@ -1,4 +1,4 @@
-"""The tool `nsys`: one report of Nsight Systems per window, while the program goes on."""
+"""The tool `nsys`: one Nsight Systems report for each window, while the program runs on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlprof.types import Place
     from rlprof_nsys._edges import Edge
 
-_FIXED = "is fixed when the program is started, and was another then"
+_FIXED = "is fixed when the program starts, and had another value then"
 _NOT_CLOSED = "the process ended inside the window"
 
 
@@ -40,16 +40,16 @@ class _Open:
     edge: Edge | None
     notes: dict[str, Any]
     is_joined: bool
-    """Another process of the session has begun it, and ends it."""
+    """Another process of the session opened the window, and closes it."""
 
 
 @attrs.define(eq=False)  # identity: pluggy compares plugins
 class Nsys:
-    """Record windows with Nsight Systems: NVTX, CUDA, the OS; a finished report of each."""
+    """Record windows with Nsight Systems: NVTX, CUDA and the OS, with a report for each window."""
 
     Options = NsysOptions
     runs_on = "node"
-    # Not per node: each process has a session of its own. CUPTI is what nsys traces CUDA with.
+    # Not per node: each process has a separate session. nsys traces CUDA with CUPTI.
     claims = {"nsys": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
 
     advise = staticmethod(hookimpl(advise))
@@ -67,7 +67,7 @@ class Nsys:
 
     @hookimpl
     def configure(self, place: Place, target: Target, options: NsysOptions) -> Launch | None:
-        """At launch put the launcher before the command; in the process see what it came to."""
+        """At launch, put the launcher before the command; in the process, check the session."""
         if place == "launch":
             return launch_of(target, options)
         self.options = options
@@ -84,17 +84,17 @@ class Nsys:
 
     @hookimpl
     def start(self, window: Window, target: Target, folder: Path) -> Ranges:
-        """Have nsys begin to collect, or join what another process of the session has begun."""
+        """Have nsys collect, or join the window that another process of the session opened."""
         from rlprof_nsys._edges import edge_of
 
         session = self._session
         if session is None:
             raise CaptureError("nsys was not configured in this process")
         if self._open is not None:
-            raise CaptureError("a window is open already: a session of nsys has one at a time")
+            raise CaptureError("a window is open already: an nsys session has one at a time")
         if not folder.is_dir():
-            raise CaptureError(f"{folder} is no folder; nsys would write elsewhere")
-        folder = folder.absolute()  # nsys is called in another
+            raise CaptureError(f"{folder} is not a folder; nsys would write elsewhere")
+        folder = folder.absolute()  # nsys runs in another folder
         edge = edge_of(self.options, self._nvtx)
         notes = self._notes(session)
         write_notes(folder / NOTES, notes)
@@ -123,7 +123,7 @@ class Nsys:
 
     @hookimpl
     def stop(self) -> None:
-        """Have nsys end, and wait until its report is whole."""
+        """Stop nsys, and wait until its report is whole."""
         opened, self._open = self._open, None
         session = self._session
         if opened is None or session is None:
@@ -153,20 +153,20 @@ class Nsys:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Make of the report what can be looked at."""
+        """Export the report as artifacts."""
         from rlprof_nsys._export import exported
 
         return list(exported(capture, folder, out))
 
     def _join(self) -> Session:
-        """Find the session this process was born in; raise CaptureError if there is none."""
+        """Find the session that this process started in; raise CaptureError if there is none."""
         mark = read_mark(os.environ)
         own = os.environ.get("NSYS_PROFILING_SESSION_ID", "")
         if self.options.mode == "attached":
             path = find_nsys(self.options.nsys)
             if not own:
                 raise CaptureError(
-                    "mode attached: this process is in no session of nsys; start it by "
+                    "mode attached: this process is not in an nsys session; start it with "
                     "`nsys launch`, or leave mode out"
                 )
             if not path:
@@ -184,12 +184,12 @@ class Nsys:
         if not own:
             raise CaptureError(
                 f"nsys is not in this process (session {mark.session}): its environment was "
-                "changed on the way; start it with the variables of its parent"
+                "changed after the launcher; start it with the variables of its parent"
             )
         if is_forked():
             raise CaptureError(
-                "this process was forked and never called exec, so nsys does not see it; have it "
-                "spawned (vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn)"
+                "this process was forked and never called exec, so nsys does not see it; spawn "
+                "it instead (vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn)"
             )
         self._mark = mark
         self._unsupported = dict(mark.refused)
@@ -200,14 +200,16 @@ class Nsys:
         return Session(Program(mark.nsys, mark.folder), mark.session)
 
     def _look_at_options(self, program: Program) -> None:
-        """Choose which of the options `nsys start` takes; say which this nsys does not know."""
+        """Choose the options for `nsys start`; note those that this nsys does not have."""
         self._version = program.version()
         why = too_old(program.path, self._version)
         if why:
             raise CaptureError(why)
         known = options_in(program.help("start"))
         if "output" not in known:
-            raise CaptureError(f"{program.path} start --help does not answer; is it whole?")
+            raise CaptureError(
+                f"{program.path} start --help does not answer; check the installation"
+            )
         at_launch = options_in(program.help("launch"))
         chosen = []
         for name, value in self.options.collecting.items():
@@ -253,9 +255,9 @@ class Nsys:
 
 
 def _begin(edge: Edge, session: Session, folder: Path) -> None:
-    """Begin the range; where that fails, end the window that waits for it."""
+    """Start the range; if that fails, close the window that waits for it."""
     try:
         edge.begin()
     except Exception as exc:
         session.stop(folder, within_s=10)
-        raise CaptureError(f"the range of the window cannot begin: {exc}") from exc
+        raise CaptureError(f"cannot start the range of the window: {exc}") from exc

@@ -1,4 +1,4 @@
-"""What the tool can be asked."""
+"""The options of the tool."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ TRACES = (
     "cusolver-verbose", "cusparse", "cusparse-verbose", "gds", "mpi", "nvtx", "nvvideo", "openacc",
     "opengl", "openmp", "openshmem", "osrt", "oshmem", "python-gil", "syscall", "ucx", "vulkan",
 )  # fmt: skip
-"""What some nsys can trace; which of it the installed one can is seen in its help."""
+"""All APIs that any nsys can trace; the help of the installed nsys shows which it can."""
 _OURS = frozenset({
     "command-file", "capture-range", "capture-range-end", "duration", "delay", "env-var", "export",
     "force-overwrite", "help", "inherit-environment", "kill", "nvtx-capture", "output", "run-as",
     "session", "session-new", "show-output", "start-later", "stats", "stop-on-exit",
     "stop-on-range-end", "trace", "wait",
 })  # fmt: skip
-"""Options that the tool sets itself, or that would end the program or a window behind its back."""
+"""Options that the tool sets itself, or that would end the program or close a window early."""
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
 
 
 def parse_trace(value: Any) -> tuple[str, ...]:
-    """Read `trace`: names out of `TRACES`, or as nsys has them, `cuda,nvtx`; name what is none."""
+    """Read `trace`: names in `TRACES`, as a list or as nsys writes them: `cuda,nvtx`."""
     items = value.replace(" ", "").split(",") if isinstance(value, str) else value
     items = items if isinstance(items, (list, tuple)) else [items]
     wrong = [item for item in items if item not in TRACES]
@@ -46,13 +46,15 @@ def parse_trace(value: Any) -> tuple[str, ...]:
 
 
 def parse_options(value: Any) -> Mapping[str, str]:
-    """Read `options`: names of nsys' own options, without dashes, each with one value."""
+    """Read `options`: long names of nsys options, without dashes, each with one value."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"expected names of options and their values, got {str(value)[:60]!r}")  # noqa: TRY004 -- a fault of the config
+        raise ValueError(f"expected option names with values, got {str(value)[:60]!r}")  # noqa: TRY004 -- a fault of the config
     wrong, made = [], {}
     for name, given in value.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            wrong.append(f"{str(name)[:60]!r} is no option's name: write it long, without dashes")
+            wrong.append(
+                f"{str(name)[:60]!r} is not an option name; write the long name without dashes"
+            )
         elif name in _OURS:
             wrong.append(f"{name!r} is set by rlprof")
         elif isinstance(given, bool):
@@ -70,7 +72,7 @@ def _variables(_: Any, __: Any, value: tuple[str, ...] | None) -> None:
     wrong = [name for name in value or () if not _VARIABLE.fullmatch(name)]
     if wrong:
         named = ", ".join(repr(name)[:60] for name in wrong)
-        raise ValueError(f"expected names of variables, * for any end, got {named}")
+        raise ValueError(f"expected variable names, which may contain *, got {named}")
 
 
 def _path(_: Any, __: Any, value: str) -> None:
@@ -88,25 +90,25 @@ class NsysOptions:
     """Options of `nsys`."""
 
     mode: Literal["session", "range", "attached"] = "session"
-    """`session`: the launcher starts the program idle under nsys, and a window is a start and a
-    stop. `range`: likewise, and a window's edges are those of a range in the program. `attached`:
-    you have started the program by `nsys launch`."""
+    """`session`: the launcher starts the program idle under nsys, and calls to nsys open and close
+    each window. `range`: the same launcher, but a range in the program opens and closes each
+    window. `attached`: you started the program with `nsys launch`."""
     trace: tuple[str, ...] = attrs.field(
         default=("nvtx", "cuda", "osrt"), metadata={"parse": parse_trace}
     )
-    """What nsys traces."""
+    """The APIs that nsys traces."""
     range: Literal["cudaProfilerApi", "nvtx"] = "cudaProfilerApi"
-    """In range mode: what tells nsys where a window begins and ends."""
+    """In range mode: the kind of range that opens and closes a window."""
     options: Mapping[str, str] = attrs.field(factory=dict, metadata={"parse": parse_options})
-    """Further options of nsys, by their long names: `{cuda-graph-trace: node}`. `sample` and
-    `cpuctxsw` are `none` unless given here."""
+    """More nsys options, by their long names: `{cuda-graph-trace: node}`. `sample` and `cpuctxsw`
+    are `none` unless you set them here."""
     env: tuple[str, ...] | None = attrs.field(default=None, validator=_variables)
-    """Variables that the program may have, for a report holds them all; `RAY_*` names several.
-    Beside them it keeps those that programs and rlprof cannot do without. None: all."""
+    """Variables that the program may see, because a report holds all of them; `RAY_*` names
+    several. The program also keeps the variables that programs and rlprof need. None: all."""
     nsys: str = attrs.field(default="nsys", validator=_path)
     """The program: its path, or its name on PATH."""
     self_test: bool = True
-    """Record one range before the first window, and say so if nsys does not see it."""
+    """Record one range before the first window, and report it if nsys does not see the range."""
     start_s: float = attrs.field(default=4.0, validator=_seconds)
     """How long `nsys start` may take; less than `limits.start_timeout_s`."""
     stop_s: float = attrs.field(default=90.0, validator=_seconds)
@@ -115,12 +117,12 @@ class NsysOptions:
 
     @property
     def collecting(self) -> dict[str, str]:
-        """The further options, with what is never left to nsys."""
+        """`options`, plus `sample` and `cpuctxsw`, which never take the defaults of nsys."""
         return {"sample": "none", "cpuctxsw": "none", **self.options}
 
 
 def advise(options: NsysOptions, limits: Limits) -> list[Advice]:
-    """Say what a user should know before the run."""
+    """Return what you should know before the run."""
     too_long = [
         Advice(f"must be less than limits.{name}, {most:g}; got {got:g}", option, "fault")
         for option, name in (("start_s", "start_timeout_s"), ("stop_s", "stop_timeout_s"))
@@ -131,8 +133,8 @@ def advise(options: NsysOptions, limits: Limits) -> list[Advice]:
 
 def _cautions(options: NsysOptions) -> list[str]:
     own = "" if options.env is None else " (of the program itself only those of env)"
-    words = f"a report holds environment variables of all processes that nsys could look at{own}, "
+    words = f"a report holds environment variables of all processes that nsys can read{own}, "
     return [
-        f"{words}in plain text, tokens and keys with them; look before you pass one on",
-        f"the hosts that train need Nsight Systems {OLDEST} or newer; `rlprof doctor` tries it",
+        f"{words}in plain text, including tokens and keys; check a report before you share it",
+        f"the training hosts need Nsight Systems {OLDEST} or newer; test it with `rlprof doctor`",
     ]

@@ -1,4 +1,4 @@
-"""The processes that nsys leaves with the keeper, and whether this process was forked."""
+"""Processes that nsys leaves behind with the keeper, and a check for forked processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """Become the parent of each process below this one that loses its own."""
+    """Adopt descendants of this process whose parent ends."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_children(*, patience_s: float, within_s: float) -> None:
-    """Wait *patience_s* for the children of this process to end, adopted ones too; then kill them.
+    """Wait *patience_s* for the children of this process to end, even adopted ones; then kill them.
 
-    Call it where each child is nsys' own: the keeper has no others.
+    Call this only if every child belongs to nsys, as in the keeper.
     """
     kind_until = time.monotonic() + patience_s
     end = kind_until + within_s
@@ -43,7 +43,7 @@ def end_children(*, patience_s: float, within_s: float) -> None:
 def is_forked() -> bool:
     """Whether this process is a copy of its parent that never called `exec`.
 
-    What the kernel hands a program at its start has addresses that no other start has again.
+    The kernel gives a program random addresses at `exec`, so no two starts share them.
     """
     try:
         ours, parents = (Path(f"/proc/{pid}/auxv").read_bytes() for pid in ("self", os.getppid()))

@@ -1,4 +1,4 @@
-"""The installed nsys: where it is, which options it knows, and calls of it that end in time."""
+"""The installed nsys: its path, its options, and calls with a time limit."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 HELP_S = 20.0
 OLDEST = "2023.4"
-"""The oldest release that rlprof drives; tests run on 2023.4.4."""
+"""The oldest release that rlprof supports; tests run on 2023.4.4."""
 _USUAL = (
     "/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys", "/usr/lib/nsight-systems/bin/nsys",
 )  # fmt: skip
 _OPTION = re.compile(r"^\s+(?:-\w, )?--([a-z][a-z0-9-]*)(?:\[([a-z|]+)\])?", re.MULTILINE)
 _IDLE = re.compile(r"WARNING|usage:|Try 'nsys|Processing \[|.*\[ *=*\d+%")
-"""Lines it prints besides the reason: hints and progress."""
+"""Printed lines that are not the reason: hints and progress."""
 _NAMED = re.compile(r"Illegal --|unrecogni[sz]ed option")
-"""What says which option is wrong; lines about that option follow."""
+"""The line that names the wrong option; more lines about the option follow it."""
 _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "USER", "XDG_RUNTIME_DIR")
-"""What nsys needs; the rest could end up in a report."""
+"""Variables that nsys needs; any other could end up in a report."""
 
 
 @attrs.frozen
@@ -37,12 +37,12 @@ class Said:
     """How a call of nsys ended."""
 
     code: int | None
-    """None: not in time, and it was ended."""
+    """None: it did not end in time and was killed."""
     text: str
 
     @property
     def sentence(self) -> str:
-        """What it said last, on one line."""
+        """The most useful line of its output."""
         return sentence_in(self.text) or "it said nothing"
 
 
@@ -52,30 +52,30 @@ class Program:
 
     path: str
     folder: str = ""
-    """TMPDIR of its calls; empty: that of the process."""
+    """TMPDIR of its calls; empty: TMPDIR of this process."""
 
     def call(self, *args: str, timeout_s: float) -> Said:
-        """Run it with *args*; what takes longer than *timeout_s* is ended, and its group with it.
+        """Run nsys with *args*; kill it and its process group after *timeout_s*.
 
-        Without the variables by which nsys gets into a process: what we call is not recorded.
+        The variables that bring nsys into a process are left out, so the call is not recorded.
         """
         return run([self.path, *args], timeout_s=timeout_s, folder=self.folder)
 
     def version(self) -> str:
-        """Return what it calls itself: `2023.4.4.54-2344336`; empty where it does not say."""
+        """Return its version, such as `2023.4.4.54-2344336`; empty: it prints none."""
         said = self.call("--version", timeout_s=HELP_S)
         found = re.search(r"\d{4}\.\d+[\w.-]*", said.text)
         return found[0] if said.code == 0 and found else ""
 
     def help(self, verb: str) -> str:
-        """Return its help on *verb*; empty where it has none."""
+        """Return its help on *verb*; empty: it has none."""
         said = self.call(verb, "--help", timeout_s=HELP_S)
         return said.text if said.code == 0 else ""
 
     def sessions(self, *, timeout_s: float) -> frozenset[str] | None:
-        """Name the sessions that take orders, by name and by id; None: it does not say.
+        """Return the names and ids of sessions that accept commands; None: nsys lists none.
 
-        One that was shut down is listed for seconds, or for as long as its program lives.
+        A session that was shut down is listed for seconds more, or until its program ends.
         """
         said = self.call("sessions", "list", timeout_s=timeout_s)
         if said.code != 0:
@@ -85,9 +85,9 @@ class Program:
 
     @property
     def importer(self) -> str:
-        """Find what turns a `.qdstrm` into a report; empty: it is not there.
+        """The program that turns a `.qdstrm` into a report; empty: it is not installed.
 
-        Debian has it where nsys itself does not look.
+        Debian installs it in a folder that nsys does not search.
         """
         home = Path(os.path.realpath(self.path)).parent
         debian = home / "../../../nsight-systems/host-linux-x64"
@@ -99,7 +99,7 @@ class Program:
 
 
 def find_nsys(asked: str) -> str:
-    """Find the program *asked*, by its path, on PATH, or in the usual folders; empty: nowhere."""
+    """Find the program *asked* by path, on PATH or in the usual folders; empty: not found."""
     found = shutil.which(os.path.expanduser(asked))  # noqa: PTH111 -- a name may be no path
     if found is not None or asked != "nsys":
         return os.path.abspath(found) if found else ""  # noqa: PTH100 -- a link may lead anywhere
@@ -111,18 +111,18 @@ def find_nsys(asked: str) -> str:
 
 
 def too_old(path: str, version: str) -> str:
-    """Say so of a *version* below the oldest that rlprof drives; empty: it is not."""
+    """Return an error if *version* is older than rlprof supports; empty: it is new enough."""
     found = re.match(r"(\d{4})\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) >= tuple(map(int, OLDEST.split("."))):
         return ""
     return (
-        f"{path} is Nsight Systems {version}, and rlprof drives {OLDEST} and newer; install a "
+        f"{path} is Nsight Systems {version}, and rlprof needs {OLDEST} or newer; install a "
         "newer release, or set nsys: PATH"
     )
 
 
 def sentence_in(text: str) -> str:
-    """Find the line in what nsys printed that says most; empty: it printed nothing."""
+    """Return the most useful line of the output of nsys; empty: it printed nothing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     plain = [line for line in lines if not _IDLE.match(line)]
     told = [line for line in plain if _NAMED.match(line)]
@@ -130,7 +130,7 @@ def sentence_in(text: str) -> str:
 
 
 def options_in(text: str) -> frozenset[str]:
-    """Name the options that a help text describes, those left out that are supported no more."""
+    """Return the options that a help text describes, without those no longer supported."""
     found: set[str] = set()
     for match in _OPTION.finditer(text):
         name, ends = match[1], match[2]
@@ -139,7 +139,7 @@ def options_in(text: str) -> frozenset[str]:
 
 
 def values_in(text: str, option: str) -> frozenset[str]:
-    """Name the values that a help text gives for *option*."""
+    """Return the values that a help text lists for *option*."""
     found = re.search(rf"^\s+(?:-\w, )?--{option}=\S*\s*$", text, re.MULTILINE)
     if found is None:
         return frozenset()
@@ -148,14 +148,14 @@ def values_in(text: str, option: str) -> frozenset[str]:
 
 
 def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
-    """Run *argv* in a session of its own, with few variables, and return what it said.
+    """Run *argv* in a new session with few variables, and return its exit code and output.
 
-    Not in the folder of the program: `nsys stats` runs each Python file that lies there.
+    It does not run in the current folder, because `nsys stats` runs every Python file there.
     """
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     tmp = folder or os.environ.get("TMPDIR", "")
     env |= {"TMPDIR": tmp} if tmp else {}
-    # Not a pipe: what it leaves running could hold that open for ever.
+    # Not a pipe: a process that it leaves running could hold the pipe open forever.
     log = os.memfd_create("said")
     try:
         process = subprocess.Popen(

@@ -16,8 +16,8 @@ _LONGEST = 200
 class Ranges:
     """The ranges of one window, in the domain `rlprof`.
 
-    A range's text is the phase's name alone, for NVTX keeps every text for ever; its payload is the
-    step.
+    The text of a range is only the phase's name, because NVTX keeps every text forever. The payload
+    is the step.
     """
 
     def __init__(
@@ -26,10 +26,10 @@ class Ranges:
         self.applied = applied
         self.unsupported = unsupported
         self.count = 0
-        """Ranges that were opened."""
+        """The number of ranges opened."""
         self._nvtx = nvtx
         self._open: dict[int, int] = {}
-        """How many each thread has open."""
+        """The number of open ranges on each thread."""
         self._lock = threading.Lock()
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ class Ranges:
             self._open[thread] = self._open.get(thread, 0) + 1
 
     def pop(self) -> None:
-        """Close the range this thread has opened last, if it has one open."""
+        """Close the last range that this thread opened, if one is open."""
         thread = threading.get_ident()
         with self._lock:
             left = self._open.get(thread, 0)
@@ -55,16 +55,16 @@ class Ranges:
 
 
 def range_text(name: str) -> str:
-    """Make *name* what NVTX can carry: UTF-8 that ends where it ends."""
+    """Return *name* in a form that NVTX can carry: valid UTF-8 without NUL, and not too long."""
     whole = name.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
     return whole[:_LONGEST] or "unnamed"
 
 
 def load_nvtx() -> tuple[Any, str]:
-    """Import NVTX for Python; or say why there are no ranges."""
+    """Import NVTX for Python; else return why there are no ranges."""
     try:
         import nvtx
-    except Exception as exc:  # whatever is wrong with it, nsys records all the same
+    except Exception as exc:  # any fault of nvtx: nsys still records
         return None, f"no ranges of phases: nvtx cannot be imported: {exc}; pip install nvtx"
     if not getattr(nvtx, "enabled", lambda: True)():
         return None, "no ranges of phases: NVTX_DISABLE is set; unset it"

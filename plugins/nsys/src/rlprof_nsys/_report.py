@@ -1,6 +1,6 @@
-"""The file of a window: awaited until it is whole, and made of raw data where nsys left those.
+"""Waits for a window's report until it is whole, or imports the raw data that nsys left instead.
 
-An empty report proves nothing: nsys makes the file first and writes it later.
+An empty report proves nothing: nsys creates the file first and writes it later.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ NO_IMPORTER = (
 _GENERATED = re.compile(r"^\s*(/.*\.(?:nsys-rep|qdstrm))\s*$", re.MULTILINE)
 _POLL_S = 0.02
 _STILL_S = 0.3
-"""A file that has not grown for this long is whole, even if nsys does not say so."""
+"""A file that has not grown for this long counts as whole, even if nsys does not confirm it."""
 _IMPORT_S = 60.0
 
 
 @attrs.frozen
 class Found:
-    """What a window has left."""
+    """The file of a window, and its fault."""
 
     file: str = ""
-    """`report.nsys-rep`, or `report.qdstrm`; empty: nothing."""
+    """`report.nsys-rep` or `report.qdstrm`; empty: no file."""
     why: str = ""
-    """Why it is not a whole report; empty: it is."""
+    """Why it is not a whole report; empty: it is whole."""
 
 
 def await_report(
     program: Program, folder: Path, *, said: str, is_done: bool, within_s: float
 ) -> Found:
-    """Wait for the report in *folder*; *said* is what nsys printed, *is_done* if it has ended well.
+    """Wait for the report in *folder*.
 
-    Whatever nsys has written elsewhere, because a folder was missing, is fetched.
+    *said* is the output of nsys; *is_done*: nsys ended with success. If nsys wrote the report
+    elsewhere because a folder was missing, move it here.
     """
     end = time.monotonic() + within_s
     for line in _GENERATED.findall(said):
@@ -65,7 +66,7 @@ def await_report(
             break
         time.sleep(_POLL_S)
     if size == 0:
-        return Found(REPORT, "the report is empty: nsys has not written it in time")
+        return Found(REPORT, "the report is empty: nsys did not write it in time")
     return Found(why="nsys left no report")
 
 

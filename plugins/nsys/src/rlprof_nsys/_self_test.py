@@ -1,7 +1,7 @@
-"""One range in a window of its own: does this nsys see what this nvtx sends?
+"""One range in a test window: does this nsys see the ranges of this nvtx?
 
-From 0.2.12 on nvtx asks the tool whether a domain is enabled, and nsys 2023.4 says no to all: there
-are no ranges at all then, and nobody says so.
+From 0.2.12 on, nvtx asks the tool whether a domain is enabled. nsys 2023.4 answers no to all, so
+there are no ranges and no error.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 TEXT = "rlprof self-test"
 _EXPORT_S = 30.0
 _OTHERS_S = 20.0
-"""How long to wait for the test of another process in the same session."""
+"""How long to wait while another process in the same session runs the test."""
 
 
 def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
-    """Return what `self_test` does; of the processes in one session, one tries it for all."""
+    """Return the result of `self_test`, which one process runs for all of its session."""
     place = session.program.folder
     if not place:
         return self_test(session, nvtx, options, start_s=start_s)
     known = Path(place) / f"self-test-{_version()}"
     with alone(known, until=time.monotonic() + _OTHERS_S) as is_alone:
         if not is_alone:
-            raise CaptureError("another process tries it and does not end")
+            raise CaptureError("another process is running the test and does not finish")
         text = known.read_text(encoding="utf-8")
         if text:
             return str(json.loads(text))
@@ -46,8 +46,8 @@ def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -
 
 
 def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
-    """Return why nsys sees no ranges, or could not be tried; empty: it sees them."""
-    own = session.program.folder or None  # a killed program leaves nothing of it elsewhere
+    """Return why nsys sees no ranges; empty: it sees them. Raise CaptureError if it cannot tell."""
+    own = session.program.folder or None  # removed with the session, even if the program is killed
     with tempfile.TemporaryDirectory(prefix="rlprof-nsys-test-", dir=own) as name:
         folder = Path(name)
         session.start(folder, options, None, within_s=start_s)
@@ -60,8 +60,8 @@ def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float
             return ""
     version = _version()
     return (
-        f"no ranges of phases: nsys does not see those of nvtx {version}; nvtx 0.2.11 is seen by "
-        "nsys 2023.4, newer ones by newer nsys; or this process was forked and never called exec"
+        f"no ranges of phases: nsys does not see those of nvtx {version}; nsys 2023.4 sees nvtx "
+        "0.2.11, newer nsys sees newer nvtx; or this process was forked and never called exec"
     )
 
 
@@ -80,7 +80,7 @@ def _has_range(session: Session, folder: Path) -> bool:
                 "WHERE coalesce(e.text, s.value) = ?",
                 (TEXT,),
             ).fetchone()
-        except sqlite3.OperationalError:  # no such table: no range was seen
+        except sqlite3.OperationalError:  # no such table: nsys saw no range
             return False
     return bool(count)
 

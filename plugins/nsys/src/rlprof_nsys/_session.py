@@ -1,4 +1,4 @@
-"""One session of nsys, from inside the program: windows begun and ended by the session's name."""
+"""One nsys session, seen from the program: opens and closes windows by the session's name."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ _BRIEF_S = 0.1
 _ENDED_S = 5.0
 _AGAIN_S = 0.1
 _OTHERS_S = 2.0
-"""How long another process may take for its self-test, of which there is no word."""
+"""How long the self-test of another process may take; such a test leaves no word."""
 _POLL_S = 0.05
 _OURS: set[str] = set()
-"""Folders of the windows that this process has begun; what it was before exec is forgotten here."""
+"""Folders of windows that this process opened, not counting those opened before `exec`."""
 _SEEN_S = 0.02
 """`nsys start` may return before nsys sees ranges: 2022.4 did in 1 of 69 windows, 2023.4.4 in none
-of 85. A first range that is lost makes its window partial."""
+of 85. If the first range is lost, its window is partial."""
 _IDLE = "not applicable in this state"
 _BUSY = "not allowed in this state"
 
 
 @attrs.define
 class Session:
-    """The session this process is in."""
+    """The session that this process belongs to."""
 
     program: Program
     name: str
     """Its name, or its id."""
     is_in_doubt: bool = False
-    """A call was not answered: nsys may be collecting."""
+    """Whether nsys did not answer a call, so it may be collecting."""
     _own: Word | None = None
-    """The word that this process sent to the others about its window."""
+    """The word that this process left for the others about its window."""
 
     def start(
         self, folder: Path, options: Sequence[str], word: Word | None, *, within_s: float
     ) -> Word | None:
-        """Begin to collect into *folder*; raise CaptureError if nsys does not.
+        """Start to collect into *folder*; raise CaptureError if nsys does not.
 
-        *word* is sent to the processes that share the session, if there is one. If one of them has
-        begun the same window, return its word: this process joins that window.
+        Leave *word*, if given, for the processes that share the session. If one of them opened the
+        same window before, join that window and return its word.
         """
         end = time.monotonic() + within_s
         self._see_that_it_is_there(within_s)
@@ -92,7 +92,7 @@ class Session:
             said = self.program.call("start", *args, timeout_s=left)
             if said.code == 0:
                 return
-            if _BUSY in said.text:  # collecting, or shut down just now
+            if _BUSY in said.text:  # it is collecting, or was just shut down
                 self._see_that_it_is_there(_LEAST_S)
             if _BUSY not in said.text or not self._is_shared or time.monotonic() >= patience:
                 self.is_in_doubt = said.code is None
@@ -100,7 +100,7 @@ class Session:
             time.sleep(_AGAIN_S)
 
     def stop(self, folder: Path, *, within_s: float) -> Found:
-        """End it, and return the report once it is whole."""
+        """Close the window, and return the report once it is whole."""
         end, ended_ns = time.monotonic() + within_s, time.time_ns()
         self._tell(ENDING)
         said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
@@ -116,13 +116,13 @@ class Session:
         return self._ended(folder, found, ended_ns)
 
     def end_abandoned(self, *, within_s: float) -> None:
-        """End the window that was joined, if who has begun it died: nobody else would."""
+        """Close the joined window if the process that opened it died."""
         word = read_word(self.program.folder) if self._is_shared else None
         if word is not None and not self._is_living(word):
             self._settle_for(word, time.monotonic() + within_s)
 
     def await_range(self, folder: Path, *, within_s: float) -> Found:
-        """Return the report of a range that is over; where none began, end the window."""
+        """Return the report of a range that ended; if no range began, close the window."""
         end, ended_ns = time.monotonic() + within_s, time.time_ns()
         self._tell(ENDING)
         report = folder / "report.nsys-rep"
@@ -131,7 +131,7 @@ class Session:
         if not report.exists():
             said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
             self.is_in_doubt = said.code is None
-            found = Found(why="nsys has not seen the range that the window is")
+            found = Found(why="nsys did not see the range of the window")
             return self._ended(folder, found, ended_ns)
         found = await_report(
             self.program, folder, said="", is_done=False,
@@ -146,14 +146,14 @@ class Session:
         )
 
     def _settle(self, within_s: float) -> None:
-        """End what a call that was not answered may have begun."""
+        """Close the window that an unanswered call may have opened."""
         said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
         self.is_in_doubt = said.code is None
         if self.is_in_doubt:
             raise CaptureError(self._refusal("stop", said, within_s))
 
     def _see_that_it_is_there(self, within_s: float) -> None:
-        """Raise CaptureError if it is gone: `nsys start` would make another, with nobody in it."""
+        """Raise CaptureError if the session is gone: `nsys start` would make a new, empty one."""
         known = self.program.sessions(timeout_s=within_s)
         if known is not None and self.name not in known:
             raise CaptureError(self._gone)
@@ -162,29 +162,29 @@ class Session:
     def _gone(self) -> str:
         return (
             f"nsys has no session {self.name} any more: it was shut down, or its agent died; "
-            "the program goes on without it"
+            "the program continues without it"
         )
 
     def _refusal(self, verb: str, said: Said, within_s: float) -> str:
         if said.code is None:
-            return f"nsys {verb} did not return within {within_s:g} s, and was ended"
+            return f"nsys {verb} did not return within {within_s:g} s and was killed"
         if "Failed to find session" in said.text or "Connection refused" in said.text:
             return self._gone
         if _BUSY in said.text:
             return (
-                f"session {self.name} is collecting already: one process at a time can have a "
-                "window in it, and none of a program started by `nsys profile`; start each "
-                "process by its own launcher"
+                f"session {self.name} is collecting already: only one process at a time can have "
+                "a window in it, and no process under `nsys profile` can; start each process with "
+                "a separate launcher"
             )
         return f"nsys {verb}: {said.sentence}"
 
     @property
     def _is_shared(self) -> bool:
-        """Whether others can hear of a window: the launcher has a folder for that."""
+        """Whether processes can share windows; the launcher has a folder for that."""
         return bool(self.program.folder)
 
     def _claimed(self, own: Word | None, folder: Path, end: float) -> Word | None:
-        """Join the window *own* if another process has begun it; None: it is ours to begin."""
+        """Join the window *own* if another process opened it; None: open it here."""
         while self._is_shared:
             word = read_word(self.program.folder)
             if word is None:
@@ -199,7 +199,7 @@ class Session:
                 self._settle_for(word, end)
                 continue
             elif word.state == IS_OPEN:
-                self.is_in_doubt = False  # what nsys collects is theirs
+                self.is_in_doubt = False  # nsys collects for the other process
                 if own is None or word.window != own.window or word.pid == own.pid:
                     raise CaptureError(self._taken(word))
                 if join(self.program.folder, word, folder):
@@ -210,11 +210,11 @@ class Session:
         return None
 
     def _is_living(self, word: Word) -> bool:
-        """Whether somebody will end the window of *word*; what was here before exec will not."""
+        """Whether a process will close the window of *word*; not if it was opened before `exec`."""
         return word.folder in _OURS if word.pid == os.getpid() else is_alive(word.pid)
 
     def _settle_for(self, word: Word, end: float) -> None:
-        """End the window that a dead process has left; two could end the next one's."""
+        """Close the window of a dead process; with a lock, or two could close the next window."""
         with alone(Path(self.program.folder) / "settling", until=end) as is_alone:
             if not is_alone:
                 raise CaptureError(self._taken(word))
@@ -226,11 +226,11 @@ class Session:
         what = f", {word.window} for {word.who}" if word is not None else ""
         return (
             f"session {self.name} is collecting already{what}: a session has one window at a time; "
-            "start each process by its own launcher"
+            "start each process with a separate launcher"
         )
 
     def _tell(self, state: str) -> None:
-        """Tell the others how far the window of this process is."""
+        """Publish the state of this process's window to the others."""
         if self._own is not None:
             self._own = attrs.evolve(self._own, state=state)
             leave_word(self.program.folder, self._own)
@@ -242,15 +242,15 @@ class Session:
             _OURS.discard(own.folder)
 
     def _ended(self, folder: Path, found: Found, ended_ns: int) -> Found:
-        """Say that no window is open, and give the report to who has joined: that may take long."""
+        """Publish that no window is open, then give the report to all that joined; may be slow."""
         self._take_own_away()
         give(folder, {"file": found.file, "why": found.why, "ended_ns": ended_ns})
         return found
 
 
 def _ended_by_another(folder: Path, found: Found, ended_ns: int) -> tuple[Found, int]:
-    """Say so of a window that was over when it was to end, and when it was, as far as is known."""
-    why = "somebody else has ended this window"
+    """Note that the window was closed before our call, and return when, as far as known."""
+    why = "another process has ended this window"
     if not found.file:
         return Found(why=f"{why}, and its report is not here"), ended_ns
     written_ns = min(ended_ns, (folder / found.file).stat().st_mtime_ns)

@@ -1,9 +1,9 @@
-"""A session that several processes share: one of them begins a window, the others join it.
+"""A session that several processes share: one process opens a window, and the others join it.
 
-An engine's workers are children of one launch, and so in one session of nsys, which has one window
-at a time, in one report. Who comes first leaves word of it in the launcher's folder, before nsys is
-asked: there is one word at a time. Who comes to the same window then joins, once it is open: it
-leaves its own folder with the first one, which lays the report there once it is whole.
+An engine's workers are children of one launch, so they share one nsys session, which has one window
+and one report at a time. Before the first process calls nsys, it leaves a word in the launcher's
+folder; there is only one word at a time. Other processes with the same window join it once it is
+open: each leaves the path of its folder, and the first process puts the whole report there.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OPEN = "open"
-"""The word, in the launcher's folder; it reads that, too, and ends what a program leaves open."""
+"""The word in the launcher's folder; the keeper reads it, to close a window left open."""
 GIVEN = "given.json"
-"""In the folder of a process that joined: how the window ended."""
+"""The file that tells a joined process, in its folder, how the window ended."""
 BEGINNING, IS_OPEN, ENDING = "beginning", "open", "ending"
 _JOINED = "joined-"
 _POLL_S = 0.05
@@ -35,19 +35,19 @@ _POLL_S = 0.05
 
 @attrs.frozen
 class Word:
-    """Which window is open in a session."""
+    """States which window is open in a session."""
 
     folder: str
-    """Of who has begun it."""
+    """The window's folder in the process that opened it."""
     window: str
     pid: int
     who: str
-    """The target that has begun it."""
+    """The target that opened it."""
     state: str = IS_OPEN
-    """Beginning: nsys has been asked, or will be. Ending: nobody can join any more."""
+    """Beginning: nsys was or will be called. Ending: no process can join any more."""
 
     def is_of_whom(self, other: Word | None) -> bool:
-        """Whether *other* is a word of the same process on the same window."""
+        """Whether *other* is from the same process and about the same window."""
         return other is not None and (self.pid, self.folder) == (other.pid, other.folder)
 
 
@@ -60,30 +60,30 @@ def read_word(place: str | Path) -> Word | None:
 
 
 def claim(place: str, word: Word) -> bool:
-    """Leave *word* if there is none; False: somebody else has come first."""
+    """Leave *word* if there is none; False: another process was first."""
     draft = Path(place) / f".{OPEN}.{os.getpid()}.claim"
     try:
         draft.write_text(json.dumps(attrs.asdict(word)), encoding="utf-8")
         try:
-            os.link(draft, Path(place) / OPEN)  # whole or not at all, and never over another's
+            os.link(draft, Path(place) / OPEN)  # atomic, and never replaces another word
         except FileExistsError:
             return False
         finally:
             draft.unlink()
-    except OSError:  # no room, or no hard links: nobody can join this window
+    except OSError:  # no space, or no hard links: no process can join
         return True
     return True
 
 
 def leave_word(place: str, word: Word) -> None:
-    """Leave *word* instead of what is there; where there is no launcher's folder do nothing."""
+    """Replace the word by *word*; do nothing without a launcher's folder."""
     if place:
         with suppress(OSError):
             write_notes(Path(place) / OPEN, attrs.asdict(word))
 
 
 def take_away(place: str, word: Word) -> None:
-    """Take *word* away, and no other process' word."""
+    """Remove *word*, but not the word of another process."""
     if word.is_of_whom(read_word(place)):
         with suppress(OSError):
             (Path(place) / OPEN).unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def take_away(place: str, word: Word) -> None:
 
 @contextmanager
 def alone(file: Path, *, until: float) -> Iterator[bool]:
-    """Hold *file* while the block runs, as one process at a time can; False: another has it."""
+    """Lock *file* while the block runs; False: another process has held the lock *until* then."""
     with file.open("a") as held:
         while True:
             try:
@@ -106,20 +106,20 @@ def alone(file: Path, *, until: float) -> Iterator[bool]:
 
 
 def join(place: str, word: Word, folder: Path) -> bool:
-    """Join the window of *word*, to have its report in *folder*; False: it is over by now."""
+    """Join the window of *word*, to get its report in *folder*; False: the window has ended."""
     mine = Path(word.folder) / f"{_JOINED}{os.getpid()}"
     try:
         write_notes(mine, {"pid": os.getpid(), "folder": str(folder)})
     except OSError:
         return False
-    if read_word(place) == word:  # who ends it says so first, and looks for the joined then
+    if read_word(place) == word:  # a process that ends it changes the word first
         return True
     mine.unlink(missing_ok=True)
     return False
 
 
 def joined(folder: Path) -> dict[int, Path]:
-    """Return who has joined the window of *folder*: process → its own folder."""
+    """Return the processes that joined the window of *folder*: pid → folder."""
     found = {}
     for file in folder.glob(f"{_JOINED}*[0-9]"):
         said = read_notes(file)
@@ -129,30 +129,30 @@ def joined(folder: Path) -> dict[int, Path]:
 
 
 def give(folder: Path, said: Mapping[str, Any]) -> None:
-    """Lay the `file` that *said* names into the folders of those who have joined, and *said*."""
+    """Put *said*, and the `file` it names, into the folder of each process that joined."""
     for other in joined(folder).values():
         _give(folder, other, said)
 
 
 def given(folder: Path) -> Mapping[str, Any] | None:
-    """Return what was said of the report that was laid into *folder*; None: nothing yet."""
+    """Return the notes on the report that was put into *folder*; None: there are none yet."""
     return read_notes(folder / GIVEN) or None
 
 
 def give_late(folder: Path, file: str, why: str, ended_ns: int) -> None:
-    """Give *file* to those who have joined and were given nothing: who began the window died."""
+    """Give *file* to joined processes that got no report because the first process died."""
     for other in joined(folder).values():
         if (other / NOTES).is_file() and given(other) is None:
             _give(folder, other, {"file": file, "why": why, "ended_ns": ended_ns})
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process here; one that nobody has buried yet is none."""
+    """Whether process *pid* is alive on this host; a zombie is not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
     except FileNotFoundError:
         return False
-    except (OSError, IndexError):  # it ends just now
+    except (OSError, IndexError):  # it is just ending
         return _answers(pid)
     return state not in (b"Z", b"X")
 
@@ -175,7 +175,7 @@ def _give(folder: Path, other: Path, said: Mapping[str, Any]) -> None:
 
 
 def link(file: Path, target: Path) -> None:
-    """Have *file* at *target*, too: the same one on one disk, else a copy."""
+    """Hard-link *file* to *target*; on another disk, copy it."""
     with suppress(OSError):
         if file.samefile(target):
             return

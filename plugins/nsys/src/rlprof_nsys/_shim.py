@@ -1,8 +1,8 @@
-"""What nsys launches in the program's place: it says what nsys has given it, and waits.
+"""The stand-in that nsys launches instead of the program: it reports its environment, and waits.
 
-Run as a file, alone: `python -I -S _shim.py FILE HOLD`. nsys records what is started with the
-variables that this process has got; the launcher becomes the program with them. To nsys this
-process is the program: the session lasts as long as it does.
+It runs as a single file: `python -I -S _shim.py FILE HOLD`. nsys records any process that starts
+with the variables of the stand-in, so the launcher executes the program with them. nsys takes the
+stand-in for the program: the session lasts until the stand-in ends.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import sys
 from contextlib import suppress
 
 _WAIT = "import os, sys; os.read(int(sys.argv[1]), 1)"
-"""The keeper closes the other end, at its own end too."""
+"""The other end closes when the keeper closes it or ends."""
 
 
 def main(born: str, hold: str) -> int:
-    """Write the environment to *born*, a character a byte; then wait, unseen, for *hold*'s end."""
+    """Write the environment to *born*, one character per byte; then wait until *hold* closes."""
     with open(f"{born}.part", "w", encoding="utf-8") as file:  # noqa: PTH123 -- few imports
         named = os.environb.items()
         json.dump({name.decode("latin-1"): value.decode("latin-1") for name, value in named}, file)
     os.rename(f"{born}.part", born)  # noqa: PTH104
-    # Without what nsys has put into its environment: this process is nothing to record.
+    # Drop the variables of nsys, so that nsys does not record this process.
     waits = [sys.executable, "-I", "-S", "-c", _WAIT, hold]
     with suppress(OSError):
         os.execve(waits[0], waits, {"TMPDIR": os.environ.get("TMPDIR", "")})  # noqa: S606

@@ -1,7 +1,7 @@
-"""What `nsys export -t sqlite` has written, read row by row: a report may not fit into memory.
+"""Reads the SQLite of `nsys export` row by row, because a report may not fit into memory.
 
-Tables are there only where they have rows, columns depend on the release of nsys: what is missing
-reads as None. The order of rows is not promised, so SQLite sorts, with files where it must.
+Empty tables do not exist, and columns depend on the release of nsys: missing values read as None.
+nsys guarantees no order of rows, so SQLite sorts them, on disk if necessary.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TEXTS = 1 << 16
-"""How many texts are remembered; each costs a look-up else."""
+"""The number of texts to cache; any other text costs a query."""
 PID_SHIFT, THREAD = 24, 0xFFFFFF
 """A `globalTid` has the thread in its lowest 24 bits and the process in the next 24."""
 
 
 class UnreadableError(Exception):
-    """The file holds no report that can be laid on a timeline."""
+    """The file does not hold a report that a timeline can show."""
 
 
 @attrs.frozen
 class Share:
-    """Which processes' events belong to one of those that share a report; default: all."""
+    """Selects the events of one process in a shared report; default: all events."""
 
     only: int | None = None
     without: frozenset[int] = frozenset()
 
     def condition(self, columns: frozenset[str]) -> str:
-        """Write it as a condition on rows of *columns*; empty: none is needed."""
+        """Return it as an SQL condition on *columns*; empty: no condition is needed."""
         whose = next((name for name in ("globalTid", "globalPid") if name in columns), "")
         pid = f"({whose} >> {PID_SHIFT} & {THREAD})"
         if whose and self.only is not None:
@@ -55,30 +55,30 @@ class Tables:
         self._db.text_factory = _text
         self._columns: dict[str, frozenset[str]] = {}
         self.quoted: Callable[[int | None], str] = lru_cache(_TEXTS)(self._quoted)
-        """The text of a number in StringIds, as JSON."""
+        """Returns the text of an id in StringIds, as JSON."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def columns(self, table: str) -> frozenset[str]:
-        """Name the columns of *table*; none: it is not there."""
+        """Return the columns of *table*; empty: there is no such table."""
         if table not in self._columns:
             rows = self._db.execute("SELECT name FROM pragma_table_info(?)", (table,))
             self._columns[table] = frozenset(name for (name,) in rows)
         return self._columns[table]
 
     def events(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
-        """Yield the rows that reach into the session, the earliest first.
+        """Yield the rows that overlap the session, the earliest first.
 
-        nsys has others: that a library began to be traced when the process did, hours ago.
+        nsys also writes older rows, for example that it traced a library from process start on.
         """
         reach = '("start" >= 0 OR "end" > 0)'
         chosen = [reach, where, self._share.condition(self.columns(table))]
         yield from self.rows(table, *columns, where=" AND ".join(filter(None, chosen)))
 
     def rows(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of *table*, the earliest first; none where it is not there."""
+        """Yield the rows of *table*, the earliest first; none if there is no such table."""
         known = self.columns(table)
         if not known:
             return
@@ -86,10 +86,10 @@ class Tables:
         condition = f" WHERE {where}" if where else ""
         order = ' ORDER BY "start", rowid' if "start" in known else ""
         query = f"SELECT {picked} FROM {table}{condition}{order}"  # noqa: S608 -- our own words
-        yield from chain(self._db.execute(query))  # a cursor would be closed after the database
+        yield from chain(self._db.execute(query))  # a cursor would close after the database
 
     def first(self, query: str, *values: Any) -> Any:
-        """Return the first value of a query on tables that may be missing; None: there is none."""
+        """Return the first value of a query; None: it has no value, or a table is missing."""
         try:
             row = self._db.execute(query, values).fetchone()
         except sqlite3.OperationalError:  # no such table, no such column
@@ -97,7 +97,7 @@ class Tables:
         return row[0] if row else None
 
     def text(self, number: int | None) -> str:
-        """Return a text of StringIds."""
+        """Return the text of an id in StringIds."""
         found = self.first("SELECT value FROM StringIds WHERE id = ?", number)
         return found if isinstance(found, str) else ""
 
@@ -105,14 +105,14 @@ class Tables:
         return json.dumps(self.text(number) or "unnamed")
 
     def epoch_ns(self) -> int:
-        """Return the wall clock of time 0."""
+        """Return the wall clock at time 0."""
         found = self.first("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME")
         if type(found) is not int:
             raise UnreadableError("does not say when its session began (utcEpochNs)")
         return found
 
     def duration_ns(self) -> int:
-        """Return how long the session was; 0 where that is not said."""
+        """Return the duration of the session; 0: it is not recorded."""
         return self.first("SELECT duration FROM ANALYSIS_DETAILS") or 0
 
     def labels(self, table: str) -> dict[int, str]:
@@ -120,17 +120,17 @@ class Tables:
         return {number: label or "" for number, label in self.rows(table, "id", "label")}
 
     def process_name(self, pid: int) -> str:
-        """Return what a process is called, without its folder."""
+        """Return the name of a process, without its folder."""
         name = self.first("SELECT name FROM PROCESSES WHERE pid = ?", pid)
         return name.rpartition("/")[2] if isinstance(name, str) else ""
 
     def thread_name(self, global_tid: int) -> str:
-        """Return what a thread is called."""
+        """Return the name of a thread."""
         query = "SELECT nameId FROM ThreadNames WHERE globalTid = ? ORDER BY priority DESC"
         return self.text(self.first(query, global_tid))
 
     def note_launches(self) -> None:
-        """Make it quick to find the call of the CUDA API that began something on a device."""
+        """Index the CUDA API calls that launched device events."""
         self._db.executescript(
             "CREATE TEMP TABLE launches (process INT, correlation INT, start INT, thread INT,"
             " PRIMARY KEY (process, correlation)) WITHOUT ROWID"
@@ -149,7 +149,7 @@ class Tables:
         return pid not in self._share.without and only in (None, pid)
 
     def launch(self, global_pid: int | None, correlation: int | None) -> tuple[int, int] | None:
-        """Return when and on which thread that call began; None: it is not in the report."""
+        """Return the start and thread of a launching call; None: the report does not have it."""
         if global_pid is None or correlation is None:
             return None
         query = "SELECT start, thread FROM launches WHERE process = ? AND correlation = ?"

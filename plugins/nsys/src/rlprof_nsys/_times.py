@@ -1,4 +1,4 @@
-"""Times of a chrome-trace: microseconds, and what nanoseconds are left behind the point."""
+"""Times of a chrome-trace: microseconds with three decimals, so no nanosecond is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write what is in the SQLite of a report as a chrome-trace, a few rows in memory at a time."""
+"""Writes the SQLite of a report as a chrome-trace, with only a few rows in memory at a time."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _START_NS = 1_000_000
-"""How far `utcEpochNs` may be off the wall clock: 60 to 160 us were measured, under load less than
-this (tests/nsys_real/test_export.py)."""
+"""The largest error of `utcEpochNs` against the wall clock. We measured 60 to 160 us, and less than
+this value under load (tests/nsys_real/test_export.py)."""
 _SLEWED = 2000
-"""A wall clock is slewed by one part in this many at most, and nsys read it at the start only."""
+"""A wall clock is slewed by at most one part in this many; nsys reads it only at the start."""
 
 
 @attrs.frozen
 class Written:
-    """What is in the trace."""
+    """The contents of the trace, as numbers."""
 
     events: int
     text_size: int
     ranges: int
-    """Of the domain in which phases are."""
+    """Ranges in the domain of the phases."""
 
 
 def write_trace(
     database: Path, file: Path, about: Mapping[str, Any], share: Share | None = None
 ) -> Written:
-    """Write *file*, whole or not at all; UnreadableError where *database* is none of a report.
+    """Write *file* atomically; raise UnreadableError if *database* is not that of a report.
 
-    *share* is what of it belongs to the process that the trace is of; None: all.
+    *share* selects the events of the trace's process; None: all events.
     """
     try:
         with closing(Tables(database, share)) as tables:
             return _write(tables, file, about)
     except sqlite3.Error as exc:
-        raise UnreadableError(f"is no SQLite of a report: {exc}") from exc
+        raise UnreadableError(f"is not an SQLite export of a report: {exc}") from exc
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
-        # SQLite puts anything into any column, and text that is none into its own messages.
+        # SQLite allows any type in any column, and may put invalid text into its messages.
         raise UnreadableError(f"is damaged: {exc}") from exc
 
 

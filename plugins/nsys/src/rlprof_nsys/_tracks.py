@@ -1,7 +1,7 @@
-"""Which events share a track: each kind of a thread, each stream of a device.
+"""Assigns events to tracks: one for each kind of event on a thread, and each stream of a device.
 
-Ranges of two NVTX domains, and ranges and calls, need not nest, and what does not nest cannot share
-a track of a chrome-trace.
+Events on one track of a chrome-trace must nest. Ranges of two NVTX domains need not nest, nor do
+ranges and calls.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rlprof_nsys._sqlite import Tables
 
 _FIRST_DEVICE = 1_000_000_000
-"""Where the numbers of devices begin: above all processes."""
+"""The first number of a device: above all pids."""
 _NO_STREAM = (None, 0xFFFFFFFF, -1)
 
 
 class Tracks:
-    """Numbers tracks as they come; `names` says then what each is called."""
+    """Numbers tracks as they appear; `names` yields their names."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -34,13 +34,13 @@ class Tracks:
         self._unsaid: list[str] = []
 
     def names(self) -> Iterator[str]:
-        """Say what the tracks are called that are new since the last time."""
+        """Yield the names of the tracks that are new since the last call."""
         if self._unsaid:
             unsaid, self._unsaid = self._unsaid, []
             yield from unsaid
 
     def of_thread(self, global_tid: int | None, kind: str) -> tuple[int, int]:
-        """Return process and track for what is of *kind* on a thread."""
+        """Return process and track for events of *kind* on a thread."""
         key = global_tid, kind
         if key not in self._tracks:
             whole = global_tid or 0
@@ -55,7 +55,7 @@ class Tracks:
     def of_stream(
         self, global_pid: int | None, device: int, context: int, stream: int | None, kind: str
     ) -> tuple[int, int]:
-        """Return process and track for what a stream of a device does for a process."""
+        """Return process and track for the events of a process on a stream of a device."""
         key = global_pid, device, context, stream, kind
         if key not in self._tracks:
             whose = global_pid, device

@@ -1,8 +1,8 @@
-"""The agent of nsys is watched: once it has died, whatever the program starts would die, too.
+"""Watches the agent of nsys: once it has died, every process that the program starts would die too.
 
-nsys leaves variables by which it gets into each child, and a child that finds no agent ends with 1
-before it begins (2023.4). They are taken away then, so that the program goes on as it would alone.
-Processes of rlprof's own are started without them at any time: nobody wants these in a report.
+nsys sets variables to get into each child, and a child that finds no agent exits with 1 before it
+starts (2023.4). So they are removed when the agent dies, and the program continues as without nsys.
+rlprof always starts its helper processes without these variables, to keep them out of reports.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _INTO_CHILDREN = re.compile(r"QUADD_|NSYS_(?!RLPROF)")
 _LIBRARY = re.compile(r"ToolsInjection|InterceptorProxy|InterceptorInjection|TreeLauncher")
 _AGENT = "QUADD_AGENT_PID"
 _watched: set[int] = set()
-"""Processes that watch: this one, and those it was forked from."""
+"""Pids that watch: this process, and processes that it was forked from."""
 
 
 def watch_agent() -> None:
-    """Wait on a thread for the end of the agent that this process was born with; once."""
+    """Start a thread, once, that waits for the end of this process's agent."""
     if os.getpid() in _watched or _AGENT not in os.environ:
         return
     with suppress(OSError, ValueError, AttributeError):
         try:
             agent = os.pidfd_open(int(os.environ[_AGENT]))
-        except ProcessLookupError:  # it has died already
+        except ProcessLookupError:  # it is already dead
             leave_children_alone(os.environ)
             return
         _watched.add(os.getpid())
@@ -47,7 +47,7 @@ def _wait(agent: int) -> None:
 
 
 def leave_children_alone(environ: MutableMapping[str, str]) -> None:
-    """Take away from *environ* what brings nsys into children, and nothing of the user's."""
+    """Remove from *environ* all that brings nsys into children, and nothing of the user's."""
     for name in [name for name in environ if _INTO_CHILDREN.match(name)]:
         del environ[name]
     for name in ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LD_PRELOAD"):

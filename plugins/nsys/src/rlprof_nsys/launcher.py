@@ -1,9 +1,9 @@
-"""`python -m rlprof_nsys.launcher [OPTIONS] -- COMMAND...`: becomes the command, under nsys.
+"""`python -m rlprof_nsys.launcher [OPTIONS] -- COMMAND...`: executes the command under nsys.
 
-nsys records a process by the variables it was started with. So a keeper, aside, has nsys launch a
-stand-in and asks that for its variables; with them the launcher becomes the program. It is
-the very process that was started: its parent, group, files and signals are those it would have
-alone. Where nsys cannot be used, it becomes the program all the same, unprofiled, and says why.
+nsys records a process by the variables it starts with. So a separate process, the keeper, has nsys
+launch a stand-in, and the launcher executes the program with the stand-in's variables. The program
+keeps the pid, parent, process group, files and signals that it would have without nsys. If nsys
+cannot be used, the launcher prints why and executes the program unprofiled.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ANSWER_S = START_S + 30
-"""The keeper gives up before, and says so."""
+"""Longer than the keeper takes to give up and report why."""
 _NEEDED = (
     "HOME", "HOSTNAME", "LANG", "LANGUAGE", "LC_*", "LD_LIBRARY_PATH", "LD_PRELOAD", "LOGNAME",
     "NVTX_*", "PATH", "PWD", "PYTHON*", "RLPROF_*", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
     "VIRTUAL_ENV", "XDG_RUNTIME_DIR",
 )  # fmt: skip
-"""Variables that stay where `env` names others."""
+"""Variables that the program keeps even if `env` does not name them."""
 
 
 def main(argv: list[str]) -> NoReturn:
-    """Have nsys made ready, and become the command."""
+    """Start the keeper, and execute the command under nsys."""
     asked, command = read_arguments(argv)
     given = _born_with()
     chosen = _choose_variables(given, asked.env)
-    if chosen != given:  # begin again: nsys reads what its ancestors were born with
+    if chosen != given:  # restart: nsys reads the variables that its ancestors started with
         os.execve(sys.executable, [*LAUNCHER, *argv], chosen)  # noqa: S606
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> NoReturn:
 
 
 def _born_with() -> dict[bytes, bytes]:
-    """Return the environment, without what Python adds to it in the locale C."""
+    """Return the environment, without the variables that Python adds in the locale C."""
     try:
         found = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:
@@ -68,7 +68,7 @@ def _born_with() -> dict[bytes, bytes]:
 def _choose_variables(
     given: Mapping[bytes, bytes], allowed: tuple[str, ...] | None
 ) -> Mapping[bytes, bytes]:
-    """Leave out what a report must not hold."""
+    """Leave out variables that a report must not hold."""
     if allowed is None:
         return given
     patterns = [os.fsencode(one) for one in (*_NEEDED, *allowed)]
@@ -80,21 +80,21 @@ def _choose_variables(
 
 
 def _in_bytes(environ: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Read what the keeper says: a character is a byte."""
+    """Return the keeper's variables as bytes, one per character."""
     return {name.encode("latin-1"): value.encode("latin-1") for name, value in environ.items()}
 
 
 def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
-    """Start the keeper; return the variables to be born with, or why there are none."""
+    """Start the keeper; return the variables for the program, or why there are none."""
     session = os.environ.get("NSYS_PROFILING_SESSION_ID")
     if session:
-        return {}, f"the process is in session {session} of nsys already; start it by one of both"
+        return {}, f"the process is already in nsys session {session}; start it with one launcher"
     try:
         life = Life.of(os.getpid())
         answer, say = os.pipe()
         child = os.fork()
     except OSError as exc:
-        return {}, f"no process can be started to keep nsys: {exc.strerror or exc}"
+        return {}, f"cannot start the keeper of nsys: {exc.strerror or exc}"
     if child == 0:
         _begin_to_keep(asked, say, life)
     os.close(say)
@@ -105,17 +105,17 @@ def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
 
 
 def _begin_to_keep(asked: Asked, say: int, life: Life) -> NoReturn:
-    """Become the keeper: nobody's child, for the program may wait for all it has."""
+    """Become the keeper: not a child of the program, which may wait for all its children."""
     try:
         os.setsid()
         if os.fork() == 0:
             keep(asked, say, life)
-    finally:  # whatever it is that went wrong: this copy of the launcher must not go on
+    finally:  # after any error, this copy of the launcher must not continue
         os._exit(0)
 
 
 def _read_answer(answer: int) -> dict[str, Any]:
-    """Read what the keeper says, until it closes its end."""
+    """Read the keeper's answer until the keeper closes its end."""
     end, parts = time.monotonic() + _ANSWER_S, []
     while True:
         left = max(0.0, end - time.monotonic())
@@ -128,11 +128,11 @@ def _read_answer(answer: int) -> dict[str, Any]:
     try:
         return dict(json.loads(b"".join(parts)))
     except ValueError:
-        return {"why": "the process that was to keep nsys has ended"}
+        return {"why": "the keeper of nsys has ended"}
 
 
 def _become(command: list[str], environ: Mapping[bytes, bytes]) -> NoReturn:
-    """Become the program."""
+    """Execute the program in this process."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
     try:
