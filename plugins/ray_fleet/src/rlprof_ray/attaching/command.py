@@ -29,6 +29,10 @@ _TAKEN = ("run_dir", "scratch_dir", "tool", "tools", "engines", "limits", "spans
 """The keys taken from a config file; roles and steps come from the live run."""
 
 
+_WATCHED = 6
+"""Steps to watch without a tool: `rlprof why` compares them."""
+
+
 class _Group(argparse.Action):
     """`--role` and `--engine` belong to the `--actors` before them."""
 
@@ -61,6 +65,7 @@ def add(subparsers: Any) -> None:
         epilog="examples:\n"
         "  rlprof attach --steps 2                      on a node of the cluster\n"
         "  rlprof attach --tool torch_memory --yes\n"
+        "  rlprof attach --tool none && rlprof why      which actor is slow\n"
         "  rlprof attach --actors 'Trainer' --role actor --ends-step update \\\n"
         "                --actors 'Server' --role rollout --engine llm\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -90,7 +95,7 @@ def add(subparsers: Any) -> None:
         help="the method of the trainers that ends a step when it returns (a regular expression)",
     )
     parser.add_argument(
-        "--steps", type=int, default=1, metavar="N", help="how many steps (default: %(default)s)"
+        "--steps", type=int, metavar="N", help="how many steps (default: 1; 6 with --tool none)"
     )
     parser.add_argument(
         "--rank", default="all", metavar="RANKS",
@@ -98,7 +103,7 @@ def add(subparsers: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--tool", action="append", metavar="TOOL", help="record with this tool; may be repeated "
-        "(default: as in --config, else torch)",
+        "(default: as in --config, else torch); none: watch the calls, for `rlprof why`",
     )  # fmt: skip
     parser.add_argument(
         "--config", metavar="FILE", help="use the tools, options and limits of this config"
@@ -119,9 +124,10 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find, show, ask, record; return 0 if every capture is whole."""
-    if args.steps < 1:
-        raise RlprofError(f"--steps: expected at least 1, got {args.steps}")
     base = _base(args)
+    count = (1 if base["tool"] else _WATCHED) if args.steps is None else args.steps
+    if count < 1:
+        raise RlprofError(f"--steps: expected at least 1, got {count}")
     logging.getLogger("rlprof").setLevel(logging.ERROR)  # this command says what happens
     connect(args.address, "attach")
     found = find(args.kinds or KINDS, args.job or "", args.timeout, _say)
@@ -135,11 +141,12 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps({"actors": [one.as_data() for one in found], "steps": where.words}))
             return 0
-        if not _agreed(f"record {args.steps} of its steps with {', '.join(base['tool'])}?"):
+        how = f"record {count} of its steps with {', '.join(base['tool'])}?"
+        if not _agreed(how if base["tool"] else f"watch {count} of its steps?"):
             return 1
     config = config_of(there, base, _ranks(args.rank), args.timeout)
-    folder = record(config, there, (where, args.steps), args.timeout, _say)
-    return _told(args, found, folder, where.words)
+    folder = record(config, there, (where, count), args.timeout, _say)
+    return _told(args, found, folder, where.words, tools=base["tool"])
 
 
 def _base(args: argparse.Namespace) -> dict[str, Any]:
@@ -149,7 +156,7 @@ def _base(args: argparse.Namespace) -> dict[str, Any]:
         given = load_config(args.config).as_data()
         base |= {key: given[key] for key in _TAKEN if key in given}
     if args.tool:
-        base["tool"] = args.tool
+        base["tool"] = [] if args.tool == ["none"] else args.tool
     if args.run_dir:
         base["run_dir"] = args.run_dir
     base["run_dir"] = str(Path(base.get("run_dir", "outputs/profile")).absolute())
@@ -180,9 +187,16 @@ def _agreed(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _told(args: argparse.Namespace, found: Sequence[Member], folder: Path, steps: str) -> int:
+def _told(
+    args: argparse.Namespace,
+    found: Sequence[Member],
+    folder: Path,
+    steps: str,
+    *,
+    tools: Sequence[str],
+) -> int:
     captures = rlprof.read(folder).captures
-    whole = bool(captures) and all(one.state == "whole" for one in captures)
+    whole = all(one.state == "whole" for one in captures) and bool(captures or not tools)
     if args.json:
         rows = [
             {
@@ -193,6 +207,8 @@ def _told(args: argparse.Namespace, found: Sequence[Member], folder: Path, steps
         ]  # fmt: skip
         actors = [one.as_data() for one in found]
         print(json.dumps({"actors": actors, "steps": steps, "run": str(folder), "captures": rows}))
+    elif not tools:
+        print(f"ask why steps are slow:\n  rlprof why {folder}")
     else:
         count = sum(one.state == "whole" for one in captures)
         print(f"{count} of {len(captures)} captures are whole; see them with:")

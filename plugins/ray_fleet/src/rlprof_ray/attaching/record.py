@@ -24,15 +24,19 @@ _START_S = 30
 def config_of(
     found: Sequence[Member], base: Mapping[str, Any], ranks: Any, timeout_s: float
 ) -> dict[str, Any]:
-    """Return the config of the run: *base*, with each step as one window of each member."""
+    """Return the config of the run: *base*, with each step as one window of each member.
+
+    Without a tool there are no windows, and an engine is an actor like others.
+    """
     roles: dict[str, Any] = {}
     for one in found:
         own = roles.setdefault(one.role, {"ranks": "all" if one.kind.engine else ranks})
-        if one.kind.engine:
+        if one.kind.engine and base["tool"]:
             own["engine"] = one.engine
     limits = {"start_timeout_s": _START_S, "configure_timeout_s": min(timeout_s, 3600)}
+    steps = {"every": 1, "first": 0} if base["tool"] else "none"
     return {
-        **base, "roles": roles, "mode": "continuous", "steps": {"every": 1, "first": 0},
+        **base, "roles": roles, "mode": "continuous", "steps": steps,
         "limits": {**limits, **base.get("limits", {})},
     }  # fmt: skip
 
@@ -47,7 +51,8 @@ def record(
     """Record upcoming steps of *found*; return the run folder."""
     given: dict[str, list[Any]] = {}
     for one in sorted(found, key=lambda one: not one.kind.engine):  # who waits for nobody first
-        given.setdefault(one.role, []).append(one.replica if one.kind.engine else one.handle)
+        is_engine = one.kind.engine and config["tool"]
+        given.setdefault(one.role, []).append(one.replica if is_engine else one.handle)
     edges, count = steps
     with Fleet(config) as fleet:
         fleet.name_calls()
@@ -57,7 +62,8 @@ def record(
         try:
             say("waiting for the next step")
             for step in fleet.steps(_numbers(edges, count, timeout_s)):
-                say(f"step {step}: recording {len(found)} actors")
+                doing = "recording" if config["tool"] else "watching"
+                say(f"step {step}: {doing} {len(found)} actors")
         finally:
             _wait_for_exports(fleet.run_dir, say)
         say("letting go")
