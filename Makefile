@@ -52,11 +52,11 @@ test-beside: env-test ## the same as `test`, in two lanes beside each other: wha
 
 # A suite that fails lets those after it run, so that one CI shows all that is wrong.
 lane-of-clusters:
-	failed=0; $(PY) -m pytest $(CLUSTERS) || failed=1; \
+	failed=0; $(PY) -m pytest --durations=25 --durations-min=5 $(CLUSTERS) || failed=1; \
 	for suite in vllm sglang verl; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-others:
-	failed=0; $(PY) -m pytest $(CLUSTERS:%=--ignore=%) || failed=1; \
+	failed=0; $(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) || failed=1; \
 	for suite in nsys npu loggers; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 test-vllm: env-test ## the adapter on real vLLM, on CPU
