@@ -16,14 +16,14 @@ OWN = "Its own profiler"
     ("tools", "way", "is_native", "said"),
     [
         (["torch"], "worker", False, "inside it: torch"),
-        (["torch"], "native", False, "Its own profiler records, and stands for torch"),
-        (["torch"], "auto", True, "Its own profiler records, and stands for torch"),
+        (["torch"], "native", False, "Its own profiler records in place of torch"),
+        (["torch"], "auto", True, "Its own profiler records in place of torch"),
         ([], "auto", False, "Its own profiler records"),
         (
             ["torch"],
             "auto",
             False,
-            "inside it: torch; where rlprof is not in its workers, Its own profiler stands for it",
+            "inside it: torch; without rlprof in its workers, Its own profiler records instead",
         ),
         (["torch", "mine"], "auto", False, "inside it: torch, mine"),
     ],

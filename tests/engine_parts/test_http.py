@@ -106,5 +106,7 @@ def test_a_server_that_is_not_there_is_told(server):
 
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
-    with pytest.raises(CaptureError, match=r"^motor: 'box:80' is no address; write http://box:80$"):
+    with pytest.raises(
+        CaptureError, match=r"^motor: 'box:80' is not an address; write http://box:80$"
+    ):
         Http("motor", "box:80", refused)

@@ -82,14 +82,14 @@ def test_a_folder_that_nobody_can_make_is_told(monkeypatch, more, level):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("{way: native}", "(SGLang's own profiler records, and stands for torch)"),
-        ("{native_merge: true}", "(SGLang's own profiler records, and stands for torch)"),
+        ("{way: native}", "(SGLang's own profiler records in place of torch)"),
+        ("{native_merge: true}", "(SGLang's own profiler records in place of torch)"),
         ("{way: worker}", "(inside it: torch)"),
         (
             "{}",
             (
-                "(inside it: torch; where rlprof is not in its schedulers, SGLang's own profiler "
-                "stands for it)"
+                "(inside it: torch; without rlprof in its schedulers, SGLang's own profiler "
+                "records instead)"
             ),
         ),
     ],

@@ -25,13 +25,13 @@ def test_a_folder_that_nobody_can_make_is_told(more, level):
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("native", "(vLLM's own profiler records, and stands for torch)"),
+        ("native", "(vLLM's own profiler records in place of torch)"),
         ("worker", "(inside it: torch)"),
         (
             "auto",
             (
-                "(inside it: torch; where rlprof is not in its workers, vLLM's own profiler stands "
-                "for it)"
+                "(inside it: torch; without rlprof in its workers, vLLM's own profiler records "
+                "instead)"
             ),
         ),
     ],

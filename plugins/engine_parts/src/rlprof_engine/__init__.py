@@ -1,4 +1,4 @@
-"""What rlprof's plugins for rollout engines share; its README lists the modules.
+"""Parts shared by rlprof's engine plugins; the README lists the modules.
 
 Nothing here imports an engine.
 """

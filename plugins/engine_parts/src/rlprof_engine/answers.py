@@ -1,4 +1,4 @@
-"""What the processes of an engine have answered to an order, and what a window says of it."""
+"""The answers of an engine's processes to an order, and the notes made from them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class EngineRecording:
 
 
 def answers_in(answers: list[dict[str, Any]], state: str, nobody: str) -> list[dict[str, Any]]:
-    """Return the answers in *state*; raise CaptureError with the reasons if all have failed.
+    """Return the answers in *state*; raise CaptureError with the reasons if all failed.
 
-    With data parallelism some engines pass on the answers of one replica alone, and others may be
-    chosen. *nobody* begins the error: "vllm: no worker records".
+    With data parallelism, some engines return the answers of one replica only. The chosen ranks may
+    be in another replica, so "not chosen" is not a failure. *nobody* begins the error, e.g. "vllm:
+    no worker records".
     """
     found = [answer for answer in answers if answer["state"] == state]
     if not found and not any(answer["state"] == "not chosen" for answer in answers):
@@ -37,9 +38,9 @@ def answers_in(answers: list[dict[str, Any]], state: str, nobody: str) -> list[d
 
 
 def fewer(options: Mapping[str, Any], ran: Iterable[tuple[str, int | None]]) -> list[str]:
-    """Name those who recorded fewer engine steps than `iterations.count` of *options* asks for.
+    """Name the processes that recorded fewer engine steps than `iterations.count` of *options*.
 
-    *ran*: who, and how many; None: nobody can count them.
+    *ran*: each process and its number of steps; None: the number is unknown.
     """
     count = (options.get("iterations") or {}).get("count")
     return [
@@ -50,9 +51,9 @@ def fewer(options: Mapping[str, Any], ran: Iterable[tuple[str, int | None]]) -> 
 
 
 def unseen(steps: Collection[int], begun: int) -> list[str]:
-    """Say it where *begun* requests got their first token in the window, but no step was seen.
+    """Report that *begun* requests got their first token in the window, but no step was seen.
 
-    *steps*: how many each process recorded from the window's beginning on.
+    *steps*: the number that each process recorded in the window.
     """
     if not begun or not steps or any(steps):
         return []
@@ -61,9 +62,9 @@ def unseen(steps: Collection[int], begun: int) -> list[str]:
 
 
 def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:
-    """Say it where an engine of *there* processes was attached with another number of ranks.
+    """Report that an engine of *there* processes was attached with another number of ranks.
 
-    *word* is what it calls them.
+    *word*: the engine's name for its processes.
     """
     given = len(workers.ranks)
     if given in (0, there):
@@ -72,12 +73,12 @@ def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:
 
 
 def beyond_native(workers: Workers, word: str, profiler: str) -> dict[str, str]:
-    """Name the tools that an engine's own torch profiler cannot stand for, and its ranks.
+    """Name the tools and the choice of ranks that an engine's own torch profiler cannot provide.
 
-    It cannot leave any out. *word* is what the engine calls its processes.
+    It always records all ranks. *word*: the engine's name for its processes.
     """
     found = {
-        name: f"needs rlprof in the {word}; {profiler} is torch's"
+        name: f"needs rlprof in the {word}; {profiler} records torch only"
         for name in workers.tools
         if name != "torch"
     }
@@ -87,7 +88,7 @@ def beyond_native(workers: Workers, word: str, profiler: str) -> dict[str, str]:
 
 
 def parameters_of(function: Any) -> tuple[str, ...]:
-    """Name what *function* takes; a function of any arguments says nothing."""
+    """Name the parameters of *function*, without `*args` and `**kwargs`."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

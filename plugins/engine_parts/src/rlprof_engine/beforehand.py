@@ -1,4 +1,4 @@
-"""What can be said of an engine's options before there is an engine: for checks, and the doctor."""
+"""Advice on an engine's options before it exists, for `rlprof check` and `rlprof doctor`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 def who_records(
     tools: Iterable[str], *, way: str, is_native: bool, profiler: str, word: str
 ) -> str:
-    """Say what records a replica, where it is known; else what that depends on.
+    """Say what records a replica, or what that depends on.
 
-    *is_native*: only the engine's own profiler can do what is asked. *profiler* is what that is
-    called, *word* what the engine calls its processes.
+    *is_native*: only the engine's own profiler can do what was asked. *profiler*: its name. *word*:
+    the engine's name for its processes.
     """
     names = ", ".join(tools)
     if is_native or way == "native" or not names:
-        return f"{profiler} records" + (f", and stands for {names}" if names else "")
+        return f"{profiler} records" + (f" in place of {names}" if names else "")
     if way == "worker" or names != "torch":
         return f"inside it: {names}"
-    return f"inside it: {names}; where rlprof is not in its {word}, {profiler} stands for it"
+    return f"inside it: {names}; without rlprof in its {word}, {profiler} records instead"
 
 
 def beyond_known(version: str, newest: str) -> list[Advice]:
-    """Warn of a release newer than *newest*, the last one whose sources were read."""
+    """Warn of a release newer than *newest*, the last release whose sources we read."""
     if _numbers(version) <= _numbers(newest):
         return []
-    text = f"{version} is newer than {newest}, the newest that rlprof knows; record a step to see"
-    return [Advice(f"{text} whether it still fits", "release", "warning")]
+    text = f"{version} is newer than {newest}, the newest that rlprof knows; record a step to"
+    return [Advice(f"{text} check that it works", "release", "warning")]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def cannot_be_written(folder: Path) -> str:
-    """Say why no file can be written below *folder*; what had to be made for that is taken away."""
+    """Say why no file can be written below *folder*; remove the folders made for this check."""
     missing: list[Path] = []
     try:
         missing += [path for path in (folder, *folder.parents) if not path.exists()]
@@ -56,5 +56,5 @@ def cannot_be_written(folder: Path) -> str:
         return f"{folder}: {exc.strerror or exc}; name a folder that can be made and written to"
     finally:
         for path in missing:
-            with suppress(OSError):  # it was not made, or somebody has put something there
+            with suppress(OSError):  # it was not made, or it is no longer empty
                 path.rmdir()

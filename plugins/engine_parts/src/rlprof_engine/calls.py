@@ -1,4 +1,4 @@
-"""Calls of an engine that nobody may cut short: one that is given up may block all later ones."""
+"""Calls of an engine that are never cut short: an abandoned call may block all later ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _LOOK_S = 0.5
-"""How often it is looked whether an engine that does not answer is still alive."""
+"""How often to check whether a silent engine is still alive."""
 
 
 async def called(
@@ -22,10 +22,10 @@ async def called(
     is_dead: Callable[[], bool],
     what: str,
 ) -> Any:
-    """Await *promise* on *loop*, the engine's own; None, or this one: here.
+    """Await *promise* on *loop*, the engine's event loop; None: await it on the running loop.
 
-    It goes on there if whoever waits here gives up. Raise CaptureError if the engine dies before it
-    answers *what*, e.g. "vllm: start_profile".
+    The call continues on *loop* if the caller gives up. Raise CaptureError if the engine dies
+    before it answers *what*, e.g. "vllm: start_profile".
     """
     if loop is None or loop is asyncio.get_running_loop():
         call: asyncio.Future[Any] = asyncio.ensure_future(awaited(promise))
@@ -40,18 +40,18 @@ async def called(
 
 
 async def awaited(promise: Awaitable[Any]) -> Any:
-    """Await it."""
+    """Turn *promise* into a coroutine."""
     return await promise
 
 
 def _seen(call: asyncio.Future[Any]) -> None:
-    """Look at how a call ended that nobody waits for any more."""
+    """Retrieve the error of an abandoned call, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()
 
 
 async def run_on(loop: asyncio.AbstractEventLoop | None, function: Callable[[], object]) -> None:
-    """Call *function* on *loop*, so that nothing of the engine's comes between; None: here."""
+    """Call *function* on *loop*, uninterrupted by the engine's own work; None: call it here."""
     if loop is None or loop is asyncio.get_running_loop():
         function()
         return
@@ -63,20 +63,20 @@ async def run_on(loop: asyncio.AbstractEventLoop | None, function: Callable[[], 
 
 
 async def aside(function: Callable[[], Any]) -> Any:
-    """Call *function*, which takes long, on a thread of its own, and wait for it.
+    """Call the slow *function* on its own thread, and wait for it.
 
-    Not one of the loop's executor: a process waits at its end for those.
+    Do not use the loop's executor: at exit, a process waits for its threads.
     """
     found: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def call() -> None:
         try:
             found.set_result(function())
-        except BaseException as exc:  # handed to who waits
+        except BaseException as exc:  # passed to the caller
             found.set_exception(exc)
 
     try:
         threading.Thread(target=call, name="rlprof-engine", daemon=True).start()
-    except RuntimeError:  # no thread is left
+    except RuntimeError:  # no thread can be started
         call()
     return await asyncio.wrap_future(found)

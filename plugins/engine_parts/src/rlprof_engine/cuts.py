@@ -1,7 +1,8 @@
-"""Windows of an engine's own profiler end where the engine is put to sleep or given weights.
+"""Ends windows of an engine's own profiler when the engine sleeps or gets new weights.
 
-What is recorded is one phase of generation. In an engine's processes `recording` sees to that; here
-the calls that come through its frontend are looked at. Who calls is never kept longer than that.
+A window records one phase of generation. Inside an engine's processes, `recording` ends it; this
+module watches the calls through the engine's frontend. A caller waits at most `_PATIENCE_S` for the
+profiler to stop, unless the profiler belongs to the calling thread.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _PATIENCE_S = 60
-"""A profiler that has not stopped by then goes on: nobody waits for it any longer."""
+"""After this many seconds, the caller stops waiting for the profiler to stop."""
 
 _LOOK_S = 0.05
 
 
 class Cuts:
-    """The calls of one engine that end a window, while it is open."""
+    """Watches the calls of one engine that end an open window."""
 
     def __init__(
         self,
@@ -34,14 +35,15 @@ class Cuts:
         *,
         is_here: bool = False,
     ) -> None:
-        """*methods* of *handle*, and those that `collective_rpc` is given whose names fit *remote*.
+        """Take the *methods* of *handle* that end a window.
 
-        *is_here*: its profiler belongs to the thread that calls them.
+        *remote*: a pattern for worker methods called by `collective_rpc`. *is_here*: the profiler
+        belongs to the calling thread.
         """
         self.reason = ""
         """Why the window ended early; empty: it did not."""
         self.has_stopped = False
-        """Whether its profiler was stopped for that, as far as it says."""
+        """Whether the profiler then stopped without an error."""
         self._handle = handle
         self._methods = methods
         self._for_workers = remote
@@ -50,7 +52,7 @@ class Cuts:
         self._is_over = threading.Event()
 
     def watch(self) -> None:
-        """Look at the calls from now on; an address has none."""
+        """Start to watch; a server's address has no calls to watch."""
         if isinstance(self._handle, str):
             return
         for name in self._methods:
@@ -59,12 +61,12 @@ class Cuts:
             self._wrapped.put(self._handle, "collective_rpc", self._remote)
 
     async def unwatch(self) -> None:
-        """Look at them no more; what one of them has begun is waited for."""
+        """Stop watching; wait for a stop that a call has begun."""
         self._wrapped.take_back()
         for _ in range(round(_PATIENCE_S / _LOOK_S)):
             if not self.reason or self._is_over.is_set():
                 return
-            await asyncio.sleep(_LOOK_S)  # no executor: a process waits at its end for its threads
+            await asyncio.sleep(_LOOK_S)  # no executor: at exit, its threads are waited for
 
     def _cutting(self, name: str) -> Callable[..., Any]:
         def call(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -77,7 +79,7 @@ class Cuts:
         return call
 
     def _remote(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Tell by its name whether a call to the workers brings weights."""
+        """End the window if *remote* matches the method that the workers are to run."""
         method = args[0] if args else kwargs.get("method")
         if isinstance(method, str) and self._for_workers and self._for_workers.search(method):
             return self._cutting(method)(inner, *args, **kwargs)
@@ -89,7 +91,7 @@ class Cuts:
         if self._begins(name):
             try:
                 stopping = asyncio.ensure_future(self._handle.stop_profile())
-            except Exception as exc:  # the call itself is not ours to fail
+            except Exception as exc:  # the engine's own call must not fail
                 self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
                 self._is_over.set()
                 return await inner(*args, **kwargs)
@@ -99,7 +101,7 @@ class Cuts:
         return await inner(*args, **kwargs)
 
     def _look(self, stopping: asyncio.Future[Any]) -> None:
-        """Say what has become of it; what it raises later is nobody's any more."""
+        """Note how the stop ended; ignore what it raises later."""
         if not stopping.done():
             self.reason += f"; its profiler had not stopped after {_PATIENCE_S} s"
             stopping.add_done_callback(lambda late: late.cancelled() or late.exception())
@@ -111,13 +113,13 @@ class Cuts:
     def _cut(self, name: str) -> None:
         if not self._begins(name):
             return
-        if self._is_here:  # its profiler belongs to this very thread
+        if self._is_here:  # the profiler belongs to this thread
             self._stop()
             return
         thread = threading.Thread(target=self._stop, name="rlprof-engine-cut", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # no thread is left: the stop of the window comes later
+        except RuntimeError:  # no thread can be started: the window's stop comes later
             self.reason = ""
             return
         thread.join(_PATIENCE_S)
@@ -128,12 +130,12 @@ class Cuts:
         try:
             self._handle.stop_profile()
             self.has_stopped = True
-        except Exception as exc:  # the engine is to sleep all the same
+        except Exception as exc:  # the engine must sleep anyway
             self.reason += f"; stop_profile: {type(exc).__name__}: {exc}"[:500]
         self._is_over.set()
 
     def _begins(self, name: str) -> bool:
-        """Say that the window is over; False: it was."""
+        """Mark the window as over; return False if it was already."""
         if self.reason:
             return False
         self.reason = f"the engine was asked to {name.replace('_', ' ')}"

@@ -1,4 +1,4 @@
-"""An engine's HTTP server, asked on threads of our own."""
+"""Requests to an engine's HTTP server, on our own threads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _HTTP_S = 3600
-"""A server answers a stop when all is written, which takes minutes; core's own limit is what
-counts."""
+"""A server answers a stop only after it wrote its files, which takes minutes. Core's own limit is
+the one that counts."""
 
 
 class Http:
@@ -29,19 +29,19 @@ class Http:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         if "://" not in address:
-            raise CaptureError(f"{engine}: {address!r} is no address; write http://{address}")
+            raise CaptureError(f"{engine}: {address!r} is not an address; write http://{address}")
         self.address = address.rstrip("/")
         self._engine = engine
         self._refusal = refusal
-        """Makes an error of a path, the number that was answered, and what was said."""
+        """Makes an error from a path, a status code and the text of an answer."""
         self._headers = {"Content-Type": "application/json", **(headers or {})}
 
     async def ask(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, missing: Any = None
     ) -> Any:
-        """Ask, on a thread of its own.
+        """Send a request on its own thread; return the answer as parsed JSON, or as text.
 
-        What is answered is JSON, or text. *missing* stands for a path the server has not.
+        *missing*: what to return if the server does not have *path*.
         """
         return await aside(lambda: self._answer(verb, path, body, missing))
 

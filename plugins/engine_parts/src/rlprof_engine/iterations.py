@@ -1,4 +1,4 @@
-"""Which engine steps of a window to record, as engine plugins are asked."""
+"""The option `iterations` of engine plugins: the engine steps of a window to record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 
 def at_least(least: int) -> Any:
-    """Return a validator of a whole number that may be left out."""
+    """Return a validator for an optional whole number of at least *least*."""
 
     def validate(_: Any, __: Any, value: int | None) -> None:
         if value is not None and value < least:
@@ -19,9 +19,9 @@ def at_least(least: int) -> Any:
 
 @attrs.frozen
 class Iterations:
-    """Which engine steps of a window to record: the runs of the model, of whatever batch."""
+    """Which engine steps of a window to record; each step runs the model on one batch."""
 
     count: int | None = attrs.field(default=None, validator=at_least(1))
-    """Recorded in a row; none: all that come."""
+    """Number of consecutive steps to record; none: all of them."""
     skip: int = attrs.field(default=0, validator=at_least(0))
-    """Passed over first."""
+    """Number of steps to skip first."""

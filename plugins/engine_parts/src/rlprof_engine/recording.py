@@ -1,4 +1,4 @@
-"""One window in one of an engine's processes: its steps are counted, each has its own range."""
+"""One window in one of an engine's processes: counts engine steps and gives each one a range."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ _ATTRIBUTE = "_rlprof_recording"
 
 @attrs.frozen(eq=False)
 class Cut:
-    """A method that ends a window, for what is recorded is one phase of generation."""
+    """A method that ends a window, because a window records one phase of generation."""
 
     owner: Any
     method: str
     word: Callable[..., str] | None = None
-    """Says of a call what it asks of the engine, nothing if it ends no window; None: its name."""
+    """Describes a call; empty if the call ends no window. None: use the name of the method."""
 
 
 @attrs.frozen(eq=False)
 class Place:
-    """One of an engine's processes: which it is, and what of it is watched."""
+    """One of an engine's processes: its number, its place in the layout, and what to watch."""
 
     number: int
-    """Among all of its engine."""
+    """The number of the process in its engine."""
     coordinates: Mapping[str, int]
-    """Where it stands in the engine's layout."""
+    """Its place in the engine's layout."""
     owner: Any
-    """Whose method runs a step; it keeps the recording."""
+    """The object whose method runs a step; it also holds the recording."""
     method: str
-    """Runs one engine step."""
+    """The method that runs one engine step."""
     name: Callable[..., str]
-    """Names a step by what the method is given."""
+    """Names a step from the arguments of the method."""
     cuts: Sequence[Cut] = ()
     is_lazy: bool = False
-    """Whether to begin with the first step, and not with the window: idle time is not recorded."""
+    """Whether to begin at the first step, so that idle time is not recorded."""
     instead: Mapping[str, Callable[..., Any]] = attrs.field(factory=dict)
-    """Methods of the owner that others replace while a window is open, where there are any."""
+    """Replacements for methods of the owner while a window is open, by name."""
 
     @property
     def lacks(self) -> str:
-        """Say that this release of the engine runs its steps by another method; else nothing."""
+        """An error if the owner has no such `method`, as in an unknown release; else empty."""
         if callable(getattr(self.owner, self.method, None)):
             return ""
         what = f"{type(self.owner).__name__}.{self.method}"
@@ -60,11 +60,11 @@ class Place:
 
 
 def obeyed(text: str, place: Callable[[], Place]) -> str:
-    """Do what the order *text* says in *place*; answer what came of it, as JSON. Never raise."""
+    """Carry out the order *text* in *place*; return the outcome as JSON. Never raise."""
     began = time.time_ns()
     try:
         answer = _obey(json.loads(text), place())
-    except Exception as exc:  # an engine may not survive it
+    except Exception as exc:  # an engine may not survive an exception
         answer = {"state": "failed", "why": f"{type(exc).__name__}: {exc}"[:500]}
     took = {"at_ns": began, "seconds": round((time.time_ns() - began) / 1e9, 6)}
     return json.dumps({**answer, "pid": os.getpid(), **took})
@@ -97,7 +97,7 @@ def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
     delattr(place.owner, _ATTRIBUTE)
     recording.end(order.reason)
     if not recording.why and recording.is_waiting:
-        why = "the window ended before the engine steps of iterations.skip were over"
+        why = "the window ended before all engine steps of iterations.skip had run"
         if not recording.has_run and place.is_lazy:
             why = IDLE
         return {"state": "idle", "why": why, **known}
@@ -119,27 +119,27 @@ class Recording:
         self.why = ""
         """Why it ended early, or could not begin."""
         self.done = 0
-        """How many engine steps it has recorded."""
+        """Number of engine steps recorded."""
         self._order = order
         self._place = place
         self._follower = follower
         self.has_run = False
-        """Whether the engine has had any step since."""
+        """Whether the engine has run a step since the window began."""
         self._skip = skip
         self.is_waiting = skip > 0 or place.is_lazy
-        """Whether it has not begun, for no step was there to be recorded."""
+        """Whether it is still waiting for the first step to record."""
         self._count = count
         self._is_open = False
         self._is_over = False
-        """Whether nothing may begin any more; what somebody has put over ours still calls it."""
+        """Whether it is over for good; a wrapper that somebody put over ours may still call us."""
         self._wrapped = Wrapped()
 
     def is_of(self, order: Order) -> bool:
-        """Whether *order* is of this window: several runs may record one engine, in turn."""
+        """Whether *order* is for this window; several runs may take turns to record one engine."""
         return (order.run, order.window) == (self._order.run, self.window)
 
     def begin(self) -> str:
-        """Begin, at once or with the first step to be recorded; return why not, or nothing."""
+        """Begin now, or at the first step to record; return why it cannot begin, else empty."""
         self._wrapped.put(self._place.owner, self._place.method, self._step)
         for cut in self._place.cuts:
             self._wrapped.put(cut.owner, cut.method, self._cutting(cut))
@@ -159,7 +159,7 @@ class Recording:
         return self.why
 
     def end(self, reason: str) -> None:
-        """End, whatever has become of it."""
+        """End the recording, in whatever state it is."""
         self._is_over = True
         self._wrapped.take_back()
         if self._is_open and self.window is not None:
@@ -167,7 +167,7 @@ class Recording:
             self._follower.end(self.window, reason)
 
     def _step(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run one engine step in a range of its own."""
+        """Run one engine step in its own range."""
         if self._is_over:
             return inner(*args, **kwargs)
         self.has_run = True
@@ -204,8 +204,8 @@ class Recording:
             self.end(self.why)
 
     def _guarded(self, function: Callable[[], Any]) -> None:
-        """Keep what is wrong with recording out of the engine step it happens in."""
+        """Call *function*; note an error instead of raising it into the engine step."""
         try:
             function()
-        except Exception as exc:  # an engine step must not fail for us
+        except Exception as exc:  # an engine step must not fail because of us
             self.why = self.why or f"{type(exc).__name__}: {exc}"[:500]

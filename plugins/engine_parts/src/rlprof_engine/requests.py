@@ -1,8 +1,9 @@
-"""The life of each request in a window: a line each, and the slices that are made of them.
+"""The life of each request in a window: one line per request, and the slices made from it.
 
-A line is an object with `id`; `left`: when the request ended, None if it goes on; the times an
-engine has of it: those of `TIMES`, monotonic, and `arrival`, of the wall clock, all in seconds; and
-what else is to be shown, e.g. `finish`, `tokens`. Of what is not known there is nothing.
+A line is a JSON object. `id` names the request. `left` is the time when it ended, None if it is
+still running. The times that the engine gave are in seconds: those of `TIMES` are monotonic,
+`arrival` is of the wall clock. Other keys are shown as they are, e.g. `finish` and `tokens`.
+Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from rlprof import Capture
 
 FILE = "requests.jsonl"
-"""In the window's folder: a line per request, after one that says what all have in common."""
+"""In the window's folder: a first line with common values, then one line per request."""
 TIMES = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
 
 
 def write(folder: Path, began: float, ended: float, lines: Iterable[dict[str, Any]]) -> None:
-    """Leave the *lines* of a window that went from *began* to *ended*, monotonic seconds."""
+    """Write the *lines* of a window from *began* to *ended*, both in monotonic seconds."""
     first = {
         "realtime_ns": time.time_ns(),
         "monotonic_ns": time.monotonic_ns(),
@@ -43,18 +44,18 @@ def write(folder: Path, began: float, ended: float, lines: Iterable[dict[str, An
 
 
 class Watched(dict[str, Any]):
-    """The requests that an engine's frontend holds, in the place of the dict it had.
+    """Replaces the dict in which an engine's frontend holds its requests.
 
-    It stays there when a window ends, since another thread may be using it. Releases differ in how
-    they let a request go: by `pop` or by `del`.
+    It stays in place when a window ends, since another thread may be using it. Some releases remove
+    a request by `pop`, others by `del`.
     """
 
     left: Callable[[str, Any, bool], None] | None = None
-    """Called with the name and state of each request that leaves, and whether it might have left
+    """Called for each request that leaves, with its name, its state, and whether it might have left
     before; None: no window is open."""
 
     def pop(self, key: str, *default: Any) -> Any:
-        """Let a request go, if it is there."""
+        """Remove a request, if it is there."""
         is_there = key in self
         state = super().pop(key, *default)
         if is_there:
@@ -62,7 +63,7 @@ class Watched(dict[str, Any]):
         return state
 
     def __delitem__(self, key: str) -> None:
-        """Let a request go."""
+        """Remove a request."""
         state = self.get(key)
         super().__delitem__(key)
         self._tell(key, state, might_be_gone=False)
@@ -70,7 +71,7 @@ class Watched(dict[str, Any]):
     def _tell(self, key: str, state: Any, *, might_be_gone: bool) -> None:
         left = self.left
         if left is not None and state is not None:
-            with suppress(Exception):  # this is the engine's own loop, and it must go on
+            with suppress(Exception):  # the engine's own loop must go on
                 left(key, state, might_be_gone)
 
 
@@ -85,10 +86,10 @@ def begun_in(file: Path) -> int:
 
 
 def trace_of(capture: Capture, file: Path, out: Path, *, steps: int = 0) -> Artifact:
-    """Make a trace of *file*; what is damaged is kept as it is.
+    """Make a trace of *file*; keep a damaged file unchanged.
 
-    *steps*: how many engine steps were recorded, so that a window without requests is not called
-    idle when the engine was at work.
+    *steps*: the number of engine steps recorded. With it, a window without requests is not called
+    idle if the engine was at work.
     """
     name = f"{capture.stem}_requests.trace.json.gz"
     note, events = "", 0
@@ -119,10 +120,10 @@ def trace_of(capture: Capture, file: Path, out: Path, *, steps: int = 0) -> Arti
 
 
 def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
-    """Turn the lines of *file* into slices, in lanes in which none overlaps another.
+    """Turn the lines of *file* into slices, in lanes without overlaps.
 
-    Raise ValueError if it is damaged. The first event is a mark for whoever writes the header:
-    `{"epoch_ns": …}`; times are microseconds after it.
+    Raise ValueError if *file* is damaged. The first item is not an event: it has `epoch_ns` for the
+    header. Times are microseconds after `epoch_ns`.
     """
     with file.open(encoding="utf-8") as lines:
         common = json.loads(next(lines, "null"))
@@ -136,7 +137,7 @@ def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
     zero = (epoch_ns - offset_ns) / 1e9
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "requests"}}
     free: list[float] = []
-    """By lane: when its last request ended."""
+    """When the last request of each lane ended."""
     for one in sorted(found, key=lambda one: one["begin"]):
         lane = next((n for n, end in enumerate(free) if end <= one["begin"]), len(free))
         if lane == len(free):
@@ -156,7 +157,7 @@ def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
 
 
 def _of_line(line: dict[str, Any], common: dict[str, Any]) -> dict[str, Any]:
-    """Place one request on the monotonic clock: all of it, and each part of its life."""
+    """Place one request, and each part of its life, on the monotonic clock."""
     end = common["ended"] if line["left"] is None else line["left"]
     known = [(key, line[key]) for key in TIMES[:3] if line.get(key)]
     last = line.get("last_token_ts")
@@ -172,7 +173,7 @@ def _of_line(line: dict[str, Any], common: dict[str, Any]) -> dict[str, Any]:
     end = max(end, begin)
     args = {key: value for key, value in line.items() if key not in (*TIMES, "arrival", "left")}
     if line["left"] is None:
-        args["unfinished"] = "it went on when the window ended"
+        args["unfinished"] = "it was still running when the window ended"
     words = {"queued_ts": "queued", "scheduled_ts": "prefill", "first_token_ts": "decode"}
     slices = [(f"request {line['id']}", begin, end, args)]
     for index, (key, at) in enumerate(known):

@@ -1,4 +1,4 @@
-"""Counters of an engine, or of its server, which a thread asks that nothing waits for."""
+"""Counters of an engine or its server, read by a thread that nothing waits for."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _SHARE = 50
-"""An answer takes time of the server's event loop; the pause is this many times as long."""
+"""An answer costs time on the server's event loop; pause for this many times as long."""
 _AGAIN_S = 30.0
-"""A server that does not answer, or keeps no such counters, is asked less often."""
+"""Ask less often if a server does not answer or has no such counters."""
 _ANSWER_S = 2.0
 _MOST = 4 << 20
 
@@ -29,18 +29,18 @@ class Told:
         self._news: Mapping[str, float] = {}
 
     def news(self) -> Mapping[str, float]:
-        """Return the answer since the last call, once; never wait."""
+        """Return the answer that came since the last call; never wait."""
         found, self._news = self._news, {}
         if time.monotonic() >= self._next:
             self._next = float("inf")
-            with suppress(RuntimeError):  # the process ends
+            with suppress(RuntimeError):  # the process is ending
                 threading.Thread(target=self._look, name="rlprof-ask", daemon=True).start()
         return found
 
     def _look(self) -> None:
         began = time.monotonic()
         found: Mapping[str, float] = {}
-        with suppress(Exception):  # it is not there yet, or no more; training goes on
+        with suppress(Exception):  # the server is not up yet, or gone; training goes on
             found = self._ask()
         now = time.monotonic()
         self._news = found
@@ -54,12 +54,12 @@ def fetched(url: str) -> bytes:
 
 
 def own(thing: Any, name: str) -> Any:
-    """Return an attribute that *thing* really has: a stand-in for an actor answers to any name."""
+    """Return an attribute only if *thing* really has it: a proxy of an actor has every name."""
     return getattr(thing, "__dict__", {}).get(name)
 
 
 def samples(text: bytes, names: Sequence[str]) -> dict[str, list[float]]:
-    """Read the values of metrics from Prometheus' text, one for each set of labels."""
+    """Read metrics from Prometheus' text: one value for each set of labels."""
     found: dict[str, list[float]] = {}
     for line in text.decode("utf-8", "replace").splitlines():
         name = line.partition("{")[0].partition(" ")[0]
@@ -72,9 +72,9 @@ def samples(text: bytes, names: Sequence[str]) -> dict[str, list[float]]:
 def totals(
     running: Sequence[float], waiting: Sequence[float], kv_cache: Sequence[float]
 ) -> dict[str, float]:
-    """Name the counters of one engine's schedulers; empty: they report nothing.
+    """Combine the counters of one engine's schedulers; empty if they report nothing.
 
-    Each of them runs its requests in one batch.
+    Each scheduler runs its requests in one batch.
     """
     found: dict[str, float] = {}
     if running:

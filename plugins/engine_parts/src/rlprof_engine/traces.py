@@ -1,4 +1,4 @@
-"""Traces that an engine's own profiler has written, as artifacts on the clock of their host."""
+"""Turns traces of an engine's own profiler into artifacts on the clock of their host."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ _PID = re.compile(rb'"cat": "(?:cpu_op|user_annotation)"[^{}]*?"pid": (\d+)')
 _OWN_RANK = re.compile(rb'"distributedInfo": \{[^{}]*?"rank": (\d+)')
 _BLOCK = 4 << 20
 _LONGEST = 300
-"""Bytes of the longest name of an engine step."""
+"""Bytes in the longest name of an engine step."""
 
 
 @attrs.frozen
 class Looked:
-    """What a raw trace says of itself."""
+    """Metadata read from a raw trace."""
 
     steps: int
-    """Engine steps in it."""
+    """Number of engine steps in it."""
     pid: int
     rank: int | None
 
 
 @attrs.frozen
 class Whose:
-    """Which of an engine's processes a trace is of."""
+    """The engine process that a trace belongs to."""
 
     what: str
-    """In the name of its artifact: `worker0`."""
+    """Its name in the artifact's file name: `worker0`."""
     target: Target
     told: dict[str, Any]
-    """What the summary of the capture says of it."""
+    """Its entry in the summary of the capture."""
     is_idle: bool = False
-    """Whether it should have engine steps, and has none."""
+    """Whether it should have engine steps, but has none."""
 
     @property
     def part(self) -> str:
-        """The same in words: `worker 0`."""
+        """The name in words: `worker 0`."""
         return re.sub(r"(?<=[a-z])(?=\d)", " ", self.what.replace("_", " "))
 
 
 def header(capture: Capture, target: Target) -> dict[str, Any]:
-    """Say what a trace is of, as its first key does."""
+    """Return the header of a trace: the value of its first key."""
     return {**capture.header, "target": attrs.asdict(target)}
 
 
@@ -69,10 +69,10 @@ def artifact_of(
     whose: Callable[[str, Looked], Whose],
     found: list[dict[str, Any]],
 ) -> Artifact:
-    """Make a trace of one file; a file that is not a trace is kept unchanged.
+    """Make a trace of one file; keep the file unchanged if it is not a trace.
 
-    *step* is the name of an engine step in it; *whose* gets the name of the file and its metadata;
-    notes about it go into *found*.
+    *step* matches the name of an engine step. *whose* gets the file's name and metadata. Notes
+    about the file go into *found*.
     """
     name = f"{capture.stem}_{raw.name}"
     if not raw.name.endswith((".trace.json", ".trace.json.gz")):
@@ -89,7 +89,7 @@ def artifact_of(
     found.append({"file": raw.name, "pid": looked.pid, "iterations": looked.steps, **one.told})
     note = "idle: the engine had no step in the window" if one.is_idle else ""
     if done.truncated:
-        note = "the engine's trace was cut: what was whole is kept"
+        note = "the engine's trace was cut; its complete events are kept"
     is_cut = bool(done.truncated or done.dropped)
     return Artifact(
         made,
@@ -118,7 +118,7 @@ def _kept(raw: Path, out: Path, name: str) -> Artifact:
 
 @contextmanager
 def _unpacked(raw: Path) -> Iterator[Path]:
-    """Unpack a trace to plain text, outside of the folder of raw files."""
+    """Unpack a trace to plain text, outside the folder of raw files."""
     if not raw.name.endswith(".gz"):
         yield raw
         return
@@ -132,7 +132,7 @@ def _unpacked(raw: Path) -> Iterator[Path]:
 
 
 def _looked(file: Path, step: re.Pattern[bytes]) -> Looked:
-    """Count the engine steps in a raw trace, and find whose it is: its process and its rank."""
+    """Count the engine steps in a raw trace, and find its process and its rank."""
     steps, pid, rest = 0, 0, b""
     rank: int | None = None
     for block in _blocks(file):

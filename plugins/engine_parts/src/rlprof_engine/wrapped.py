@@ -1,4 +1,4 @@
-"""Methods of single objects with ours in front of them, while a window is open."""
+"""Wraps methods of single objects while a window is open."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 
 class Wrapped:
-    """What was put in front of whose methods."""
+    """The methods that we have wrapped."""
 
     def __init__(self) -> None:
         self._put: list[tuple[Any, str, Any, Any]] = []
-        """Whose method, its name, ours, and what stood there before."""
+        """Owner, name of the method, our wrapper, and the attribute it replaced."""
 
     def put(self, owner: Any, name: str, around: Callable[..., Any]) -> None:
-        """Have *around*, given the method and its arguments, called instead of it, if there is one.
+        """Wrap method *name* of *owner*, if it exists, in *around*.
 
-        Only *owner* is changed, and not its class.
+        *around* gets the method and its arguments. Change only *owner*, not its class.
         """
         inner = getattr(owner, name, None)
         if not callable(inner) or not hasattr(owner, "__dict__"):
             return
 
-        @functools.wraps(inner)  # some look what it takes
+        @functools.wraps(inner)  # some callers inspect its signature
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             return around(inner, *args, **kwargs)
 
@@ -34,7 +34,7 @@ class Wrapped:
         self._put.append((owner, name, wrapped, before))
 
     def take_back(self) -> None:
-        """Give them their methods back; what somebody has put over ours stays."""
+        """Restore the methods; keep a wrapper that somebody put over ours."""
         while self._put:
             owner, name, wrapped, before = self._put.pop()
             if vars(owner).get(name) is not wrapped:
