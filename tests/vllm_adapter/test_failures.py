@@ -217,7 +217,7 @@ def test_an_engine_without_a_profiler_is_not_asked(lab, traces, monkeypatch):
     run = lab.train(handle)
 
     assert states(run) == ["failed"] * 3
-    assert "it was launched without; launch it with the arguments that rlprof.launch gives" in (
+    assert "it is off; launch the engine with the arguments that rlprof.launch gives" in (
         notes(run, 0)
     )
     assert handle.calls == []
@@ -267,7 +267,7 @@ def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
         {"profile_prefix": None, "delay_iterations": None, "max_iterations": None}
     ]
     assert states(run) == ["partial"]
-    assert "cannot be asked" in run.captures[0].unsupported["iterations"]
+    assert "does not say what it was launched with" in run.captures[0].unsupported["iterations"]
 
 
 REFUSALS = {
@@ -709,7 +709,7 @@ def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, tr
     run = lab.train(handle, steps=(1,), tool=["torch_memory"])
 
     assert states(run) == ["failed"]
-    assert "it is torch's, and cannot stand for torch_memory" in notes(run, 0)
+    assert "it records torch only, and cannot replace torch_memory" in notes(run, 0)
     assert handle.called("start_profile") == []
 
 
@@ -751,5 +751,5 @@ def test_a_folder_that_the_engine_was_not_launched_with_is_told(lab, traces):
 # failures.md: vllm-launch
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
-    with pytest.raises(rlprof.CaptureError, match="no address; write http://localhost:8000"):
+    with pytest.raises(rlprof.CaptureError, match="not an address; write http://localhost:8000"):
         reach("localhost:8000", "")

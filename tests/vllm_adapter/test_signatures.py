@@ -188,7 +188,7 @@ def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path, environm
     can = number(release) >= (0, 12)  # 0.11 has never heard of these variables
     assert can == ("iterations" not in native.unsupported)
     by_launch = (0, 12) <= number(release) < (0, 32)
-    told = "by the launch, alike for all windows"
+    told = "by the launch, the same for all windows"
     assert by_launch == (native.applied.get("iterations") == told)
 
 
@@ -201,7 +201,7 @@ def test_a_launch_with_a_schedule_is_said_to_leave_steps_out(release, tmp_path):
 
     _, native = started(engine(release, directory=tmp_path, launched=launched), None)
 
-    told = "the launch has engine steps passed over: wait_iterations 2, active_iterations 3"
+    told = "the launch makes vLLM skip engine steps: wait_iterations 2, active_iterations 3"
     assert native.unsupported == ({"schedule": told} if launched else {})
 
 

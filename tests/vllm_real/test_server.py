@@ -33,7 +33,7 @@ def test_iterations_are_counted_for_one_window(driven):
     found = traces_of(run, "vllm", "1/rollout")
 
     if not driven.has_sessions:  # a server does not say how it was launched
-        assert "cannot be asked" in run.captures[0].unsupported["iterations"]
+        assert "does not say what it was launched with" in run.captures[0].unsupported["iterations"]
         return
     assert [len(engine_steps(trace(run, artifact))) for _, artifact in found] == [2]
 

@@ -1,11 +1,12 @@
 """rlprof's engine `vllm`: rollout replicas on vLLM.
 
-`_options` what it can be asked · `_launch` what the engine must be born with · `_engine` how it is
-reached, and what is known of it without asking · `_vllm` the plugin · `_native` vLLM's own profiler
-· `inside` our own capture, in the workers · `_requests` the life of each request · `_export` what
-becomes of the files.
+`_vllm` the plugin · `_options` its options · `_beforehand` advice before there is an engine ·
+`_installed` the installed vLLM · `_launch` what to launch an engine with · `_engine` and `_server`
+calls to an engine · `_facts` what is known of it without a call · `_native` vLLM's own profiler ·
+`inside` our own capture, in the workers · `_counters` its state · `_requests` the life of each
+request · `_export` artifacts of the files.
 
-Nothing here imports vLLM before the engine has.
+Nothing here imports vLLM before the engine does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user should know of the options before there is an engine."""
+"""Advice on the options before there is an engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def advise(
     tools: Mapping[str, Mapping[str, Any]],
     on_host: bool,  # noqa: FBT001 -- core names it
 ) -> list[Advice]:
-    """Say what records; on the host also what cannot work there, or what the engine can do."""
+    """Say what records; on the engine's host, also say what cannot work there.
+
+    Without *options*, list what the installed vLLM can do.
+    """
     if options is None:
         return capabilities()
     records = Advice(_records(options, tools), about="records")
@@ -34,7 +37,7 @@ def _records(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> st
 
 
 def _misfits(options: VllmOptions, tools: Mapping[str, Mapping[str, Any]]) -> list[Advice]:
-    """Judge the folder of vLLM's own profiler, which vLLM is launched with."""
+    """Check the folder that vLLM's own profiler is launched with."""
     if options.way == "worker" or options.profiler_dir is None:
         return []
     why = cannot_be_written(Path(options.profiler_dir).absolute())

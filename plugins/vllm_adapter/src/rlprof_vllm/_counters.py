@@ -1,7 +1,7 @@
-"""The state of a vLLM engine, from statistics that its frontend keeps; the engine is not asked.
+"""The state of a vLLM engine, from statistics in its frontend; the engine itself is not called.
 
-With statistics on, vLLM's schedulers send theirs along with their outputs, and the frontend keeps
-the last ones for Prometheus. `AsyncLLM` has them on by default, `LLM` off.
+With statistics on, vLLM's schedulers send them along with their outputs, and the frontend keeps the
+last ones for Prometheus. They are on by default for `AsyncLLM`, and off for `LLM`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Counters:
         self._server: Told | None = None
 
     def read(self, handle: Any) -> Mapping[str, float]:
-        """Return what is known of *handle* now; returns at once."""
+        """Return the current counters of *handle*, without waiting."""
         if isinstance(handle, str):
             self._server = self._server or Told(partial(_asked, handle))
             return self._server.news()
@@ -43,9 +43,9 @@ class Counters:
 
 
 def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
-    """Return what the schedulers have said last."""
+    """Return the last statistics of the schedulers."""
     scheduler = own(own(own(inner, "engine_core"), "engine_core"), "scheduler")
-    if scheduler is not None:  # it works in this process
+    if scheduler is not None:  # it runs in this process
         usage = scheduler.kv_cache_manager.usage
         return totals([len(scheduler.running)], [len(scheduler.waiting)], [usage])
     manager = own(inner, "logger_manager")
@@ -53,7 +53,7 @@ def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
     for logger in loggers:
         gauges = [found for name in _GAUGES if isinstance(found := own(logger, name), dict)]
         values = [[own(one, "_value") for one in gauge.values()] for gauge in gauges]
-        if len(gauges) == len(_GAUGES) and all(map(all, values)):  # Ray Serve has gauges of its own
+        if len(gauges) == len(_GAUGES) and all(map(all, values)):  # Ray Serve has its own gauges
             running, waiting, usage = (
                 [0.0 if is_idle else value.get() for value in found] for found in values
             )
@@ -62,7 +62,7 @@ def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
 
 
 def _asked(address: str) -> dict[str, float]:
-    """Ask a server for these metrics alone; several frontends of one server tell only all."""
+    """Ask a server for these metrics only; with several frontends, it returns only all of them."""
     found: dict[str, list[float]] = {}
     query = "&".join(f"name[]={name}" for name in (*_METRICS, _OLD_KV))
     for path in (f"/metrics?{query}", "/metrics"):

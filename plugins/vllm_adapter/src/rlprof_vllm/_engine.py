@@ -1,4 +1,4 @@
-"""How an engine is reached."""
+"""Calls to an engine: to an object in this process, or to a server."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """One engine, whatever it is made of."""
+    """One engine: an object or a server."""
 
     facts: Facts
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop it lives on; None: it has none, or any will do."""
+        """The event loop it runs on; None: it has none, or any loop will do."""
 
     @property
     def is_unborn(self) -> bool:
-        """Whether it will live on the loop that asks it first."""
+        """Whether the first call will bind it to the loop of the caller."""
 
     @property
     def is_errored(self) -> bool:
         """Whether it is known to be dead."""
 
     async def look(self) -> None:
-        """Find out what cannot be seen without asking; nothing asked can hurt."""
+        """Find out what takes a call; these calls can do no harm."""
 
     async def look_inside(self) -> None:
-        """Ask the workers whether rlprof's code is in them, in words that cannot fail there."""
+        """Ask the workers whether rlprof's code is in them, by a call that cannot fail there."""
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the engine."""
 
     async def run(self, function: Callable[[], object]) -> None:
-        """Call *function* where the engine's frontend works, so that nothing comes between."""
+        """Call *function* where the engine's frontend runs, uninterrupted by it."""
 
 
 def reach(handle: Any, directory: str) -> Engine:
-    """Find out what *handle* is; raise CaptureError if it is no engine that can be recorded."""
+    """Return the engine of *handle*; raise CaptureError if it cannot be recorded."""
     if isinstance(handle, str):
         return Server(handle, directory)
     if not any(hasattr(handle, name) for name in ("start_profile", "collective_rpc")):
         raise CaptureError(
-            f"vllm: {type(handle).__name__} is no engine: it has neither start_profile nor "
+            f"vllm: {type(handle).__name__} is not an engine: it has neither start_profile nor "
             "collective_rpc; attach an AsyncLLM, an LLM, or the address of a server"
         )
     return _Object(handle)
 
 
 class _Object:
-    """An AsyncLLM, an LLM, or anything with methods of their names."""
+    """An AsyncLLM, an LLM, or any object with the same methods."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -67,12 +67,12 @@ class _Object:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop it lives on; None: it has none, or any will do."""
+        """The event loop it runs on; None: it has none, or any loop will do."""
         return _loop_of(self._handle)
 
     @property
     def is_unborn(self) -> bool:
-        """Whether it will live on the loop that asks it first, and on no other ever."""
+        """Whether the first call will bind it, for good, to the loop of the caller."""
         return getattr(self._handle, "output_handler", self) is None and self.loop is None
 
     @property
@@ -81,14 +81,14 @@ class _Object:
         return getattr(self._handle, "errored", False) is True
 
     async def look(self) -> None:
-        """All is seen."""
+        """Do nothing: `seen` has read everything."""
 
     async def look_inside(self) -> None:
-        """Check whether the workers loaded the plugins of this process: they may be set not to."""
+        """Check whether the workers loaded our plugin; their settings may exclude it."""
         self.facts = await looked_inside(self.facts, self.call)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call it on the engine's own loop, if it has one, and never cut it short there."""
+        """Call *method* on the engine's own loop, if it has one; never cut it short there."""
         owner = self._handle if hasattr(self._handle, method) else self._inner
         result = getattr(owner, method)(*args, **kwargs)
         if not inspect.isawaitable(result):
@@ -96,12 +96,12 @@ class _Object:
         return await called(result, self.loop, lambda: self.is_errored, f"vllm: {method}")
 
     async def run(self, function: Callable[[], object]) -> None:
-        """Call it on the engine's own loop, if it has one."""
+        """Call *function* on the engine's own loop, if it has one."""
         await run_on(self.loop, function)
 
 
 def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:
-    """Return the loop an AsyncLLM lives on; None: it has none, or any will do."""
+    """Return the loop that an AsyncLLM runs on; None: it has none, or any loop will do."""
     resources = getattr(getattr(handle, "engine_core", None), "resources", None)
     tasks = getattr(handle, "output_handler", None), getattr(resources, "output_queue_task", None)
     return next((task.get_loop() for task in tasks if isinstance(task, asyncio.Task)), None)

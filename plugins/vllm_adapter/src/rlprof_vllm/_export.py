@@ -1,4 +1,4 @@
-"""What becomes of a window's files: traces on the clock of their host, and who answered what."""
+"""Turns a window's files into traces on the clock of their host, and a summary of the answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from rlprof import Capture
 
 NOTES = "vllm.json"
-"""In the window's folder: the way, what was known of the engine, and what the workers answered."""
+"""In the window's folder: the way, the facts of the engine, and the answers of the workers."""
 
 _RANK = re.compile(r"(?:^|_|-)rank-?(\d+)[._-]")
 _STEP = re.compile(rb'"name": "execute_[^"]*generation_')
 
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-    """Make all of them."""
+    """Make all artifacts of a window."""
     try:
         notes = json.loads((folder / NOTES).read_bytes())
     except (OSError, ValueError):  # the process that held the engine has died
@@ -50,7 +50,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
 
 
 def _whose(capture: Capture, facts: dict[str, Any], name: str, looked: Looked) -> Whose:
-    named = _RANK.search(name)  # vLLM 0.11.0 does not say it there
+    named = _RANK.search(name)  # vLLM 0.11.0 does not put the rank there
     worker = int(named[1]) if named else looked.rank
     is_frontend = "async_llm" in name
     own = {} if is_frontend or worker is None else _coordinates(worker, facts)
@@ -72,10 +72,10 @@ def _coordinates(worker: int, facts: dict[str, Any]) -> dict[str, int]:
 def _summary(
     capture: Capture, notes: dict[str, Any], found: list[dict[str, Any]], out: Path, begun: int
 ) -> Artifact:
-    """Say who was asked, who answered, and whose trace is not there."""
+    """Write the summary: what was asked, the answers, and the missing traces."""
     name = f"{capture.stem}_vllm.json"
     missing = _missing(notes, found)
-    if (notes.get("facts") or {}).get("dp") == 1:  # else another replica may have answered them
+    if (notes.get("facts") or {}).get("dp") == 1:  # else another replica may have served them
         ended = [one for one in _ended(notes) if one["state"] == "ended"]
         missing += unseen([one.get("iterations") or 0 for one in ended], begun)
     said = {**notes, "traces": found, "missing": missing}
@@ -87,12 +87,12 @@ def _summary(
 
 
 def _ended(notes: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the workers have answered at the end of the window."""
+    """Return the answers of the workers at the end of the window."""
     return (notes.get("answers") or {}).get("ended") or []
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
-    """Name what should be there and is not."""
+    """Name the results that are missing."""
     if not notes:
         return ["the process that held the engine ended inside the window"]
     facts, answers = notes.get("facts") or {}, notes.get("answers") or {}
@@ -106,4 +106,4 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[str]:
         return []
     where = facts.get("directory") or "an unknown folder"
     what = f"{expected - there} of {expected} workers left no trace in {where}"
-    return [f"{what}; vLLM says why in its log alone"]
+    return [f"{what}; only vLLM's log says why"]

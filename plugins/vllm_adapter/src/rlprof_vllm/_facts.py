@@ -1,7 +1,7 @@
-"""What is known of an engine without asking it anything.
+"""What is known of an engine without a call to it.
 
-Asking can hurt: a call that fails in the workers leaves answers unread, and every later call of
-the engine gets the answer of the one before. So what can be seen from outside is looked at first.
+A call can do harm: if it fails in the workers, it leaves answers unread. Every later call of the
+engine then gets the answer of the previous call. So first read what can be seen from outside.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
 METHODS = ("is_sleeping", "is_paused", "collective_rpc", "start_profile", "stop_profile")
-"""What an engine may have."""
+"""Methods that an engine may have."""
 CONTENTS = {
     "stack": "torch_profiler_with_stack",
     "shapes": "torch_profiler_record_shapes",
     "memory": "torch_profiler_with_memory",
     "flops": "torch_profiler_with_flops",
 }
-"""Contents of the tool torch, as vLLM's own profiler calls them."""
+"""Contents of the tool torch, and the names of vLLM's own profiler for them."""
 _OLD_CONTENTS = {
     "stack": "VLLM_TORCH_PROFILER_WITH_STACK",
     "shapes": "VLLM_TORCH_PROFILER_RECORD_SHAPES",
     "memory": "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY",
     "flops": "VLLM_TORCH_PROFILER_WITH_FLOPS",
 }
-"""The variables that said so before 0.13."""
+"""The environment variables for them before 0.13."""
 _COUNTS = {
     "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
     "max_iterations": "VLLM_PROFILER_MAX_ITERS",
 }
-"""How it counts engine steps, and the variables that said so in 0.12."""
+"""Its fields that count engine steps, and the environment variables for them in 0.12."""
 
 
 @attrs.frozen
@@ -44,23 +44,23 @@ class Facts:
     """What can be seen of an engine from outside."""
 
     kind: str
-    """What reaches it: `AsyncLLM`, `LLM`, `http`, or the handle's own class."""
+    """How it is reached: `AsyncLLM`, `LLM`, `http`, or the class of the handle."""
     version: str = ""
     parameters: tuple[str, ...] = ()
-    """What its `start_profile` takes."""
+    """The parameters of its `start_profile`."""
     profiler: str | None = None
     """vLLM's own profiler as the engine was launched: `torch`, `cuda`, `proton`, empty for none;
-    None: that cannot be seen."""
+    None: unknown."""
     directory: str | None = None
     """The folder in which that profiler writes."""
     at_launch: Mapping[str, int] = attrs.field(factory=dict)
-    """How it counts engine steps unless asked otherwise."""
+    """Its counts of engine steps unless a call sets others."""
     schedule: Mapping[str, int] = attrs.field(factory=dict)
-    """Which engine steps its launch has every window pass over, in torch's words; none: none."""
+    """Torch's schedule of the launch, by which each window skips engine steps; empty: none."""
     contents: tuple[str, ...] = ()
     """The contents that vLLM's own profiler was launched to record besides operators."""
     records_frontend: bool = False
-    """Whether it records this very process, too."""
+    """Whether that profiler also records this process."""
     tp: int = 1
     pp: int = 1
     dp: int = 1
@@ -68,39 +68,39 @@ class Facts:
     """Whether the sizes above are known."""
     device: str = ""
     is_here: bool = False
-    """Whether its only worker lives in this very process."""
+    """Whether its only worker runs in this process."""
     can_tell_workers: bool = False
     """Whether rlprof's code is in its workers."""
     methods: tuple[str, ...] = ()
 
     @property
     def reaches_workers(self) -> bool:
-        """Whether calls can be carried to its workers."""
+        """Whether it passes calls to its workers."""
         return "collective_rpc" in self.methods
 
     @property
     def workers(self) -> int:
-        """How many workers it has."""
+        """Number of its workers."""
         return self.tp * self.pp * self.dp
 
     @property
     def is_npu(self) -> bool:
-        """Whether vllm-ascend runs the workers, whose profiler is behind what vLLM asks of it."""
+        """Whether vllm-ascend runs the workers; its profiler lacks newer options of vLLM."""
         return self.device == "npu"
 
     @property
     def has_prefix(self) -> bool:
-        """Whether each session has a prefix of its own: before 0.32 the first one's stayed."""
+        """Whether each session has its own prefix; before 0.32, the first one's stayed."""
         return "profile_prefix" in self.parameters and self.has_iterations
 
     @property
     def has_iterations(self) -> bool:
-        """Whether each session counts engine steps of its own: since 0.32, and not on NPUs."""
+        """Whether each session counts its own engine steps: since 0.32, except on NPUs."""
         return "max_iterations" in self.parameters and not self.is_npu
 
 
 async def looked_inside(facts: Facts, call: Callable[..., Awaitable[Any]]) -> Facts:
-    """Ask each worker for the names it knows, which cannot fail in any of them; is ours there?"""
+    """Check that all workers have our method, by a call that cannot fail in any of them."""
     if not facts.can_tell_workers:
         return facts
     found = await call("collective_rpc", "__dir__")
@@ -109,15 +109,15 @@ async def looked_inside(facts: Facts, call: Callable[..., Awaitable[Any]]) -> Fa
 
 
 def seen(handle: Any) -> Facts:
-    """Look at an AsyncLLM, an LLM, or anything with methods of their names."""
+    """Read the facts of an AsyncLLM, an LLM, or any object with the same methods."""
     start = getattr(handle, "start_profile", None)
     inner = getattr(handle, "llm_engine", handle)
     config = getattr(inner, "vllm_config", None)
     parallel = getattr(config, "parallel_config", None)
     known = tuple(name for name in METHODS if hasattr(handle, name))
     if hasattr(inner, "is_sleeping") and "is_sleeping" not in known:
-        known += ("is_sleeping",)  # an LLM has it inside
-    if parallel is None or callable(parallel):  # a stand-in whose attributes are all methods
+        known += ("is_sleeping",)  # in an LLM, the inner engine has it
+    if parallel is None or callable(parallel):  # a proxy: all its attributes are methods
         return Facts(type(handle).__name__, parameters=parameters_of(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
     return Facts(
@@ -150,7 +150,7 @@ def _version() -> str:
 
 
 def _old_profiler() -> str:
-    """Before 0.13 the environment switched it on."""
+    """Return the profiler before 0.13, when the environment switched it on."""
     return "torch" if _old_directory() else ""
 
 
@@ -165,14 +165,14 @@ def _counts(profiler: Any) -> dict[str, int]:
 
 
 def _schedule(profiler: Any) -> dict[str, int]:
-    """Torch's schedule, which vLLM has only if it waits or warms up."""
+    """Return torch's schedule; vLLM has one only if it waits or warms up."""
     names = ("wait_iterations", "warmup_iterations")
     found = {name: count for name in names if (count := getattr(profiler, name, 0))}
     return found and {**found, "active_iterations": getattr(profiler, "active_iterations", 0)}
 
 
 def _old_counts() -> dict[str, int]:
-    """Ask the vLLM in this process how it reads its environment."""
+    """Return the counts that the vLLM in this process reads from its environment."""
     import sys
 
     envs = sys.modules.get("vllm.envs")
@@ -191,13 +191,13 @@ def _contents(profiler: Any) -> tuple[str, ...]:
 
 
 def _is_here(inner: Any) -> bool:
-    """Whether the engine runs in this process, its worker with it."""
+    """Whether the engine and its worker run in this process."""
     core = getattr(inner, "engine_core", None)
     return type(core).__name__ == "InprocClient"
 
 
 def _has_our_code() -> bool:
-    """Whether vLLM has loaded our plugin here; it then loads it in the workers, too."""
+    """Whether vLLM loaded our plugin here; if so, it also loads it in the workers."""
     import sys
 
     inside = sys.modules.get("rlprof_vllm.inside")

@@ -1,4 +1,4 @@
-"""The installed vLLM, known by its sources: importing it takes seconds, and needs its devices."""
+"""Reads the sources of the installed vLLM: an import takes seconds, and needs its devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PLUGIN = "rlprof"
 """Our name among vLLM's general plugins."""
 NEWEST = "0.33.0"
-"""The newest release whose sources were read; tests hold it against their record of releases."""
+"""The newest release whose sources we read; tests compare it with their list of releases."""
 PROFILER = "config/profiler.py"
 _ENGINE = "v1/engine/async_llm.py"
 _STATS = "v1/metrics/stats.py"
@@ -32,7 +32,7 @@ def sources_here() -> Path | None:
         return None
     places = list(found.submodule_search_locations or ()) if found is not None else []
     known = [Path(place) for place in places if Path(place, "envs.py").is_file()]
-    return known[0] if known else None  # a folder of that name next to the script is found, too
+    return known[0] if known else None  # else a folder of that name by the script
 
 
 def fields(sources: Path, file: str, name: str) -> Collection[str]:
@@ -47,7 +47,7 @@ def fields(sources: Path, file: str, name: str) -> Collection[str]:
 
 
 def parameters(sources: Path, name: str) -> Collection[str]:
-    """Name what AsyncLLM's method *name* takes."""
+    """Name the parameters of AsyncLLM's method *name*."""
     return {
         argument.arg
         for node in _nodes(sources, _ENGINE)
@@ -66,7 +66,7 @@ def _nodes(sources: Path, file: str) -> list[ast.AST]:
 
 
 def version(sources: Path) -> str:
-    """Read which version it is; the distribution has other names on other devices."""
+    """Read the version from the sources; the distribution's name depends on the device."""
     try:
         text = (sources / "_version.py").read_text(encoding="utf-8")
     except OSError:
@@ -76,7 +76,7 @@ def version(sources: Path) -> str:
 
 
 def has_known_profiler(sources: Path) -> bool:
-    """Whether vLLM's own profiler is where its launch can switch it on."""
+    """Whether a launch can switch on vLLM's own profiler in a way that we know."""
     known = fields(sources, PROFILER, "ProfilerConfig")
     if known:
         return {"profiler", "torch_profiler_dir"} <= set(known)
@@ -87,13 +87,13 @@ def has_known_profiler(sources: Path) -> bool:
 
 
 def newer_than_known() -> list[Advice]:
-    """Warn of a vLLM that nobody has read."""
+    """Warn of a vLLM newer than the sources that we read."""
     sources = sources_here()
     return [] if sources is None else beyond_known(version(sources), NEWEST)
 
 
 def capabilities() -> list[Advice]:
-    """Say what the installed vLLM can do for a recording, and by which way."""
+    """List what the installed vLLM can record, and by which way."""
     sources = sources_here()
     if sources is None:
         raise CaptureError("vLLM is not installed here; install rlprof-vllm where the engine runs")
@@ -114,14 +114,14 @@ def capabilities() -> list[Advice]:
         "vllm": version(sources),
         "way worker": inside,
         "way native": "launched with profiler_config" if known else "launched by environment",
-        "native files": "a prefix of each window" if sessions else "told apart by what is new",
+        "native files": "a prefix of each window" if sessions else "recognized as new files",
         "native iterations": per_window if sessions else iterations,
         "native contents": per_window if "profiler_kwargs" in taken else as_launched,
         "requests": f"queued, prefill, decode, tokens{requests}",
     }
     lacks = [] if is_admitted else ["way worker"]
     if not has_known_profiler(sources):
-        found["way native"] = "not known: this vLLM has its profiler elsewhere"
+        found["way native"] = "unknown: this vLLM has its profiler elsewhere"
         lacks.append("way native")
     return [
         *(Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()),

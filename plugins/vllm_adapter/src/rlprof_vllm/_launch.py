@@ -1,7 +1,7 @@
-"""What an engine must be born with, so that it can be recorded: arguments, or for old versions env.
+"""What to launch an engine with so that it can be recorded: arguments, or for old versions env.
 
-The installed vLLM is asked by reading its sources: importing it takes seconds, and it may not be
-here at all.
+We read the sources of the installed vLLM: an import takes seconds, and vLLM may not be installed
+here.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _OLDEST = ("profiler", "torch_profiler_dir", "torch_profiler_with_stack",
            "torch_profiler_dump_cuda_time_total", "torch_profiler_record_shapes",
            "torch_profiler_with_memory", "ignore_frontend", "delay_iterations",
            "max_iterations")  # fmt: skip
-"""Fields of ProfilerConfig since 0.13: taken for granted where no vLLM can be looked at."""
+"""Fields of ProfilerConfig since 0.13: assumed if no vLLM is installed here."""
 
 
 def engine_launch(
     options: VllmOptions, target: Target, tools: Mapping[str, Mapping[str, Any]]
 ) -> Launch:
-    """Return what the engine of *target* must be born with."""
+    """Return what the engine of *target* must be launched with."""
     arguments: dict[str, Any] = {}
     env: dict[str, str] = {}
     if options.requests:
@@ -52,13 +52,13 @@ def engine_launch(
             env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))
     if options.way != "native":
         env |= _admitted(os.environ.get("VLLM_PLUGINS"))
-        if "nsys" in tools:  # it sees no process that was forked and never called exec
+        if "nsys" in tools:  # it cannot see a process forked without exec
             env["VLLM_WORKER_MULTIPROC_METHOD"] = "spawn"
     return Launch(env=env, engine_args=arguments)
 
 
 def server_args(launch: Launch) -> list[str]:
-    """Write the engine arguments of *launch* as the command line of vLLM's server wants them."""
+    """Return the engine arguments of *launch* as the command line of vLLM's server."""
     found = []
     for name, value in launch.engine_args.items():
         flag = "--" + name.replace("_", "-")
@@ -72,7 +72,7 @@ def server_args(launch: Launch) -> list[str]:
 
 
 def profiler_dir(options: VllmOptions, target: Target) -> str:
-    """Return the folder vLLM's own profiler writes to: known without asking anybody."""
+    """Return the folder that vLLM's own profiler writes to; this needs no engine."""
     if options.profiler_dir is not None:
         return str(Path(options.profiler_dir).absolute())
     name = f"{safe_name(target.role)}_{target.rank}"
@@ -82,10 +82,10 @@ def profiler_dir(options: VllmOptions, target: Target) -> str:
 def _wanted(
     options: VllmOptions, target: Target, tools: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Say what vLLM's own profiler should do, in the words of its newest version.
+    """Return the settings of vLLM's own profiler, by the names of its newest version.
 
-    Light: no table and no compression inside the engine, which stands still for both, and no
-    profiler in the frontend, which crashes with one of the process that holds it.
+    Keep it light: the engine stops for tables and for compression, so do without both. A profiler
+    in the frontend would crash together with one of the hosting process, so do without it, too.
     """
     contents = tools.get("torch", {}).get("contents", ())
     wanted: dict[str, Any] = {
@@ -102,7 +102,7 @@ def _wanted(
 
 
 def native_iterations(chosen: Any) -> dict[str, int]:
-    """Say *chosen* as vLLM does: with a delay of N it begins with the Nth step, not after it."""
+    """Translate *chosen* for vLLM: with a delay of N, it begins with step N, not after it."""
     delay = chosen.skip + 1 if chosen.skip else 0
     return {"delay_iterations": delay, "max_iterations": chosen.count or 0}
 
@@ -119,11 +119,11 @@ _VARIABLES = {
     "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
     "max_iterations": "VLLM_PROFILER_MAX_ITERS",
 }
-"""What was environment before 0.13."""
+"""The environment variables for these settings before 0.13."""
 
 
 def _env(wanted: Mapping[str, Any], envs: str) -> dict[str, str]:
-    """Say *wanted* in the variables that the file *envs* of the installed vLLM knows."""
+    """Express *wanted* in variables of the installed vLLM; *envs*: the text of its `envs.py`."""
     known = set(re.findall(r"VLLM_[A-Z_]+", envs))
     return {
         variable: value if isinstance(value, str) else str(int(value))
@@ -133,7 +133,7 @@ def _env(wanted: Mapping[str, Any], envs: str) -> dict[str, str]:
 
 
 def _admitted(allowed: str | None) -> dict[str, str]:
-    """Have vLLM load our plugin where VLLM_PLUGINS names those it may."""
+    """Add our plugin to VLLM_PLUGINS, if that names the plugins to load."""
     if allowed is None or PLUGIN in allowed.split(","):
         return {}
     return {"VLLM_PLUGINS": ",".join(filter(None, [*allowed.split(","), PLUGIN]))}

@@ -1,4 +1,4 @@
-"""vLLM's own profiler: started and stopped by its calls, its files fetched from its folder.
+"""Starts and stops vLLM's own profiler, and fetches its files from its folder.
 
 It does not report success: only its files show whether a call worked.
 """
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from rlprof_vllm._options import VllmOptions
 
 FILES = "native"
-"""Where in the window's folder the files of vLLM's profiler are put."""
+"""The subfolder for the files of vLLM's profiler, in the window's folder."""
 
 _KWARGS = {"stack": "with_stack", "shapes": "record_shapes", "memory": "profile_memory",
            "flops": "with_flops"}  # fmt: skip
-"""Contents as torch calls them, which vLLM takes for one window since 0.33."""
+"""Torch's names for contents; since 0.33 vLLM takes them for one window."""
 _ON_NPU = {
-    "shapes": "vllm-ascend passes over it",
-    "flops": "vllm-ascend passes over it",
-    "stack": "vllm-ascend takes it for modules",
+    "shapes": "vllm-ascend ignores it",
+    "flops": "vllm-ascend ignores it",
+    "stack": "vllm-ascend records modules instead",
 }
-"""Contents that mean something else, or nothing, there."""
+"""Contents that vllm-ascend ignores, or reads as something else."""
 _CUTS = ("sleep", "start_weight_update", "update_weights")
 """Methods of an engine that end a window."""
 _REMOTE = re.compile(r"^sleep$|load_model|(update|load|reload|sync|receive)\w*_(weight|param)")
-"""Methods of workers that frameworks ask for by `collective_rpc`, by their usual names."""
+"""Usual names of worker methods by which frameworks end a window with `collective_rpc`."""
 _BUSY = "ProfilerAlreadyActiveError"
 _NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 
 
 class Native:
-    """One window, by vLLM's own profiler."""
+    """One window of vLLM's own profiler."""
 
     def __init__(
         self, engine: Engine, handle: Any, options: VllmOptions, contents: Sequence[str]
@@ -65,7 +65,7 @@ class Native:
         self.unsupported: dict[str, str] = {}
 
     async def start(self, window: Window, run_id: str) -> None:
-        """Start it, in the words its version knows."""
+        """Start it, with the arguments that its version knows."""
         facts = self._engine.facts
         given: dict[str, Any] = {}
         if facts.has_prefix:
@@ -75,14 +75,14 @@ class Native:
             self.unsupported["profiler_dir"] = f"the engine was launched with {facts.directory}"
         if facts.schedule:
             told = ", ".join(f"{name} {count}" for name, count in facts.schedule.items())
-            self.unsupported["schedule"] = f"the launch has engine steps passed over: {told}"
+            self.unsupported["schedule"] = f"the launch makes vLLM skip engine steps: {told}"
         self._choose_contents(given)
         self._before = frozenset(_names(facts.directory))
         self._may_run = True
         try:
             await self._engine.call("start_profile", **given)
         except RefusedError as exc:
-            self._may_run = False  # and what runs is not ours to stop
+            self._may_run = False  # and a session that runs is not ours to stop
             raise CaptureError(str(exc)) from None
         except Exception as exc:
             self._may_run = not _has_not_begun(exc)
@@ -97,7 +97,7 @@ class Native:
         return self._cuts.reason
 
     def _count(self, given: dict[str, Any]) -> None:
-        """Have the engine steps counted that were asked for, or say what is counted instead."""
+        """Ask for the chosen engine steps, or report what is counted instead."""
         facts, chosen = self._engine.facts, self._iterations
         if chosen is None and not any(facts.at_launch.values()):
             return
@@ -107,20 +107,20 @@ class Native:
             if chosen is not None:
                 self.applied["iterations"] = attrs.asdict(chosen)
         elif facts.profiler is None:
-            self.unsupported["iterations"] = "this engine cannot be asked what it was launched with"
+            self.unsupported["iterations"] = "this engine does not say what it was launched with"
         elif chosen is None:
             told = ", ".join(f"{name} {count}" for name, count in facts.at_launch.items() if count)
             self.unsupported["iterations"] = f"no window has more than the launch allows: {told}"
         elif facts.at_launch == native_iterations(chosen):
-            self.applied["iterations"] = "by the launch, alike for all windows"
+            self.applied["iterations"] = "by the launch, the same for all windows"
         else:
             self.unsupported["iterations"] = (
-                "this vLLM counts engine steps only as it was launched to; give it what "
-                "rlprof.launch says"
+                "this vLLM counts engine steps only as it was launched to; launch it with the "
+                "arguments that rlprof.launch gives"
             )
 
     def _choose_contents(self, given: dict[str, Any]) -> None:
-        """Ask for what this window's config names, or say what the launch has fixed."""
+        """Ask for the contents of this window, or report what the launch has fixed."""
         facts = self._engine.facts
         if facts.is_npu:
             asked = [word for word in _ON_NPU if word in self._contents]
@@ -139,7 +139,7 @@ class Native:
                 self.applied.setdefault("more", []).append(word)
 
     async def stop(self, folder: Path) -> None:
-        """Stop it, if it may run, and fetch what it wrote; nothing in progress is success."""
+        """Stop it if it may be running, and fetch its files; it is no error if nothing runs."""
         await self._cuts.unwatch()
         if not self._may_run:
             return
@@ -153,24 +153,24 @@ class Native:
             self._fetch(folder / FILES)
 
     def _fetch(self, into: Path) -> None:
-        """Move new files: in the engine's folder they would mix with those of the next window."""
+        """Move new files away, or they would mix with those of the next window."""
         directory = self._engine.facts.directory
         if not directory:
             return
         new = [name for name in _names(directory) if self._is_ours(name)]
         into.mkdir(parents=True, exist_ok=True)
         for name in new:
-            with suppress(FileNotFoundError):  # somebody tidies up
+            with suppress(FileNotFoundError):  # somebody else deleted it
                 shutil.move(str(Path(directory, name)), str(into / name))
 
     def _is_ours(self, name: str) -> bool:
         if self._prefix:
             return name.startswith(self._prefix)
-        return name not in self._before or name.endswith(".txt")  # tables have the same name again
+        return name not in self._before or name.endswith(".txt")  # tables reuse their names
 
 
 def _prefix(window: Window, run_id: str) -> str:
-    """Name one session among all of an engine's; vLLM allows letters, digits and `._-`."""
+    """Return a unique name for a session; vLLM allows letters, digits and `._-`."""
     import secrets
 
     return f"rlprof_step{window.start_step}_{run_id[-20:]}_{secrets.token_hex(4)}".strip("._-")
@@ -186,12 +186,12 @@ def _names(directory: str | None) -> list[str]:
 
 
 def _has_not_begun(exc: Exception) -> bool:
-    """Tell by what `start_profile` raised whether any worker can have begun.
+    """Whether the error of `start_profile` shows that no worker has begun.
 
-    Where none has, a stop is one more call that fails in the workers, or ends what is somebody
-    else's; until 0.29 it could crash the process that asked for it.
+    In that case, a stop would fail in the workers, or end somebody else's session. Until 0.29, it
+    could also crash the calling process.
     """
-    is_refused = isinstance(exc, TypeError | ValueError)  # by the frontend, before it asks
+    is_refused = isinstance(exc, TypeError | ValueError)  # by the frontend, before it calls
     return is_refused or type(exc).__name__ == _BUSY or bool(_NO_PROFILER.search(str(exc)))
 
 

@@ -1,8 +1,8 @@
-"""The life of each request while a window is open, from what vLLM itself keeps of it.
+"""The life of each request while a window is open, from vLLM's own state of it.
 
 The frontend of an engine keeps a state per request, with the times at which the engine's core
-queued it, scheduled it, and gave its first and last token. The state is dropped when the request
-ends; what is looked at here is its being dropped.
+queued it, scheduled it, and gave its first and last token. When the request ends, the frontend
+drops the state; we watch for that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _counts_preemptions() -> bool:
-    """Whether the vLLM of this process does, by what it keeps of a request: since 0.30."""
+    """Whether the vLLM in this process counts preemptions per request, as it does since 0.30."""
     import sys
 
     kept = getattr(sys.modules.get("vllm.v1.metrics.stats"), "RequestStateStats", None)
@@ -25,7 +25,7 @@ def _counts_preemptions() -> bool:
 
 
 class Requests:
-    """What one window sees of the requests of one engine."""
+    """The requests of one engine in one window."""
 
     def __init__(self, handle: Any) -> None:
         self.unsupported: dict[str, str] = {}
@@ -33,16 +33,16 @@ class Requests:
         self._processor = getattr(inner, "output_processor", None)
         self._watched: Watched | None = None
         self._gone: list[tuple[tuple[Any, ...], float | None]] = []
-        """What is kept of requests that have left, and when they did."""
+        """The data of each request that has left, and the time when it left."""
         self._began = 0.0
         if not isinstance(getattr(self._processor, "request_states", None), dict):
             self._processor = None
             self.unsupported["requests"] = "this engine's frontend is in another process"
         elif not _counts_preemptions():
-            self.unsupported["requests: preemptions"] = "this vLLM counts none by request"
+            self.unsupported["requests: preemptions"] = "this vLLM does not count them per request"
 
     def start(self) -> None:
-        """Look at every request that leaves from now on."""
+        """Start to watch for requests that leave."""
         if self._processor is None:
             return
         states = self._processor.request_states
@@ -58,11 +58,11 @@ class Requests:
         self._gone.append(((*_kept(state), might_be_gone), time.monotonic()))
 
     def stop(self, folder: Path) -> None:
-        """Write down those that have left, and those that are still there."""
+        """Write the requests that have left, and those that are still there."""
         watched, self._watched = self._watched, None
         if watched is None:
             return
-        there = tuple(watched.values())  # first: who leaves now would be in neither
+        there = tuple(watched.values())  # first, or a request that leaves now is in neither
         watched.left = None
         gone = self._gone
         now = time.monotonic()
@@ -76,7 +76,7 @@ class Requests:
 
 
 def _kept(state: Any) -> tuple[Any, ...]:
-    """Keep what is small of a request: its prompt and its text are not ours to hold."""
+    """Return the small data of a request, without its prompt and its text."""
     stats = getattr(state, "stats", None)
     name = getattr(state, "external_req_id", None) or getattr(state, "request_id", "")
     return (
@@ -89,7 +89,7 @@ def _kept(state: Any) -> tuple[Any, ...]:
 
 
 def _line(kept: tuple[Any, ...], left: float | None) -> dict[str, Any]:
-    """Describe a request; *left* is when it ended, None if it goes on."""
+    """Describe a request; *left* is when it ended, None if it is still running."""
     name, prompt, cached, most, stats, is_aborted = kept
     line: dict[str, Any] = {"id": name, "left": left, "prompt_tokens": prompt}
     if is_aborted:

@@ -1,4 +1,4 @@
-"""vLLM's HTTP server, and what it refuses."""
+"""vLLM's HTTP server, and its refusals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NOT_BEGUN = (400, 422)
-"""A server that answers so has not asked the engine."""
+"""Status codes of a server that has not called the engine."""
 
 
 class RefusedError(CaptureError):
-    """It has not begun; what may be recording there is somebody else's to stop."""
+    """The session has not begun; a session that runs there is not ours to stop."""
 
 
 class Server:
@@ -30,20 +30,20 @@ class Server:
 
     @property
     def loop(self) -> None:
-        """None: any will do."""
+        """None: any loop will do."""
 
     @property
     def is_unborn(self) -> bool:
-        """Never: it lives elsewhere."""
+        """Never: it runs in another process."""
         return False
 
     @property
     def is_errored(self) -> bool:
-        """Never known before it is asked."""
+        """Never known before a call."""
         return False
 
     async def look(self) -> None:
-        """Read what it can do from its own description; its profiler's folder nobody tells."""
+        """Read its API description, which does not contain the folder of its profiler."""
         ask = self._http.ask
         paths = (await ask("GET", "/openapi.json", missing={})).get("paths", {})
         takes_body = "requestBody" in paths.get("/start_profile", {}).get("post", {})
@@ -58,11 +58,11 @@ class Server:
         )
 
     async def look_inside(self) -> None:
-        """Ask the workers of a server that lets itself be asked."""
+        """Ask the workers, if the server passes calls to them."""
         self.facts = await looked_inside(self.facts, self.call)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Ask the route of that name."""
+        """Send a request to the route of that name."""
         if method.startswith("is_"):
             return bool((await self._http.ask("GET", f"/{method}")).get(method))
         if method == "collective_rpc":
@@ -71,7 +71,7 @@ class Server:
         return await self._http.ask("POST", f"/{method}", kwargs)
 
     async def run(self, function: Callable[[], object]) -> None:
-        """Call it: its frontend is in another process."""
+        """Call *function* here: the frontend is in another process."""
         function()
 
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:

@@ -1,7 +1,7 @@
 """The engine `vllm`: two ways to record a replica, chosen by what the engine can do.
 
-In the workers where rlprof's code is in them: our own tools, any of them, each window in its own
-folder, any rank, results by rank. Else vLLM's own profiler.
+If rlprof's code is in the workers, our own tools record there: any tool, any rank, each window in
+its own folder, results per rank. Otherwise vLLM's own profiler records.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Vllm:
     _counters: Counters = attrs.field(factory=Counters)
 
     def _runs_on(self) -> RunsOn:
-        """An engine without processes of its own works on the thread that calls it."""
+        """Return "thread" for an engine in this process: it works on the calling thread."""
         is_here = self._engine is not None and self._engine.facts.is_here
         return "thread" if is_here else "process"
 
@@ -65,14 +65,14 @@ class Vllm:
         return self._counters.read(handle)
 
     def _loop(self) -> Any:
-        """The event loop the engine lives on, which cannot wait for what it should do itself."""
+        """The event loop of the engine, which must not wait for work that it does itself."""
         return None if self._engine is None else self._engine.loop
 
     @hookimpl
     def configure(
         self, place: Place, target: Target, options: VllmOptions, handle: Any, workers: Workers
     ) -> Launch | Awaitable[Ready]:
-        """At launch say what the engine must be born with; later see what it was born with."""
+        """At launch, return what to launch the engine with; later, choose how to record it."""
         if place == "launch":
             if options.way == "worker" and not workers.tools:
                 raise CaptureError("way: worker records with the run's tools, and there is none; "
@@ -103,7 +103,7 @@ class Vllm:
     def start(
         self, window: Window, folder: Path, handle: Any, workers: Workers
     ) -> Awaitable[EngineRecording]:
-        """Begin, by the way that was chosen."""
+        """Begin to record, by the way that was chosen."""
         return self._start(window, folder, handle, workers, threading.get_ident())
 
     async def _start(
@@ -177,11 +177,11 @@ class Vllm:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Make traces of the files of vLLM and its requests, and a summary of the answers."""
+        """Make traces of vLLM's files and requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
     async def _tell(self, order: str) -> list[dict[str, Any]]:
-        """Carry an order to the workers; return what each of them, or of the first, answered."""
+        """Send an order to the workers; return the answers of all, or of the first replica's."""
         if self._engine is None:
             return []
         chosen = self.options.chosen
@@ -196,37 +196,37 @@ class Vllm:
 
 
 def _is_too_early(engine: Engine, caller: int) -> bool:
-    """Whether asking the engine would tie it, for ever, to a loop that ends with the question.
+    """Whether a call would bind the engine, for good, to a loop that ends with the call.
 
-    On the thread that has called the hook it is a loop of the hook's own; that given to `attach`
-    is another thread's.
+    On the thread that called the hook, the loop is the hook's own. The loop given to `attach` runs
+    on another thread.
     """
     return engine.is_unborn and threading.get_ident() == caller
 
 
 def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
-    """Choose; raise CaptureError where neither way is open."""
+    """Choose the way; raise CaptureError if neither is possible."""
     facts = engine.facts
     inside = ""
     if not tools:
         inside = "the config names no tool for them"
     elif not facts.can_tell_workers and facts.kind == "http" and not facts.reaches_workers:
-        inside = "those of this server cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"
+        inside = "this server's workers cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"
     elif not facts.can_tell_workers:
         inside = (
             "rlprof-vllm is not in them: install it there, and let VLLM_PLUGINS admit rlprof (set "
-            "it in the shell: workers import again a script that sets it at its top)"
+            "it in the shell: workers import a script again that sets it at its top)"
         )
     native = ""
     if facts.profiler == "":
-        native = "it was launched without; launch it with the arguments that rlprof.launch gives"
+        native = "it is off; launch the engine with the arguments that rlprof.launch gives"
         sources = sources_here()
         if sources is not None and not has_known_profiler(sources):
             native = f"vLLM {version(sources)} has it in a place unknown to rlprof-vllm"
     elif "start_profile" not in facts.methods:
         native = f"{facts.kind} has no start_profile"
     elif tools and "torch" not in tools:
-        native = f"it is torch's, and cannot stand for {', '.join(tools)}"
+        native = f"it records torch only, and cannot replace {', '.join(tools)}"
     if not inside and options.way != "native":
         return "worker"
     if not native and options.way != "worker":
@@ -240,7 +240,7 @@ async def _check_awake(engine: Engine) -> None:
     """Refuse an engine that is dead, asleep or paused."""
     if engine.is_errored:
         raise CaptureError("vllm: the engine is dead")
-    # Some versions call an engine asleep that is only paused, so that comes first.
+    # Some versions report a paused engine as asleep, so check first whether it is paused.
     for method, word in (("is_paused", "paused"), ("is_sleeping", "asleep")):
         if method in engine.facts.methods:
             try:
@@ -250,7 +250,9 @@ async def _check_awake(engine: Engine) -> None:
             except Exception as exc:
                 raise CaptureError(f"vllm: {method}: {type(exc).__name__}: {exc}"[:500]) from exc
             if found is True:
-                raise CaptureError(f"vllm: the engine is {word}; a window is a phase of generation")
+                raise CaptureError(
+                    f"vllm: the engine is {word}; a window records a phase of generation"
+                )
 
 
 def _check_hosting(engine: Engine) -> None:
@@ -261,10 +263,10 @@ def _check_hosting(engine: Engine) -> None:
     torch = sys.modules.get("torch")
     if torch is None or not (facts.is_here or facts.records_frontend):
         return
-    if torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001 -- torch's only word for it
+    if torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001 -- nothing public says it
         raise CaptureError(
-            "vllm: another torch profiler is active in this process; vLLM's own would run here, "
-            "too, and both would crash; launch with ignore_frontend, or record the workers"
+            "vllm: another torch profiler is active in this process; vLLM's own would also run "
+            "here, and both would crash; launch with ignore_frontend, or record the workers"
         )
 
 

@@ -1,10 +1,10 @@
-"""Our own capture, inside vLLM's workers: orders come as text through `collective_rpc`.
+"""Our own capture inside vLLM's workers; orders come as text through `collective_rpc`.
 
-vLLM loads `install` as a general plugin in the frontend, the core and every worker. What it leaves
-there is one method; nothing of rlprof is imported until a first order comes.
+vLLM loads `install` as a general plugin in the frontend, the core and every worker. It adds one
+method there, and records nothing until the first order comes.
 
-A method called by `collective_rpc` must not raise: where there are several workers, a failed call
-leaves the answers of the others unread, and every later call gets the answer of the one before.
+A method called by `collective_rpc` must not raise. With several workers, a failed call leaves the
+other answers unread, and every later call gets the answer of the previous call.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 METHOD = "rlprof_obey"
-"""What `collective_rpc` is asked for."""
+"""The method that `collective_rpc` calls."""
 
 installed = False
 
 _CUTS = ("sleep", "wake_up", "reload_weights", "start_weight_update", "update_weights",
          "load_model")  # fmt: skip
-"""Methods of a worker that end a window: what is recorded is one generation phase."""
+"""Methods of a worker that end a window, because a window records one generation phase."""
 
 
 def install() -> None:
-    """Give vLLM's worker wrapper a method that obeys orders; any number of times, silently."""
+    """Give vLLM's worker wrapper a method that carries out orders; repeat it as you like."""
     global installed  # noqa: PLW0603 -- vLLM calls a function, and asks for nothing back
     try:
         from vllm.v1.worker.worker_base import WorkerWrapperBase
@@ -37,18 +37,18 @@ def install() -> None:
         try:  # until 0.11
             from vllm.worker.worker_base import WorkerWrapperBase
         except ImportError:
-            return  # another vLLM than we know: its own profiler is left
+            return  # an unknown vLLM: only its own profiler remains
     setattr(WorkerWrapperBase, METHOD, obey)
     installed = True
 
 
 def obey(wrapper: Any, text: str) -> str:
-    """Do what an order says; answer what came of it, as JSON."""
+    """Carry out an order; return the outcome as JSON."""
     return obeyed(text, lambda: place_of(wrapper.worker))
 
 
 def place_of(worker: Any) -> Place:
-    """Say which worker of its engine it is, where it stands in the layout, and what to watch."""
+    """Return the worker's number, its place in the layout, and what to watch."""
     parallel = worker.vllm_config.parallel_config
     tp, pp = parallel.tensor_parallel_size, parallel.pipeline_parallel_size
     local = worker.rank % (tp * pp)
@@ -62,7 +62,7 @@ def place_of(worker: Any) -> Place:
     profiler = getattr(worker, "profiler", None)
     instead: dict[str, Any] = {}
     if profiler is not None and not hasattr(profiler, "is_running"):
-        # Until 0.27 vLLM names each step of a worker that has a profiler, whether it runs or not.
+        # Until 0.27 vLLM names each step of a worker with a profiler, even if that is not running.
         instead["annotate_profile"] = partial(_unnamed, profiler)
     return Place(
         number=dp * tp * pp + local,
@@ -76,20 +76,20 @@ def place_of(worker: Any) -> Place:
 
 
 def _unnamed(profiler: Any, *_: Any, **__: Any) -> AbstractContextManager[None]:
-    """Have vLLM's own profiler count a step, and leave its name to ours."""
+    """Let vLLM's own profiler count a step without naming it; our range names it."""
     profiler.step()
     return nullcontext()
 
 
 def range_name(output: Any = None, *_: Any, **__: Any) -> str:
-    """Name an engine step as vLLM does: how many requests and tokens of either kind."""
+    """Name an engine step as vLLM does: by the number of requests and tokens of each kind."""
     try:
         from vllm.v1.utils import compute_iteration_details
 
         found = compute_iteration_details(output)
         first, second = found.num_ctx_requests, found.num_ctx_tokens
         third, fourth = found.num_generation_requests, found.num_generation_tokens
-    except Exception:  # until 0.12 vLLM did not, and what is internal may change
+    except Exception:  # until 0.12 vLLM had no such names, and internals may change
         tokens = dict(getattr(output, "num_scheduled_tokens", None) or {})
         new = {request.req_id for request in getattr(output, "scheduled_new_reqs", None) or ()}
         first, second = len(new), sum(n for name, n in tokens.items() if name in new)
