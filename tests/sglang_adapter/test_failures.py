@@ -157,7 +157,7 @@ def test_what_is_no_engine_is_told(lab):
     run = lab.train(object(), steps=(1,))
 
     assert states(run) == ["failed"]
-    assert "object is no engine: it has no start_profile; attach an Engine" in notes(run, 0)
+    assert "object is not an engine: it has no start_profile; attach an Engine" in notes(run, 0)
 
 
 # failures.md: sglang-refused
@@ -551,7 +551,7 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab, word):
     alone = lab.train(handle, steps=(1,), activities=[word])
 
     assert states(run) == ["whole"]
-    told = "on cpu SGLang's scheduler dies of it"
+    told = "on cpu it kills SGLang's scheduler"
     assert run.captures[0].unsupported[f"activities: {word}"] == told
     assert [one["activities"] for one in handle.tokenizer_manager.asked()] == [["CPU"]]
     assert states(alone) == ["failed"]
@@ -583,7 +583,7 @@ def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
     run = lab.train(handle, steps=(1,))
 
     assert states(run) == ["failed"]
-    assert "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers" in notes(run, 0)
+    assert "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers" in notes(run, 0)
     assert handle.tokenizer_manager.called("start_profile") == []
 
 

@@ -181,7 +181,7 @@ def test_a_scheduler_that_has_said_nothing_cannot_be_told(monkeypatch):
     """It is asked for its state first, which is how we know it."""
     monkeypatch.setattr(inside, "_scheduler", None)
 
-    with pytest.raises(LookupError, match="has not said anything of itself yet"):
+    with pytest.raises(LookupError, match="has not reported its state yet"):
         inside.place()
 
 

@@ -62,8 +62,8 @@ def test_an_old_one_is_said_to_do_less(installed):
 
     why = "none before SGLang 0.5.11: it loads no plugins in its schedulers"
     assert warnings() == {"way worker": why}
-    assert said["native iterations"].startswith("count exact, one more being asked for")
-    assert said["native steps"] == "not known"
+    assert said["native iterations"].startswith("count exact, by asking for one more")
+    assert said["native steps"] == "unknown"
 
 
 @pytest.mark.parametrize(("allowed", "is_told"), [("lora", True), ("lora,rlprof", False)])

@@ -27,7 +27,7 @@ def trace(worker, stage=None):
     [
         ({}, "its log says why"),
         ({"ran": {"0": 3}}, "its log says why"),
-        ({"ran": {"0": 3}, "skips": True}, "before the engine steps of iterations.skip were over"),
+        ({"ran": {"0": 3}, "skips": True}, "before all engine steps of iterations.skip had run"),
         ({"by_stage": True}, "a stage that never came"),
     ],
 )

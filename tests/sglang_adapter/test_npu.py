@@ -84,7 +84,7 @@ def test_sglangs_own_profiler_does_not_stand_for_it(release, lab):
     run = lab.train(engine(release), steps=(1,), tool="npu")
 
     assert states(run) == ["failed"]
-    assert "it is torch's, and cannot stand for npu" in notes(run, 0)
+    assert "it records torch only, and cannot replace npu" in notes(run, 0)
 
 
 def test_who_records_is_said_beforehand():

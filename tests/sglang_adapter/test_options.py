@@ -12,17 +12,17 @@ WORDS = "cuda, cpu, memory, shapes, stack, profile-by-stage, merge-profiles"
 WRONG = {
     "an activity nobody knows": (
         {"activities": ["CPU", "gpu"]},
-        "'gpu' is none of CPU, GPU, XPU, MEM, CUDA_PROFILER, RPD",
+        "'gpu' is not one of CPU, GPU, XPU, MEM, CUDA_PROFILER, RPD",
     ),
     "no activity": (
         {"activities": []},
         "is empty, and SGLang would record nothing; leave it out for CPU and GPU",
     ),
-    "a word verl does not know": ({"contents": ["by-stage"]}, f"'by-stage' is none of {WORDS}"),
+    "a word verl does not know": ({"contents": ["by-stage"]}, f"'by-stage' is not one of {WORDS}"),
     "stages without steps": (
         {"by_stage": True},
         (
-            "by_stage needs iterations: {count: N}, so many steps of each stage; without it "
+            "by_stage needs iterations: {count: N}, the steps of each stage; without it "
             "SGLang's scheduler dies at its next prefill"
         ),
     ),
@@ -32,7 +32,7 @@ WRONG = {
     ),
     "steps in both words": (
         {"step_start": 1, "iterations": {"count": 2}},
-        "step_start and step_end are iterations by verl's names; name one",
+        "step_start and step_end are verl's names for iterations; use one or the other",
     ),
     "an end before the start": (
         {"step_start": 5, "step_end": 5},
@@ -83,10 +83,10 @@ def test_stacks_without_a_number_of_steps_are_refused():
     ("options", "tool", "why"),
     [({"way": "worker"}, [], ("way: worker records with the run's tools, and there is none; name "
       "one: tool: torch")),
-     ({"way": "native"}, ["torch_memory"], ("way: native: SGLang's own profiler is torch's; "
-      "torch_memory needs way: worker")),
-     ({"native_merge": True}, ["torch", "torch_memory"], ("native_merge: SGLang's own profiler is "
-      "torch's; torch_memory needs way: worker"))],
+     ({"way": "native"}, ["torch_memory"], ("way: native: SGLang's own profiler records "
+      "torch only; torch_memory needs way: worker")),
+     ({"native_merge": True}, ["torch", "torch_memory"], ("native_merge: SGLang's own profiler "
+      "records torch only; torch_memory needs way: worker"))],
     ids=["no tool", "another tool", "another beside it"],
 )  # fmt: skip
 def test_a_way_that_the_tools_cannot_go_is_refused(options, tool, why):

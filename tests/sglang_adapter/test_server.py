@@ -68,7 +68,7 @@ def test_a_server_with_a_key_is_given_it(lab, server, given, caplog):
         assert states(run) == ["whole"]
     else:
         assert states(run) == ["failed"]
-        how = "the server's key; name admin_api_key" if given is None else "another key than"
+        how = "the server's key; set admin_api_key" if given is None else "a key other than"
         assert f"asks for {how}" in notes(run, 0)
         assert [path for path, _ in server.posted] == ["/start_profile"]
     assert "hunter" not in notes(run, 0) + caplog.text
@@ -84,7 +84,7 @@ def test_a_key_that_the_environment_has_not_is_named(lab, server):
 
 
 REFUSALS = {
-    403: "asks for the server's key; name admin_api_key",
+    403: "asks for the server's key; set admin_api_key",
     404: "is not there; is it an SGLang server?",
     422: "answered 422: not so",
     500: "refused; the server's log says why",
@@ -163,7 +163,7 @@ def test_a_server_whose_scheduler_dies_is_told(lab, server):
 # failures.md: sglang-attach
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
-    with pytest.raises(rlprof.CaptureError, match="no address; write http://localhost:30000"):
+    with pytest.raises(rlprof.CaptureError, match="not an address; write http://localhost:30000"):
         reach("localhost:30000")
 
 

@@ -100,7 +100,7 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(part):
     answer = order("begin")
 
     assert answer["state"] == "refused"
-    assert answer["why"].startswith("somebody's session of SGLang's profiler is to begin by itself")
+    assert answer["why"].startswith("somebody's session of SGLang's profiler will begin by itself")
     part.profiler_start_forward_ct = None
     assert started(part).success
 

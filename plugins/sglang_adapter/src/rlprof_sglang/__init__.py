@@ -1,14 +1,15 @@
 """rlprof's engine `sglang`: rollout replicas on SGLang.
 
-`_options` what it can be asked · `_launch` what the engine must be born with · `_facts` what is
-known of it · `_engine` and `_server` how it is reached, `_turns` who runs its loop · `_sglang` the
-plugin, `_ways` how it chooses · `_native` SGLang's own profiler, `_request` what that is asked ·
-`inside` our own capture, in the schedulers, and `_guard`, `_refusals`, `_stages`, `_folders`,
-`_overdue`, which keep them alive · `_requests` the life of each request · `_export` what becomes of
-the files.
+`_sglang` the plugin, `_ways` how it chooses a way · `_options` its options, `_beforehand` advice
+before there is an engine · `_installed` the installed SGLang · `_launch` what to launch an engine
+with · `_facts` what is known of it · `_engine` and `_server` calls to it, `_turns` who runs its
+loop · `_native` SGLang's own profiler, `_request` a request to it · `inside` our own capture, in
+the schedulers; `_guard`, `_refusals`, `_stages`, `_folders` and `_overdue` keep those alive ·
+`_words` their messages · `_counters` the engine's state · `_requests` the life of each request ·
+`_export` artifacts of the files.
 
-Nothing here imports SGLang before the engine has. Every scheduler imports this package, whether it
-is to be recorded or not: so nothing else is imported here until it is asked for.
+Nothing here imports SGLang before the engine does. Every scheduler imports this package, even if
+it is never recorded. So this module imports nothing else until it is needed.
 """
 
 from __future__ import annotations

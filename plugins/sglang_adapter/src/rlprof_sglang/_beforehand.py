@@ -1,4 +1,4 @@
-"""What a user should know of the options before there is an engine."""
+"""Advice on the options before there is an engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def advise(
     tools: Mapping[str, Mapping[str, Any]],
     on_host: bool,  # noqa: FBT001 -- core names it
 ) -> list[Advice]:
-    """Say what records; on the host also what cannot work there, or what the engine can do."""
+    """Say what records; on the engine's host, also say what cannot work there.
+
+    Without *options*, list what the installed SGLang can do.
+    """
     if options is None:
         return capabilities()
     records = Advice(_records(options, tools), about="records")
@@ -44,7 +47,7 @@ def _records(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _misfits(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> list[Advice]:
-    """Judge what SGLang's own profiler is asked, as a window would; it may be for another host."""
+    """Check the options of SGLang's own profiler, as a window would."""
     if options.way == "worker":
         return []
     found: list[Advice] = []
@@ -61,7 +64,7 @@ def _misfits(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _of_device(options: SglangOptions, torch: Mapping[str, Any]) -> list[Advice]:
-    """Say what cannot be recorded on the device that an engine would have here."""
+    """Report activities that cannot be recorded on the device of an engine here."""
     request = Request(options, Facts("", device=_device(), is_inside=True), torch)
     advice = "choose others, or run this where the engine runs"
     try:
@@ -78,7 +81,7 @@ def _of_device(options: SglangOptions, torch: Mapping[str, Any]) -> list[Advice]
 
 
 def _device() -> str:
-    """Name the device as SGLang would choose it."""
+    """Return the device that SGLang would choose."""
     import torch
 
     for name in ("cuda", "npu", "xpu"):

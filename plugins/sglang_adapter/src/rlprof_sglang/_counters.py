@@ -1,8 +1,8 @@
 """The state of an SGLang engine, from the load that its schedulers publish anyway.
 
 Each scheduler writes its load to shared memory: at each prefill, when it is idle, and every 15
-decode iterations. It is read without SGLang's lock, for which the scheduler would wait. Releases
-that do not publish it have no such module; there only the frontend's own requests are known.
+decode iterations. We read it without SGLang's lock, because the scheduler would wait for the lock.
+Releases without this module publish no load; there, only the frontend's own requests are known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Counters:
         self._server: Told | None = None
 
     def read(self, handle: Any) -> Mapping[str, float]:
-        """Return what is known of *handle* now; returns at once."""
+        """Return the current counters of *handle*, without waiting."""
         if isinstance(handle, str):
             self._server = self._server or Told(partial(_asked, handle.rstrip("/")))
             return self._server.news()
@@ -46,7 +46,7 @@ class Counters:
 
 
 def _published(manager: Any) -> dict[str, float]:
-    """Read what the schedulers of this engine have written last."""
+    """Read the load that the schedulers of this engine wrote last."""
     reader = own(manager, "load_snapshot_reader")
     decoder = getattr(sys.modules.get(_MODULE), "snapshot_decoder", None)
     path = own(reader, "path") or own(reader, "_shm_path")
@@ -61,7 +61,7 @@ def _published(manager: Any) -> dict[str, float]:
 
 
 def _slots(data: bytes) -> Iterable[bytes]:
-    """Give what each scheduler has written; raise ValueError while one of them writes."""
+    """Yield the load of each scheduler; raise ValueError while one of them is writing."""
     magic, _, count, size = _HEADER.unpack_from(data)
     for start in range(_HEADER.size, _HEADER.size + count * size, size):
         (length,) = _LENGTH.unpack_from(data, start)
@@ -76,7 +76,7 @@ def _summed(rows: Iterable[Sequence[float]]) -> dict[str, float]:
 
 
 def _asked(address: str) -> dict[str, float]:
-    """Ask a server for what its frontend keeps; for its metrics, where it has no such route."""
+    """Ask a server for its load, or for its metrics if it has no route for the load."""
     with suppress(OSError, ValueError, KeyError):
         loads = json.loads(fetched(f"{address}/v1/loads?include=core"))["loads"]
         return _summed([load[name] for name in _FIELDS] for load in loads)

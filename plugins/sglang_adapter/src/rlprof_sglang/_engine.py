@@ -1,4 +1,4 @@
-"""How an engine is reached."""
+"""Calls to an engine: to an object in this process, or to a server."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 _LATE_S = 1
-"""An engine that has not answered before is waited for no longer."""
+"""Seconds to wait for an engine that has not answered its previous call."""
 _IS_OVER = "_rlprof_is_over"
 
 
 class CameToRestError(CaptureError):
-    """Somebody ran the engine's loop for a moment; it is to be run for whatever else is asked."""
+    """The engine's loop ran for a moment only; later calls must run it themselves."""
 
 
 class Engine(Protocol):
-    """One engine, whatever it is made of."""
+    """One engine: an object or a server."""
 
     facts: Facts
     is_local: bool
-    """Whether its first scheduler surely sees the files of this host."""
+    """Whether its first scheduler certainly sees the files of this host."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop it lives on while that runs; None: any will do."""
+        """The event loop of the engine while that loop runs; None: any loop will do."""
 
     @property
     def is_resting(self) -> bool:
-        """Whether its loop runs only while it is asked something, on the thread that asks."""
+        """Whether its loop runs only during a call, on the calling thread."""
 
     @property
     def is_late(self) -> bool:
-        """Whether a resting engine has not answered yet what it was asked before."""
+        """Whether a resting engine has not answered its previous call yet."""
 
     def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        """Run *hook* on the loop of a resting engine, at once, for up to this long."""
+        """Run *hook* on the loop of a resting engine, at once, for up to *within_s*."""
 
     async def look(self) -> None:
-        """Find out what cannot be seen without asking; nothing asked can hurt."""
+        """Find out what takes a call; these calls can do no harm."""
 
     async def states(self) -> Sequence[Mapping[str, Any]]:
-        """Ask what the schedulers say of themselves: a state of each replica."""
+        """Ask the schedulers for their state: one state per replica."""
 
     async def start(self, fields: Mapping[str, Any]) -> None:
         """Send a request to start profiling."""
 
     async def stop(self) -> None:
-        """Send a request to stop; nothing in progress is success."""
+        """Send a request to stop; it is no error if nothing runs."""
 
     async def run(self, function: Callable[[], object]) -> None:
-        """Call *function* where the engine's frontend works, so that nothing comes between."""
+        """Call *function* where the engine's frontend runs, uninterrupted by it."""
 
 
 def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> Engine:
-    """Find out what *handle* is; raise CaptureError if it is no engine that can be recorded.
+    """Return the engine of *handle*; raise CaptureError if it cannot be recorded.
 
-    *loop*: where it was attached.
+    *loop*: the loop on which it was attached.
     """
     if isinstance(handle, str):
         return Server(handle, admin_api_key)
@@ -76,20 +76,20 @@ def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> En
     if manager is None:
         raise CaptureError(
             "sglang: this node has no tokenizer manager; the node of rank 0 records all, so attach "
-            "its engine alone"
+            "only its engine"
         )
     if not hasattr(manager, "start_profile"):
         raise CaptureError(
-            f"sglang: {type(handle).__name__} is no engine: it has no start_profile; attach an "
+            f"sglang: {type(handle).__name__} is not an engine: it has no start_profile; attach an "
             "Engine, a TokenizerManager, or the address of a server"
         )
     return _Object(handle, manager, loop)
 
 
 async def told(engine: Engine, order: str, more: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Carry an order to all schedulers; return what the first of each replica answered."""
+    """Send an order to all schedulers; return the answer of the first one in each replica."""
     said = json.dumps({"order": order, **more})
-    # Where nobody obeys it, on a node that was launched otherwise, nothing is recorded by this.
+    # On a node that was launched without rlprof, this request records nothing.
     nothing = {"activities": ["rlprof"], "with_stack": False, "record_shapes": False}
     await engine.start({"output_dir": MARK + said, **nothing})
     answers = [(state.get(STATE) or {}).get("answer") for state in await engine.states()]
@@ -97,7 +97,7 @@ async def told(engine: Engine, order: str, more: Mapping[str, Any]) -> list[dict
 
 
 class _Object:
-    """An Engine, a TokenizerManager, or anything with methods of their names."""
+    """An Engine, a TokenizerManager, or any object with the same methods."""
 
     is_local = True
 
@@ -106,21 +106,21 @@ class _Object:
         self._manager = manager
         self._attached_on = loop
         _watch_its_end(handle)
-        turns_of(self._own_loop)  # from now on, whoever else has it run
+        turns_of(self._own_loop)  # from now on, its callers take turns
         self._late: concurrent.futures.Future[Any] | None = None
-        """What it was asked last and did not answer within its time."""
+        """The last call, if the engine did not answer it in time."""
         self.facts = seen(handle)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop it lives on while that runs; None: any will do."""
+        """The event loop of the engine while that loop runs; None: any loop will do."""
         loop = self._own_loop
         is_its_own = loop is not None and loop.is_running()
         return loop if is_its_own and (loop_here() is loop or not self._turns.is_taken) else None
 
     @property
     def _own_loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop it belongs to, for ever: the one that asks it first, an Engine's own."""
+        """The loop it belongs to for good: the loop of its first caller, or an Engine's own."""
         first = getattr(self._manager, "event_loop", None)
         mine = first, getattr(self._handle, "loop", None), self._attached_on
         return next((one for one in mine if isinstance(one, asyncio.AbstractEventLoop)), None)
@@ -131,9 +131,9 @@ class _Object:
 
     @property
     def _is_unborn(self) -> bool:
-        """Whether it belongs to no loop yet, and nobody knows to which it will.
+        """Whether it belongs to no loop yet, and its later loop is unknown.
 
-        To ask it first would bind it for ever, and leave whoever asks it on another without answer.
+        Our call would bind it to our loop for good; calls on another loop would get no answer.
         """
         if getattr(self._manager, "event_loop", self) is not None:
             return False
@@ -142,21 +142,21 @@ class _Object:
 
     @property
     def is_resting(self) -> bool:
-        """Whether its loop runs only while it is asked something, on the thread that asks."""
+        """Whether its loop runs only during a call, on the calling thread."""
         return self._own_loop is not None and self.loop is None
 
     @property
     def is_late(self) -> bool:
-        """Whether a resting engine has not answered yet what it was asked before."""
+        """Whether a resting engine has not answered its previous call yet."""
         return self._late is not None and not self._late.done()
 
     def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        """Run *hook* on a resting engine's own loop, here and now; never cut it short."""
+        """Run *hook* on a resting engine's own loop, on this thread; never cut it short."""
         loop = self._own_loop
         is_gone = loop is None or loop.is_closed()
         why = "the engine's event loop is closed" if is_gone else ""
         if loop_here() is not None:
-            why = "an event loop runs on this thread; enter the phase by `async with`"
+            why = "an event loop runs on this thread; enter the phase with `async with`"
         if loop is None or why:
             hook.close()
             raise CaptureError(f"sglang: {why}")
@@ -172,19 +172,19 @@ class _Object:
         if self._is_unborn:
             raise CaptureError(
                 "sglang: the engine has no event loop yet, because nothing has called it; call it "
-                "once before, or name its loop: attach(engine, loop=engine.loop), a "
-                "TokenizerManager in a coroutine of its loop"
+                "once before, or name its loop: attach(engine, loop=engine.loop); "
+                "attach a TokenizerManager in a coroutine on its loop"
             )
         if hasattr(self._manager, "get_internal_state"):
             self.facts = looked_inside(self.facts, await self.states())
 
     async def states(self) -> Sequence[Mapping[str, Any]]:
-        """Ask what the schedulers say of themselves: a state of each replica."""
+        """Ask the schedulers for their state: one state per replica."""
         found: list[Mapping[str, Any]] = await self._call("get_internal_state")
         return found
 
     async def start(self, fields: Mapping[str, Any]) -> None:
-        """Send it in the shape of this release: one object since 0.5.15."""
+        """Send the request in the form of this release: one object since 0.5.15."""
         if "req" not in self.facts.parameters:
             await self._call("start_profile", **fields)
             return
@@ -193,7 +193,7 @@ class _Object:
         await self._call("start_profile", ProfileReq(**fields))
 
     async def stop(self) -> None:
-        """Send a request to stop; nothing in progress is success."""
+        """Send a request to stop; it is no error if nothing runs."""
         try:
             await self._call("stop_profile")
         except RuntimeError as exc:
@@ -201,13 +201,13 @@ class _Object:
                 raise
 
     async def run(self, function: Callable[[], object]) -> None:
-        """Call it on the engine's own loop."""
+        """Call *function* on the engine's own loop."""
         loop = self._own_loop
         await run_on(loop if loop is not None and loop.is_running() else None, function)
 
     async def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         loop = self._own_loop
-        rests = CameToRestError("sglang: the engine's event loop does not run any more")
+        rests = CameToRestError("sglang: the engine's event loop no longer runs")
         if self._is_over:
             raise CaptureError("sglang: the engine was shut down")
         if loop is not None and not loop.is_running():
@@ -221,7 +221,7 @@ class _Object:
             raise rests from exc
 
     def _is_deaf(self) -> bool:
-        """Whether nobody hears what it is asked."""
+        """Whether the engine would not answer a call."""
         loop = self._own_loop
         return self._is_dead() or (loop is not None and not loop.is_running())
 
@@ -242,7 +242,7 @@ def loop_here() -> asyncio.AbstractEventLoop | None:
 
 
 def _watch_its_end(handle: Any) -> None:
-    """Know from now on when an Engine is shut down: it answers nothing any more."""
+    """Note when an Engine is shut down, because it then answers no call."""
     if not hasattr(handle, "__dict__") or _IS_OVER in vars(handle):
         return
 
@@ -250,5 +250,5 @@ def _watch_its_end(handle: Any) -> None:
         setattr(handle, _IS_OVER, True)
         return inner(*args, **kwargs)
 
-    if not getattr(handle, "_attached", False):  # such a one ends a part of itself alone
+    if not getattr(handle, "_attached", False):  # an attached one ends only its own part
         Wrapped().put(handle, "shutdown", end)

@@ -1,4 +1,4 @@
-"""What becomes of a window's files: traces on the clock of their host, and who answered what."""
+"""Turns a window's files into traces on the clock of their host, and a summary of the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlprof import Capture
 
 NOTES = "sglang.json"
-"""In the window's folder: the way, what was known of the engine, what the schedulers answered."""
+"""In the window's folder: the way, the facts of the engine, and the answers of the schedulers."""
 
 _RANKS = re.compile(r"-(TP|DP|PP|EP)-(\d+)")
 _STAGE = re.compile(r"-(EXTEND|DECODE)\.trace\.json")
@@ -33,13 +33,13 @@ _STEP = re.compile(rb'"cat": "user_annotation",\s*"name": "step\[')
 
 
 def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-    """Make all of them."""
+    """Make all artifacts of a window."""
     try:
         notes = json.loads((folder / NOTES).read_bytes())
     except (OSError, ValueError):  # the process that held the engine has died
         notes = {}
     made, begun = [], 0
-    is_alone = (notes.get("facts") or {}).get("dp") == 1  # idle replicas have steps, too
+    is_alone = (notes.get("facts") or {}).get("dp") == 1  # idle replicas run steps, too
     if (folder / REQUESTS).exists():
         begun = begun_in(folder / REQUESTS) if is_alone else 0
         ended = (notes.get("answers") or {}).get("ended") or []
@@ -60,7 +60,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
 
 
 def _as_it_is(capture: Capture, raw: Path, out: Path) -> Artifact:
-    """Keep SGLang's own merged file: its traces are there by themselves, on one clock."""
+    """Keep SGLang's merged file unchanged; its traces are also exported one by one."""
     name = f"{capture.stem}_{raw.name}"
     (out / name).write_bytes(raw.read_bytes())
     return Artifact(name, "files", "chrome-trace", note="merged by SGLang")
@@ -71,7 +71,7 @@ def _whose(
 ) -> Whose:
     ranks = {word.lower(): int(number) for word, number in _RANKS.findall(name)}
     stage = _STAGES.get(stage[1]) if (stage := _STAGE.search(name)) else None
-    if stage is None:  # our stop ended it, of which SGLang says no stage; the other one was over
+    if stage is None:  # our stop ended it, so SGLang names no stage; the other stage was over
         others = {"EXTEND": "decode", "DECODE": "prefill"}
         there = (other for other in others if _of_stage(name, other) in names)
         stage = next((others[other] for other in there), None)
@@ -79,7 +79,7 @@ def _whose(
     own = {word: number for word, number in ranks.items() if word != "ep"}
     target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
     what = f"worker{'' if worker is None else worker}" + (f"_{stage}" if stage else "")
-    # Before 0.5.11 there is no span of a step, and nobody can count them.
+    # Before 0.5.11 steps have no spans, and cannot be counted.
     counts = release(str(facts.get("version") or "")) >= SPANS or bool(looked.steps)
     told: dict[str, Any] = {"worker": worker, "stage": stage}
     if not counts:
@@ -92,7 +92,7 @@ def _of_stage(name: str, stage: str) -> str:
 
 
 def _number(ranks: dict[str, int], facts: dict[str, Any]) -> int | None:
-    """Return which of the engine's schedulers it is."""
+    """Return the number of the scheduler in its engine."""
     if not facts.get("has_layout"):
         return ranks.get("tp")
     block = 0 if facts.get("has_dp_attention") else ranks.get("dp", 0)
@@ -108,7 +108,7 @@ def _summary(
     *,
     has_merged: bool,
 ) -> Artifact:
-    """Say who was asked, who answered, and whose trace is not there."""
+    """Write the summary: what was asked, the answers, and the missing traces."""
     name = f"{capture.stem}_sglang.json"
     missing, idle = _missing(notes, found)
     if notes.get("merged") and not has_merged:
@@ -126,7 +126,7 @@ def _summary(
 
 
 def _ran(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[tuple[str, int | None]]:
-    """Return who recorded how many forward steps."""
+    """Return the number of forward steps that each worker recorded."""
     if notes.get("way") == "worker":
         ended = (notes.get("answers") or {}).get("ended") or []
         return [(f"worker {one.get('worker', '?')}", one.get("iterations")) for one in ended]
@@ -138,7 +138,7 @@ def _ran(notes: dict[str, Any], found: list[dict[str, Any]]) -> list[tuple[str, 
 
 
 def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Name what should be there and is not, and who had nothing to do."""
+    """Name the results that are missing, and the schedulers that were idle."""
     if not notes:
         return ["the process that held the engine ended inside the window"], []
     facts, answers = notes.get("facts") or {}, notes.get("answers") or {}
@@ -164,19 +164,19 @@ def _missing(notes: dict[str, Any], found: list[dict[str, Any]]) -> tuple[list[s
     what = f"{expected - there} of {expected} schedulers left no trace in {notes.get('folder')}"
     if facts.get("nodes", 1) > 1:
         return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []
-    why = "a scheduler that had nothing to do leaves none before SGLang 0.5.11, or its log says why"
+    why = "before SGLang 0.5.11 an idle scheduler leaves none; otherwise, its log says why"
     if notes.get("lost"):
         why = str(notes["lost"])
     elif notes.get("by_stage"):
         why = "a stage that never came, or requests that ended before it"
     elif any(ran.values()) and notes.get("skips"):
-        why = "the window ended before the engine steps of iterations.skip were over, or its log "
-        why += "says why"
+        why = "the window ended before all engine steps of iterations.skip had run; otherwise, "
+        why += "its log says why"
     return [f"{what}: {why}"], halves
 
 
 def _half(found: list[dict[str, Any]]) -> list[str]:
-    """Name the schedulers with one stage alone; which, is not known of one our stop has ended."""
+    """Name the schedulers with only one stage; if our stop ended it, the stage is unknown."""
     stages: dict[int, set[str]] = {}
     for one in found:
         stages.setdefault(one["worker"], set()).add(str(one["stage"]))

@@ -1,4 +1,4 @@
-"""What is known of an engine: from its own record of its arguments, and what its schedulers say."""
+"""What is known of an engine, from its launch arguments and from its schedulers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SINCE = {
     "profile_id": (0, 5, 15),
     "detailed_annotations": (0, 5, 19),
 }
-"""Fields of a request to profile, and the release that first takes each."""
+"""Fields of a profile request, and the release that first takes each."""
 EXACT = (0, 5, 16)
-"""Before, a session of N steps without a first one recorded N - 1."""
+"""Before this release, a session of N steps without a start step recorded N - 1."""
 RANGES = (0, 5, 14)
-"""Since then each forward step runs in a range of torch's, in which its stage is looked at."""
+"""Since this release, a forward step runs in a torch range, and its stage is checked inside."""
 SPANS = (0, 5, 11)
-"""Since then each forward step has a span in a trace."""
+"""Since this release, each forward step has a span in a trace."""
 
 
 @attrs.frozen
@@ -32,49 +32,49 @@ class Facts:
     """What is known of an engine."""
 
     kind: str
-    """What reaches it: `Engine`, `TokenizerManager`, `http`, or the handle's own class."""
+    """How it is reached: `Engine`, `TokenizerManager`, `http`, or the class of the handle."""
     version: str = ""
     parameters: tuple[str, ...] = ()
-    """What its `start_profile` takes; `req`: one object."""
+    """The parameters of its `start_profile`; `req`: one object."""
     tp: int = 1
     pp: int = 1
     dp: int = 1
     has_dp_attention: bool = False
-    """Whether replicas of data parallelism are made of the ranks of tensor parallelism."""
+    """Whether the tensor-parallel ranks form the data-parallel replicas."""
     nodes: int = 1
     has_layout: bool = False
     """Whether the sizes above are known."""
     device: str = ""
     sleeps: bool | None = None
-    """Whether a scheduler with nothing to do sleeps; else it spins, which a trace is full of."""
+    """Whether an idle scheduler sleeps; otherwise it spins, and fills the trace."""
     has_metrics: bool = False
-    """Whether requests say when they waited."""
+    """Whether requests report when they waited."""
     is_inside: bool = False
-    """Whether rlprof's code is in its schedulers, and has found there all that it needs."""
+    """Whether rlprof's code is in its schedulers, and found everything that it needs."""
     lacks: tuple[str, ...] = ()
-    """What its code did not find there: this release is not known."""
+    """What rlprof's code did not find there, because it does not know this release."""
     is_profiling: bool = False
-    """Whether somebody's session runs there, or is armed; only rlprof's code there tells."""
+    """Whether a session runs there, or is armed; only rlprof's code there reports it."""
     is_overdue: bool = False
-    """Whether it is one of a run that has gone, and nobody will end it."""
+    """Whether that session is of a run that is gone, so that nobody will end it."""
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version to compare: (0, 5, 21), (0, 5, 3, 2) of `0.5.3.post2`; () if unknown."""
+        """The version to compare: (0, 5, 21); (0, 5, 3, 2) for `0.5.3.post2`; () if unknown."""
         return release(self.version)
 
     @property
     def workers(self) -> int:
-        """How many schedulers it has."""
+        """Number of its schedulers."""
         return self.tp * self.pp * (1 if self.has_dp_attention else self.dp)
 
     @property
     def is_npu(self) -> bool:
-        """Whether torch_npu stands behind SGLang's torch.profiler."""
+        """Whether SGLang's torch.profiler is torch_npu's."""
         return self.device == "npu"
 
     def takes(self, field: str) -> bool:
-        """Whether a request to profile has *field* in this release; unknown: it has."""
+        """Whether a profile request has *field* in this release; yes if that is unknown."""
         since = _SINCE.get(field)
         return since is None or not self.release or self.release >= since
 
@@ -86,7 +86,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def seen(handle: Any) -> Facts:
-    """Look at an Engine, a TokenizerManager, or anything with methods of their names."""
+    """Read the facts of an Engine, a TokenizerManager, or any object with the same methods."""
     manager = getattr(handle, "tokenizer_manager", handle)
     arguments = getattr(manager, "server_args", None)
     known = of_arguments({} if arguments is None else _resolved(arguments))
@@ -100,7 +100,7 @@ def seen(handle: Any) -> Facts:
 
 
 def of_arguments(said: Mapping[str, Any]) -> Facts:
-    """Read what SGLang was launched with."""
+    """Read the facts from the launch arguments of SGLang."""
     sleeps = said.get("sleep_on_idle")
     return Facts(
         "http",
@@ -108,7 +108,7 @@ def of_arguments(said: Mapping[str, Any]) -> Facts:
         tp=_size(said, "tp_size"),
         pp=_size(said, "pp_size"),
         dp=_size(said, "dp_size"),
-        # Since 0.5.22 that is resolved to a size of its own.
+        # Since 0.5.22 this is resolved to a separate size.
         has_dp_attention=said.get("enable_dp_attention") is True or _size(said, "attn_dp_size") > 1,
         nodes=_size(said, "nnodes"),
         has_layout=isinstance(said.get("tp_size"), int),
@@ -119,7 +119,7 @@ def of_arguments(said: Mapping[str, Any]) -> Facts:
 
 
 def looked_inside(facts: Facts, states: Sequence[Mapping[str, Any]]) -> Facts:
-    """Look at what the schedulers have said of themselves: one of each replica does."""
+    """Add what the schedulers reported: one scheduler of each replica reports."""
     ours = [state.get(STATE) for state in states if isinstance(state, dict)]
     said = [one for one in ours if isinstance(one, dict)]
     lacks = sorted({name for one in said for name in one.get("lacks") or ()})
@@ -137,7 +137,7 @@ def looked_inside(facts: Facts, states: Sequence[Mapping[str, Any]]) -> Facts:
 
 
 def _resolved(arguments: Any) -> Mapping[str, Any]:
-    """Return what was decided; since 0.5.19 the record itself holds what was asked."""
+    """Return the resolved arguments; since 0.5.19, *arguments* itself holds the original ones."""
     resolved = getattr(arguments, "resolved_dict", None)
     if callable(resolved):
         found = resolved()

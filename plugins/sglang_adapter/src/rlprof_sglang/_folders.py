@@ -1,4 +1,4 @@
-"""Folders that a scheduler can write into: one that fails at a stop takes its engine with it."""
+"""Folders that a scheduler can write into: if it fails at a stop, it ends the whole engine."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def tried(folder: Path) -> None:
-    """Make it and write into it; raise OSError where that fails."""
+    """Make *folder* and write into it; raise OSError if that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
 def elsewhere() -> Path:
-    """Return another one, on this host."""
+    """Return another folder, on this host."""
     try:
         return Path(tempfile.mkdtemp(prefix="rlprof-sglang-"))
-    except OSError:  # nowhere: the export fails then, which is caught, and the ranks still meet
+    except OSError:  # none: the export fails, we catch that, and the ranks still meet
         return Path("/")

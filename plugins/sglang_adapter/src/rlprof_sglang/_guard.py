@@ -1,7 +1,7 @@
-"""SGLang's profiler in a scheduler, kept from ending it: what it raises is caught here.
+"""Keeps SGLang's profiler from ending its scheduler: catches what the profiler raises.
 
-At a stop the ranks of a group wait for each other. A rank that could not begin takes part in that
-with a stand-in for a profiler; else the others would wait for it for ever.
+At a stop, the ranks of a group wait for each other. A rank that could not begin takes part with a
+stand-in for the profiler; otherwise, the others would wait for it forever.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
 from rlprof_sglang._stages import waits
 
 _LOOKS = "_profile_batch_predicate"
-"""What SGLang's profiler looks at each forward step with."""
+"""The method by which SGLang's profiler checks each forward step."""
 _TORCHS = {"CPU", "GPU", "XPU"}
-"""Activities after whose session the ranks wait for each other."""
+"""Torch's activities; after a session with them, the ranks wait for each other."""
 _log = logging.getLogger("rlprof.sglang")
 _followed = Wrapped()
-"""That method, while a session is on: with none, a step passes nothing of ours."""
+"""Wraps that method during a session; without a session, a step runs none of our code."""
 
 last_why = ""
-"""What went wrong since the last start, and was caught here."""
+"""The last error since the last start that was caught here."""
 refused_why = ""
-"""Why the last request was refused: a server tells nobody."""
+"""Why the last request was refused; a server does not pass this on."""
 session = ""
-"""Which folder the last session was asked to write into, which says whose it is."""
+"""The folder that the last session was to write into; it shows whose session it is."""
 was_stopped = False
-"""Whether a request has ended it, and not its own count."""
+"""Whether a request ended that session, and not its own count."""
 ran = 0
-"""Forward steps since the last start: a scheduler without any leaves no trace, or an empty one."""
+"""Forward steps since the last start; without any, a scheduler leaves no trace or an empty one."""
 
 
 class Absent:
-    """Stands for a profiler that could not begin, so that its rank meets the others at the stop."""
+    """Stands in for a profiler that could not begin, so its rank meets the others at the stop."""
 
     _rlprof_watched = True
-    """It raises nothing."""
+    """It needs no wrapper: it raises nothing."""
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Do nothing: no profiler runs."""
 
     def export_chrome_trace(self, path: str) -> None:
-        """There is nothing to write."""
+        """Do nothing: there is no trace to write."""
 
 
 def answered(original: Any, part: Any, request: Any, longest_s: object = None) -> Any:
-    """Have SGLang answer a request to profile, unless it would not survive it; always answer.
+    """Let SGLang answer a profile request, unless it would not survive it; always answer.
 
-    *longest_s*: how long the session may be on.
+    *longest_s*: how long the session may last.
     """
     global refused_why  # noqa: PLW0603 -- one profiler to a process
     has_begun = False
@@ -63,7 +63,7 @@ def answered(original: Any, part: Any, request: Any, longest_s: object = None) -
         refused_why = _harm(part, request)
         if refused_why:
             return reply(f"rlprof: {refused_why}")
-        has_begun = True  # on other ranks, whatever happens here
+        has_begun = True  # on other ranks, even if it fails here
         _overdue.bound(longest_s)
         return _started(original, part, request)
     except Exception as exc:
@@ -76,7 +76,7 @@ def answered(original: Any, part: Any, request: Any, longest_s: object = None) -
 def _harm(part: Any, request: Any) -> str:
     try:
         return harm(part, request)
-    except Exception as exc:  # what cannot be judged is not asked
+    except Exception as exc:  # refuse what cannot be judged
         return f"{type(exc).__name__}: {exc}"[:500]
 
 
@@ -105,7 +105,7 @@ def _stopped(original: Any, part: Any, request: Any) -> Any:
 
 
 def stopping(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
-    """Have a folder there to write into when a session ends: somebody may have tidied up."""
+    """Make sure there is a folder when a session ends: somebody may have deleted it."""
     folder = read(part, "torch_profiler_output_dir")
     if folder is not None and read(part, "profile_in_progress"):
         try:
@@ -116,9 +116,9 @@ def stopping(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _follow(part: Any) -> None:
-    """Be there when SGLang's profiler looks at a forward step, until the session is stopped.
+    """Wrap the check of each forward step by SGLang's profiler, until the session is stopped.
 
-    Whatever it raises ends the session alone.
+    An exception in it ends only the session.
     """
 
     def stepped(inner: Any, batch: Any) -> None:
@@ -142,7 +142,7 @@ def _follow(part: Any) -> None:
 
 
 def _see_to_begin(part: Any) -> None:
-    """Notice a session that should have begun at this step: SGLang drops torch's refusal."""
+    """Notice a session that should have begun at this step: SGLang drops torch's error."""
     global last_why  # noqa: PLW0603 -- as above
     start = read(part, "profiler_start_forward_ct")
     if start and start == forward_ct(part) and not read(part, "profile_in_progress"):
@@ -151,10 +151,10 @@ def _see_to_begin(part: Any) -> None:
 
 
 def make_relative(part: Any, request: Any, said: dict[str, Any]) -> None:
-    """Fill in a request of ours: steps counted from now on, and exactly as many as were asked."""
+    """Complete our request: count steps from now on, and exactly as many as were asked for."""
     request.output_dir = said["native"]
     count, skip = said["count"], said["skip"]
-    if skip:  # the step after the ones passed over is the first
+    if skip:  # begin with the step after the skipped ones
         request.start_step = forward_ct(part) + 1 + skip
     if count:
         request.num_steps = count + (not skip and _is_one_short())
@@ -168,16 +168,16 @@ def _is_one_short() -> bool:
 
 
 def reply(why: str) -> Any:
-    """Answer a request to profile; *why* it was refused, empty: it was not."""
+    """Return the answer to a profile request; *why* it was refused, empty if it was not."""
     from sglang.srt.managers.io_struct import ProfileReqOutput
 
     return ProfileReqOutput(success=not why, message=why or "Succeeded")
 
 
 def _see_to_folder(request: Any) -> None:
-    """Make the folder and write into it, for a scheduler fails where it cannot do so at the end.
+    """Make the folder and write into it: a scheduler fails if it cannot do so at the end.
 
-    Elsewhere, if need be: other ranks are on other hosts, and may be able to.
+    If that fails, use another folder; ranks on other hosts may still use the first one.
     """
     global last_why  # noqa: PLW0603 -- as above
     wanted = read(request, "output_dir")
@@ -193,7 +193,7 @@ def _see_to_folder(request: Any) -> None:
 
 
 def _watch(part: Any) -> None:
-    """Keep what the profiler raises from its scheduler: after it the ranks wait for each other."""
+    """Catch what the profiler raises, because the ranks wait for each other after it."""
     profiler = read(part, "torch_profiler")
     if profiler is None or hasattr(profiler, "_rlprof_watched"):
         return
@@ -214,7 +214,7 @@ def _quiet(method: Any) -> Any:
 
 
 def _stand_in(part: Any) -> None:
-    """Have this rank take part in a session that it could not begin; alone, it is over."""
+    """Let this rank take part in a session that it could not begin; end that of a single rank."""
     if not hasattr(part, "profile_in_progress"):
         return
     asked = read(part, "profiler_activities")
@@ -234,7 +234,7 @@ def _stand_in(part: Any) -> None:
 
 
 def _disarm(part: Any) -> None:
-    """After a stop nothing may begin by itself: SGLang would, on somebody's later request."""
+    """Clear what is armed after a stop; else a later request would make SGLang begin it."""
     for name in ("profiler_start_forward_ct", "profiler_target_forward_ct"):
         if hasattr(part, name):
             setattr(part, name, None)
@@ -253,7 +253,7 @@ def _is_alone(part: Any) -> bool:
 
 
 def _caught(exc: Exception, what: str = "SGLang's profiler") -> str:
-    """Keep what was raised, and say it."""
+    """Store and log an error; return its text."""
     global last_why  # noqa: PLW0603 -- as above
     last_why = f"{what}: {type(exc).__name__}: {exc}"[:500]
     _log.warning("rlprof: %s", last_why)

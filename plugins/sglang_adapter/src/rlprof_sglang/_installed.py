@@ -1,4 +1,4 @@
-"""The installed SGLang, known by its sources: importing it takes seconds, and needs its devices."""
+"""Examines the installed SGLang without an import, which takes seconds and needs its devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlprof_sglang._facts import EXACT, SPANS, release
 from rlprof_sglang._words import PLUGIN
 
 NEWEST = "0.5.23"
-"""The newest release whose sources were read; tests hold it against their record of releases."""
+"""The newest release whose sources we read; tests compare it with their list of releases."""
 
 
 def sources_here() -> Path | None:
@@ -25,11 +25,11 @@ def sources_here() -> Path | None:
         return None
     places = list(found.submodule_search_locations or ()) if found is not None else []
     known = [Path(place) for place in places if Path(place, "srt").is_dir()]
-    return known[0] if known else None  # a folder of that name next to the script is found, too
+    return known[0] if known else None  # else a folder of that name by the script
 
 
 def version() -> str:
-    """Read which version it is."""
+    """Return its version."""
     try:
         return version_of("sglang")
     except PackageNotFoundError:
@@ -37,12 +37,12 @@ def version() -> str:
 
 
 def is_version_2() -> bool:
-    """Whether SGLang has its second profiler, which can be started by stage and not stopped."""
+    """Whether SGLang uses its second profiler, which can start by stage, but cannot be stopped."""
     return os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y")
 
 
 def capabilities() -> list[Advice]:
-    """Say what the installed SGLang can do for a recording, and by which way."""
+    """List what the installed SGLang can record, and by which way."""
     sources = sources_here()
     if sources is None:
         raise CaptureError(
@@ -62,17 +62,17 @@ def capabilities() -> list[Advice]:
         lacks.append("way worker")
     native = "torch; by stage; its own merge"
     if is_version_2():
-        native = "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers; unset it"
+        native = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
         lacks.append("way native")
-    exact = "exact" if not here or here >= EXACT else "exact, one more being asked for"
+    exact = "exact" if not here or here >= EXACT else "exact, by asking for one more"
     found = {
         "sglang": version(),
         "way worker": inside,
         "way native": native,
         "native iterations": f"count {exact}; skip only with rlprof in the schedulers",
-        "native steps": "read back from the trace" if not here or here >= SPANS else "not known",
+        "native steps": "read back from the trace" if not here or here >= SPANS else "unknown",
         "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "
-        "when they waited with enable_metrics",
+        "when they waited, with enable_metrics",
     }
     return [
         *(Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()),
@@ -81,5 +81,5 @@ def capabilities() -> list[Advice]:
 
 
 def newer_than_known() -> list[Advice]:
-    """Warn of an SGLang that nobody has read."""
+    """Warn of an SGLang newer than the sources that we read."""
     return [] if sources_here() is None else beyond_known(version(), NEWEST)

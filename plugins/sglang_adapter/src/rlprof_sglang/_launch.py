@@ -1,4 +1,4 @@
-"""What an engine must be born with, so that it can be recorded in its schedulers, and timed."""
+"""What to launch an engine with, so that its schedulers can be recorded and its requests timed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rlprof import Target
     from rlprof_sglang._options import SglangOptions
 
-_ONLY_TORCH = "SGLang's own profiler is torch's"
+_ONLY_TORCH = "SGLang's own profiler records torch only"
 
 
 def check(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise one CaptureError with all that cannot work, whatever the engine."""
+    """Raise one CaptureError with all options that cannot work on any engine."""
     faults = []
     others = [name for name in tools if name != "torch"]
     needs = ", ".join(options.needs_native)
@@ -44,19 +44,19 @@ def check(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> Non
 
 
 def engine_launch(options: SglangOptions) -> Launch:
-    """Return what an engine must be born with."""
+    """Return what an engine must be launched with."""
     arguments: dict[str, Any] = {}
-    env: dict[str, str] = {SWITCH: "1"}  # for the guard, too, that SGLang's own profiler needs
+    env: dict[str, str] = {SWITCH: "1"}  # also for the guard of SGLang's own profiler
     allowed = os.environ.get("SGLANG_PLUGINS")
     if allowed and PLUGIN not in map(str.strip, allowed.split(",")):
         env["SGLANG_PLUGINS"] = f"{allowed},{PLUGIN}"
     if options.requests:
-        arguments["enable_metrics"] = True  # without them SGLang says of no request when it waited
+        arguments["enable_metrics"] = True  # else SGLang does not report when a request waited
     return Launch(env=env, engine_args=arguments)
 
 
 def server_args(launch: Launch) -> list[str]:
-    """Write the engine arguments of *launch* as the command line of SGLang's server wants them."""
+    """Return the engine arguments of *launch* as the command line of SGLang's server."""
     found = []
     for name, value in launch.engine_args.items():
         flag = "--" + name.replace("_", "-")
@@ -66,7 +66,7 @@ def server_args(launch: Launch) -> list[str]:
 
 
 def profiler_dir(options: SglangOptions, target: Target) -> Path:
-    """Return the folder SGLang's own profiler writes below: known without asking anybody."""
+    """Return the folder that SGLang's own profiler writes below; this needs no engine."""
     if options.profiler_dir is not None:
         return Path(options.profiler_dir).expanduser().absolute()
     name = f"{safe_name(target.role)}_{target.rank}"

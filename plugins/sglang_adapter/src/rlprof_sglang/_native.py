@@ -1,7 +1,7 @@
-"""SGLang's own profiler: one window of it, in a folder of its own.
+"""One window of SGLang's own profiler, in its own folder.
 
-SGLang does not check its arguments, and a failing scheduler takes the whole engine with it, often
-also the hosting process. So the adapter never sends arguments that would make one fail.
+SGLang does not check its arguments, and a failing scheduler ends the whole engine, and often the
+hosting process. So the adapter never sends arguments that would make one fail.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from rlprof_sglang._options import SglangOptions
 
 FILES = "native"
-"""Where in the window's folder the files of SGLang's profiler are put."""
+"""The subfolder for the files of SGLang's profiler, in the window's folder."""
 State = Literal["idle", "armed", "running", "unknown"]
-"""What our session is in: `armed`, the schedulers begin it by themselves; `unknown`, a call of it
-was not answered, and whatever is sent may be of harm."""
+"""The state of our session. `armed`: the schedulers will begin it by themselves. `unknown`: a call
+was not answered, and any further call may do harm."""
 
 _CUTS = ("update_weights_from_disk", "update_weights_from_distributed",
          "update_weights_from_tensor", "update_weights_from_ipc", "begin_weight_update",
@@ -51,7 +51,7 @@ _LOOK_S = 0.2
 
 
 class Native:
-    """One window, by SGLang's own profiler."""
+    """One window of SGLang's own profiler."""
 
     def __init__(
         self, engine: Engine, handle: Any, options: SglangOptions, torch: Mapping[str, Any],
@@ -64,12 +64,12 @@ class Native:
         self._cuts = Cuts(getattr(handle, "tokenizer_manager", handle), _CUTS)
         self._folder: Path | None = None
         self._is_given_up = False
-        """Whether our stop has come and gone while the start was not answered."""
+        """Whether we have stopped before the start was answered."""
         self.state: State = "idle"
         self.ran: dict[str, int] = {}
-        """By the number of the first scheduler of a replica: its steps in the window, if known."""
+        """Steps in the window, if known, by the number of each replica's first scheduler."""
         self.whys: list[str] = []
-        """What went wrong in schedulers, and was caught there by our part."""
+        """Errors in schedulers that our code there caught."""
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 
@@ -84,7 +84,7 @@ class Native:
         return self._folder
 
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
-        """Start it, in the words its release knows."""
+        """Start it, with the fields that its release knows."""
         self._check_version_2()
         self._check_stages()
         self._folder = self._made(below, window, run_id)
@@ -94,13 +94,13 @@ class Native:
         self.state = "unknown"  # until it is answered, or refused before it was sent
         try:
             await self._engine.start(fields)
-        except TypeError as exc:  # by the frontend, before it asks
+        except TypeError as exc:  # by the frontend, before it calls
             self.state = "idle"
             raise CaptureError(f"sglang: start_profile: {exc}"[:500]) from exc
         except RefusedError:
             self.state = "idle"
             raise
-        except UnsaidError as exc:  # our part refuses alike in all schedulers, and says why
+        except UnsaidError as exc:  # our code refuses in all schedulers, and says why
             self.state = "idle" if await self._refused() else "running"
             raise CaptureError("; ".join([str(exc), *self.whys])[:500]) from exc
         except RuntimeError as exc:  # refused by a scheduler; another may have begun
@@ -118,33 +118,33 @@ class Native:
             self._cuts.watch()
 
     async def _undo(self) -> None:
-        """End a session nobody waits for any more: it would fill the memory of the schedulers."""
+        """End an abandoned session, because it would fill the memory of the schedulers."""
         await self._engine.stop()
         self.state = "idle"
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _check_version_2(self) -> None:
-        """Refuse where a stop would end the schedulers, which have our environment."""
+        """Refuse SGLang's second profiler: a stop of it would end the schedulers."""
         if is_version_2():
             raise CaptureError(
-                "sglang: SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers when it is "
+                "sglang: SGLANG_PROFILE_V2 is set; its profiler ends the schedulers when it is "
                 "stopped; unset it"
             )
 
     def _check_stages(self) -> None:
-        """Refuse where SGLang would write over its schedulers' memory: see `_stages`."""
+        """Refuse if SGLang would overwrite its schedulers' memory: see `_stages`."""
         facts = self._engine.facts
         is_safe = facts.is_inside or (bool(facts.release) and facts.release < RANGES)
         if self._options.is_by_stage and not is_safe:
             raise CaptureError(
                 f"sglang: by_stage: SGLang {facts.version or '(of an unknown release)'} overwrites "
-                "its schedulers' memory between two stages, and they may die of it; start it with "
-                "what rlprof.launch gives, whose part in the schedulers prevents that"
+                "its schedulers' memory between two stages, and they may crash; launch it with "
+                "what rlprof.launch gives, so that rlprof's code there can prevent this"
             )
 
     def _made(self, below: Path, window: Window, run_id: str) -> Path:
-        """Make the window's folder and write into it: SGLang would try so at the stop, and die."""
+        """Make the window's folder and test it: SGLang would fail at the stop, and die."""
         if not self._engine.is_local and self._options.profiler_dir is None:
             raise CaptureError(
                 "sglang: the server is on another host; name a folder that both can see: "
@@ -157,7 +157,7 @@ class Native:
             probe = folder / ".rlprof"
             probe.write_text("rlprof has seen that files can be written here\n")
             probe.unlink()
-            if self._engine.facts.kind == "http":  # which may be another user's
+            if self._engine.facts.kind == "http":  # it may run as another user
                 folder.chmod(0o777)
         except OSError as exc:
             raise CaptureError(
@@ -166,7 +166,7 @@ class Native:
         return folder
 
     async def stop(self, folder: Path) -> None:
-        """Stop it, whatever became of it, and fetch what it wrote."""
+        """Stop it, in whatever state it is, and fetch its files."""
         await self._cuts.unwatch()
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
@@ -187,11 +187,11 @@ class Native:
             await aside(partial(self._fetch, folder / FILES))  # it may be gigabytes
 
     async def _ended(self) -> str:
-        """Say that somebody has ended our session: one that is on now is not ours to end."""
+        """Report that somebody ended our session; a session that runs now is not ours to end."""
         if not self._engine.facts.is_inside:
             return ""
         said: list[Any] = []
-        with suppress(Exception):  # the engine has gone
+        with suppress(Exception):  # the engine is gone
             said = [state.get(STATE) or {} for state in await self._engine.states()]
         on = [one.get("session") for one in said if one.get("profiling")]
         if on and str(self._folder) not in on:
@@ -201,9 +201,9 @@ class Native:
         return ""
 
     async def _refused(self) -> bool:
-        """Whether our part in the schedulers did, and why."""
+        """Whether our code in the schedulers refused; keep the reason in `whys`."""
         if self._engine.facts.is_inside:
-            with suppress(Exception):  # the engine has gone
+            with suppress(Exception):  # the engine is gone
                 said = [state.get(STATE) or {} for state in await self._engine.states()]
                 self.whys = [str(one["refused"]) for one in said if one.get("refused")][:1]
         return bool(self.whys)
@@ -211,11 +211,11 @@ class Native:
     async def _ask_of_it(self) -> None:
         """Ask for the number of steps, because a scheduler without steps may leave no trace.
 
-        Also report the errors that our part caught there.
+        Also report the errors that our code caught there.
         """
         if not self._engine.facts.is_inside:
             return
-        with suppress(Exception):  # the engine has gone
+        with suppress(Exception):  # the engine is gone
             said = [state.get(STATE) or {} for state in await self._engine.states()]
             self.ran = {str(one["number"]): one["ran"] for one in said if "ran" in one}
             self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
@@ -232,7 +232,7 @@ class Native:
             await asyncio.sleep(_LOOK_S)
 
     def _fetch(self, into: Path) -> None:
-        """Move the files; the engine's folder of this window goes with the last of them."""
+        """Move the files, then remove the folder that the engine wrote this window into."""
         if self._folder is None:
             return
         if not into.parent.exists():  # answered long after the window was over
@@ -241,12 +241,12 @@ class Native:
         into.mkdir(exist_ok=True)
         with suppress(OSError):
             for path in sorted(self._folder.iterdir()):
-                with suppress(FileNotFoundError):  # somebody tidies up
+                with suppress(FileNotFoundError):  # somebody else deleted it
                     shutil.move(str(path), str(into / path.name))
             if self.state == "idle":
                 self._folder.rmdir()
 
 
 def written(chosen: Iterations | None) -> dict[str, Any]:
-    """Write *chosen* as an order has it."""
+    """Return *chosen* in the form that orders use."""
     return {} if chosen is None else attrs.asdict(chosen)

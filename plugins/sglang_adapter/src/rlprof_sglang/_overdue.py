@@ -1,7 +1,7 @@
-"""A session of ours that nobody has ended: whoever asked for it is gone, and it fills the memory.
+"""Ends a session of ours whose run is gone: it would fill the memory.
 
-A scheduler alone ends it by itself. Where several are one engine, each would do so at another step,
-and wait there for the others for ever; there the next run that comes has all of them end it.
+A single scheduler ends it by itself. Several schedulers of one engine would each end it at another
+step, and wait there forever for the others. So the next run makes all of them end it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from rlprof_sglang._refusals import profiler_part, read
 
 _until = 0.0
-"""Until when, monotonic, the session may be on; 0: for ever, for it is somebody else's."""
+"""Monotonic time until which the session may last; 0: forever, as it is somebody else's."""
 
 
 def bound(longest_s: object) -> None:
@@ -23,12 +23,12 @@ def bound(longest_s: object) -> None:
 
 
 def is_overdue(part: Any) -> bool:
-    """Whether a session of ours is on that nobody will end any more."""
+    """Whether a session of ours runs that nobody will end."""
     return bool(_until and time.monotonic() > _until and read(part, "profile_in_progress"))
 
 
 def ends(part: Any) -> bool:
-    """End an overdue session of a scheduler alone; by stage its own count ends it."""
+    """End an overdue session of a single scheduler; by stage, its own count ends it."""
     if not is_overdue(part) or read(part, "profile_by_stage"):
         return False
     getattr(part, profiler_part().stop)()

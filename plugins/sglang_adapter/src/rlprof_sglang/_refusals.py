@@ -1,7 +1,7 @@
-"""What SGLang's profiler is asked in a scheduler, and which of it is refused there.
+"""Refuses profile requests that a scheduler would not survive.
 
-A scheduler that raises takes the whole engine with it. What would make one raise is refused, the
-same on all ranks: where one of several does not take part, the others wait for it for ever.
+A scheduler that raises ends the whole engine. So a request that would make one raise is refused, on
+all ranks alike: if one rank does not take part, the others wait for it forever.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _MANAGERS = "sglang.srt.managers"
 LONGEST_S = 3600
 
 ours_until = 0.0
-"""Until when, monotonic, a window of ours may be open, in this scheduler or in another one of the
-engine; whoever opened it may be gone."""
+"""Monotonic time until which a window of ours may be open, in any scheduler of the engine; the run
+that opened it may be gone."""
 
 
 @attrs.frozen
@@ -26,13 +26,13 @@ class Part:
 
     path: str
     handler: str
-    """Answers a request to profile."""
+    """The method that answers a profile request."""
     stop: str
-    """Ends a session, whoever asked for that: a request, or the profiler itself at a step."""
+    """The method that ends a session, for a request or for the profiler itself at a step."""
 
 
 def profiler_part() -> Part:
-    """Return where it is in this release."""
+    """Return where the profiler is in this release."""
     new = f"{_MANAGERS}.scheduler_components.profiler_manager"
     if _is_there(new):
         return Part(f"{new}.SchedulerProfilerManager", "_profile", "_stop_profile")
@@ -43,22 +43,22 @@ def profiler_part() -> Part:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # nor is the package
+    except ModuleNotFoundError:  # the package is not there either
         return False
 
 
 def part_of(scheduler: Any) -> Any:
-    """Return what holds the profiler's state: since 0.5.13 a part of the scheduler."""
+    """Return the object with the profiler's state: since 0.5.13 a part of the scheduler."""
     return getattr(scheduler, "profiler_manager", scheduler)
 
 
 def read(owner: Any, name: str) -> Any:
-    """Return what *owner* has of that name; None: this release has it not, or nothing is there."""
+    """Return attribute *name* of *owner*; None: this release does not have it, or it is None."""
     return getattr(owner, name, None)
 
 
 def kind(request: Any) -> str:
-    """Return what is asked: `req_type` since 0.5.15, `type` before."""
+    """Return the kind of *request*: its `req_type` since 0.5.15, its `type` before."""
     found = read(request, "req_type") or read(request, "type")
     return str(getattr(found, "name", found))
 
@@ -70,14 +70,14 @@ def forward_ct(part: Any) -> int:
 
 
 def is_busy(part: Any) -> bool:
-    """Whether a session runs or is armed; what a session that is over has left is neither."""
+    """Whether a session runs or is armed; what a finished session left does not count."""
     if read(part, "profile_in_progress"):
         return True
     return is_armed(part)
 
 
 def _has_stage_to_come(part: Any) -> bool:
-    """Whether a stage has had no step: it begins with its first, and never again."""
+    """Whether a stage has had no step yet; its session begins at its first step only."""
     if not (read(part, "profile_by_stage") and read(part, "profiler_target_prefill_ct")):
         return False
     return 0 in (read(part, "profiler_prefill_ct"), read(part, "profiler_decode_ct"))
@@ -89,19 +89,19 @@ def _is_to_begin(part: Any) -> bool:
 
 
 def is_armed(part: Any) -> bool:
-    """Whether a session is to begin by itself: inside a recording of torch's it would crash.
+    """Whether a session will begin by itself; inside a torch recording, it would crash.
 
-    Also while one is on: by stage the other stage's comes after it.
+    This can be so while a session runs: by stage, the other stage's session follows.
     """
     return _has_stage_to_come(part) or _is_to_begin(part)
 
 
 def harm(part: Any, request: Any) -> str:
     """Say why a scheduler would not survive a request, or what it would silently lose."""
-    if time.monotonic() < ours_until:  # two torch profilers in a process end it
+    if time.monotonic() < ours_until:  # two torch profilers crash a process
         return "a window of rlprof is open in this engine; ask again when it is over"
     if not hasattr(part, "profile_in_progress"):
-        return "SGLANG_PROFILE_V2 is set, whose profiler ends the schedulers when it is stopped"
+        return "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers when it is stopped"
     if is_busy(part):
         return "somebody's session is already in progress; stop it first"
     count = read(request, "num_steps")
@@ -114,7 +114,7 @@ def harm(part: Any, request: Any) -> str:
 
 
 def harm_of(names: list[str]) -> str:
-    """Say the same of activities: what torch or a package of theirs would raise at."""
+    """Say why torch, or a package that they need, would raise at these activities."""
     if not names:
         return "activities is empty; nothing would be recorded"
     from torch import cuda

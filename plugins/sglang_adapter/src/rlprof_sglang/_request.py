@@ -1,6 +1,6 @@
-"""What SGLang's own profiler is asked for one window, in the words its release knows.
+"""The request to SGLang's own profiler for one window, with the fields that its release knows.
 
-What would end a scheduler is left out and said, or refused where nothing else is asked.
+Options that would end a scheduler are left out and reported, or refused if nothing else is asked.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 _ON_NPU = {
     "profile_id": "torch_npu names its folders itself, one for each process",
-    "native_merge": "SGLang merges no folders of torch_npu",
+    "native_merge": "SGLang does not merge torch_npu's folders",
     "flops": "SGLang does not pass it on",
 }
-"""What stands for nothing where SGLang's torch.profiler is torch_npu's."""
+"""Options without effect if SGLang's torch.profiler is torch_npu's."""
 
 
 @attrs.define
 class Request:
-    """A request to start profiling, and what of the options it can carry."""
+    """A request to start profiling, and which options it can carry."""
 
     options: SglangOptions
     facts: Facts
     tool: Mapping[str, Any]
     """The options of the tool torch."""
     longest_s: float | None = None
-    """The time after which nothing will end the session any more; None: unknown."""
+    """How long the run may keep the session open; None: unknown."""
     applied: dict[str, Any] = attrs.field(factory=dict)
     unsupported: dict[str, str] = attrs.field(factory=dict)
 
@@ -48,7 +48,7 @@ class Request:
         return self.options.contents_of(self.tool)
 
     def fields(self, folder: Path, window: Window, target: Target) -> dict[str, Any]:
-        """Write it, without what this release does not know."""
+        """Return the fields of the request, without those that this release does not know."""
         options, facts, contents = self.options, self.facts, self._contents
         replica = 0 if target.replica is None else target.replica
         wanted: dict[str, Any] = {
@@ -68,7 +68,7 @@ class Request:
         for name in [name for name in wanted if not facts.takes(name)]:
             del wanted[name]
             if name != "profile_id":
-                self.unsupported[words.get(name, name)] = f"SGLang {facts.version} has none"
+                self.unsupported[words.get(name, name)] = f"SGLang {facts.version} does not have it"
         if "flops" in contents:
             self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
         if facts.is_npu:
@@ -79,7 +79,7 @@ class Request:
         return wanted
 
     def activities(self) -> tuple[str, ...]:
-        """Say what to record as SGLang does, without what would end a scheduler."""
+        """Return the activities by SGLang's names, without those that would end a scheduler."""
         options, facts = self.options, self.facts
         if options.activities is not None:
             asked = options.activities
@@ -90,16 +90,16 @@ class Request:
                 asked = (*asked, "MEM")
         if facts.device == "cpu" and "GPU" in asked:  # torch would warn at best
             if "cuda" in self._contents or options.activities is not None:
-                self.unsupported["activities: GPU"] = "the engine runs on a CPU, which is recorded"
+                self.unsupported["activities: GPU"] = "the engine runs on a CPU; CPU is recorded"
             asked = tuple(dict.fromkeys(word.replace("GPU", "CPU") for word in asked))
         needs_cuda = [word for word in ("MEM", "CUDA_PROFILER") if word in asked]
         if facts.device != "cuda":
-            where = f"on {facts.device}" if facts.device else "of an engine whose device is unknown"
+            where = f"on {facts.device}" if facts.device else "on an unknown device"
             for word in needs_cuda:
-                self.unsupported[f"activities: {word}"] = f"{where} SGLang's scheduler dies of it"
+                self.unsupported[f"activities: {word}"] = f"{where} it kills SGLang's scheduler"
             asked = tuple(word for word in asked if word not in needs_cuda)
-        if "RPD" in asked and not facts.is_inside:  # nobody there would see if it can be had
-            self.unsupported["activities: RPD"] = "a scheduler without its packages dies of it"
+        if "RPD" in asked and not facts.is_inside:  # no code of ours there checks for it
+            self.unsupported["activities: RPD"] = "it kills a scheduler without its packages"
             asked = tuple(word for word in asked if word != "RPD")
         if not asked:
             raise CaptureError(
@@ -120,22 +120,22 @@ class Request:
                  "flops": "flops" in self._contents}  # fmt: skip
         self.unsupported |= {name: why for name, why in _ON_NPU.items() if asked[name]}
         self.unsupported["npu"] = (
-            "SGLang chooses the level and the metrics (Level1, PipeUtilization); a folder for each "
-            "process stands for a trace"
+            "SGLang chooses the level and the metrics (Level1, PipeUtilization); each process "
+            "writes a folder instead of a trace"
         )
         wanted.pop("merge_profiles", None)
 
     def _count(self, wanted: dict[str, Any]) -> None:
-        """Have forward steps counted from the window's begin, or say what cannot be."""
+        """Count forward steps from the start of the window, or report what cannot be counted."""
         chosen, facts = self.options.chosen(self.tool), self.facts
         if self.options.is_by_stage and chosen is not None:
             wanted["num_steps"] = chosen.count
             if chosen.skip:
-                self.unsupported["iterations: skip"] = "by stage SGLang passes over no step"
+                self.unsupported["iterations: skip"] = "by stage SGLang skips no step"
             self.applied["iterations"] = {"count": chosen.count, "of": "each stage"}
             return
         counted = {} if chosen is None else attrs.asdict(chosen)
-        if facts.is_inside and facts.nodes == 1:  # which counts from now on, if all ranks do
+        if facts.is_inside and facts.nodes == 1:  # it counts from now on, if all ranks do
             folder, usual = wanted["output_dir"], {"skip": 0, "count": None}
             said = {"native": folder, "longest_s": self.longest_s} | usual | counted
             wanted["output_dir"] = MARK + json.dumps(said)

@@ -1,7 +1,7 @@
-"""The life of each request while a window is open, from what SGLang itself says of it.
+"""The life of each request while a window is open, from SGLang's own answers.
 
-The frontend keeps a state of each request until it ends; the answer it then gives says what the
-scheduler did with it. What is looked at here is the state's being dropped, and that answer.
+The frontend keeps a state of each request until the request ends. Its last answer says what the
+scheduler did with the request. We watch for the frontend to drop the state, and read that answer.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _KEPT = ("id", "prompt_tokens", "completion_tokens", "cached_tokens", "num_retractions",
          "total_retractions", "finish_reason", "queue_time", "forward_entry_time",
          "prefill_finished_time", "prefill_finished_ts", "dp_rank")  # fmt: skip
-"""What an answer says that is small: its text is not ours to hold."""
+"""The small fields of an answer; we do not keep its text."""
 
 
 class Answers(list[Any]):
-    """What a request is answered, as it is; what the last one says of it is copied.
+    """The answers to a request, unchanged; the small fields of the last answer are copied.
 
-    The answers themselves end with whoever takes them: thousands of them, held until the window's
-    end, were text and tokens in memory, and a collector's work that grew with each.
+    We do not keep the answers themselves. Thousands of them, held until the window's end, would
+    keep text and tokens in memory, and slow down garbage collection.
     """
 
     def __init__(self, answers: Iterable[Any], said: dict[str, Any]) -> None:
@@ -36,8 +36,8 @@ class Answers(list[Any]):
             self._keep(answer)
 
     def append(self, answer: Any) -> None:
-        """Take one more."""
-        with suppress(Exception):  # as below
+        """Add one more answer."""
+        with suppress(Exception):  # the engine must go on
             self._keep(answer)
         super().append(answer)
 
@@ -51,26 +51,26 @@ class Answers(list[Any]):
 
 
 class Requests:
-    """What one window sees of the requests of one engine."""
+    """The requests of one engine in one window."""
 
     def __init__(self, handle: Any, *, has_metrics: bool) -> None:
         self.unsupported: dict[str, str] = {}
         self._manager = getattr(handle, "tokenizer_manager", handle)
         self._watched: Watched | None = None
         self._gone: list[tuple[dict[str, float], dict[str, Any], float]] = []
-        """Of requests that have left: their times, what is or will be said of them, and when they
-        left."""
+        """For each request that has left: its times, what its answer says (now or later), and
+        when it left."""
         self._began = 0.0
         if not isinstance(getattr(self._manager, "rid_to_state", None), dict):
             self._manager = None
             self.unsupported["requests"] = "this engine's frontend is in another process"
         elif not has_metrics:
             self.unsupported["requests: queued, prefill"] = (
-                "SGLang says when only with enable_metrics=True, which rlprof.launch gives"
+                "SGLang reports these times only with enable_metrics=True; rlprof.launch gives it"
             )
 
     def start(self) -> None:
-        """Look at every request that leaves from now on."""
+        """Start to watch for requests that leave."""
         if self._manager is None:
             return
         states = self._manager.rid_to_state
@@ -89,7 +89,7 @@ class Requests:
         self._gone.append((times, said, time.monotonic()))
 
     def stop(self, folder: Path) -> None:
-        """Write down those that have left, and those that are still there."""
+        """Write the requests that have left, and those that are still there."""
         watched, self._watched = self._watched, None
         if watched is None:
             return
@@ -106,7 +106,7 @@ class Requests:
 
 
 def _times(state: Any) -> dict[str, float]:
-    """Keep when the frontend received a request and its first and last tokens, monotonic."""
+    """Return when the frontend received a request and its first and last tokens, monotonic."""
     stats = getattr(state, "time_stats", None)
     words = {"created_time": "created", "first_token_time": "first_token_ts",
              "last_time": "last_token_ts"}  # fmt: skip
@@ -119,7 +119,7 @@ def _times(state: Any) -> dict[str, float]:
 def _line(
     times: dict[str, float], meta: dict[str, Any], left: float | None, offset: float
 ) -> dict[str, Any]:
-    """Describe a request; *left* is when it ended, None if it goes on."""
+    """Describe a request; *left* is when it ended, None if it is still running."""
     line: dict[str, Any] = {"id": str(meta.get("id", "?")), "left": left}
     words = {"prompt_tokens": "prompt_tokens", "completion_tokens": "tokens",
              "cached_tokens": "cached_tokens", "num_retractions": "retractions",

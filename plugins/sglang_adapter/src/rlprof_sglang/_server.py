@@ -26,11 +26,11 @@ class Server:
 
     @property
     def loop(self) -> None:
-        """None: any will do."""
+        """None: any loop will do."""
 
     @property
     def is_resting(self) -> bool:
-        """Never: it lives elsewhere."""
+        """Never: it runs in another process."""
         return False
 
     @property
@@ -38,10 +38,10 @@ class Server:
         """Never: core waits for it."""
         return False
 
-    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:  # noqa: ARG002 -- as of others
-        """Never asked for."""
+    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:  # noqa: ARG002 -- as others
+        """Refuse: a server never rests."""
         hook.close()
-        raise CaptureError("sglang: a server lives on no loop of this process")
+        raise CaptureError("sglang: a server runs on no event loop of this process")
 
     async def look(self) -> None:
         """Read how it was launched, and whether rlprof's code is in its schedulers."""
@@ -49,7 +49,7 @@ class Server:
         self.facts = looked_inside(of_arguments(info), info.get("internal_states") or [])
 
     async def states(self) -> Sequence[Mapping[str, Any]]:
-        """Ask what the schedulers say of themselves: a state of each replica."""
+        """Ask the schedulers for their state: one state per replica."""
         found: list[Mapping[str, Any]] = (await self._info()).get("internal_states") or []
         return found
 
@@ -59,40 +59,40 @@ class Server:
         return info if isinstance(info, dict) else {}
 
     async def start(self, fields: Mapping[str, Any]) -> None:
-        """Post it; a field the server does not know it passes over."""
+        """Post the request; the server ignores fields that it does not know."""
         await self._http.ask("POST", "/start_profile", fields)
 
     async def stop(self) -> None:
-        """Post it; a server says of no refusal why, and the usual one is that nothing runs."""
+        """Post the request; a server gives no reason for a refusal, but usually nothing runs."""
         try:
             await self._http.ask("POST", "/stop_profile")
         except UnsaidError:
             self.facts = attrs.evolve(self.facts, is_profiling=False)
 
     async def run(self, function: Callable[[], object]) -> None:
-        """Call it: its frontend is in another process."""
+        """Call *function* here: the frontend is in another process."""
         function()
 
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         where = self._http.address + path
         if code in (401, 403):
-            other = "another key than admin_api_key says"
-            how = other if self._has_key else "the server's key; name admin_api_key"
+            other = "a key other than admin_api_key"
+            how = other if self._has_key else "the server's key; set admin_api_key"
             return RefusedError(f"sglang: {where} asks for {how}")
         if code == 404:
             return RefusedError(f"sglang: {where} is not there; is it an SGLang server?")
         if code == 500:
             return UnsaidError(f"sglang: {where} refused; the server's log says why")
-        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: nobody knows
+        kind = RefusedError if code < 500 else CaptureError  # else a proxy's: unknown
         return kind(f"sglang: {where} answered {code}: {said}")
 
 
 class RefusedError(CaptureError):
-    """A refusal of the frontend: no scheduler was asked."""
+    """A refusal by the frontend: no scheduler was called."""
 
 
 class UnsaidError(CaptureError):
-    """A refusal without a reason: a scheduler's, and another may have begun."""
+    """A refusal by a scheduler, without a reason; another scheduler may have begun."""
 
 
 def _is_here(address: str) -> bool:
@@ -104,7 +104,7 @@ def _is_here(address: str) -> bool:
     if host in ("localhost", "127.0.0.1", "::1", "0.0.0.0"):  # noqa: S104 -- compared, not bound
         return True
     try:
-        with socket.create_server((host, 0)):  # only an own address can be bound
+        with socket.create_server((host, 0)):  # only an address of this host can be bound
             return True
     except OSError:
         return False

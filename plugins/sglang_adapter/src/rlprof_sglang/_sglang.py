@@ -1,7 +1,7 @@
 """The engine `sglang`: two ways to record a replica, chosen by what the engine can do.
 
-In the schedulers where rlprof's code is in them: our own tools, any of them, any rank, results by
-rank. Else SGLang's own profiler.
+If rlprof's code is in the schedulers, our own tools record there: any tool, any rank, results per
+rank. Otherwise SGLang's own profiler records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _USUAL = {"configure": 60.0, "start": 5.0, "stop": 120.0}
-"""Limits where none are given."""
+"""The limits if none are given."""
 _NOBODY = "sglang: no scheduler records"
 _NATIVE = "SGLang's own profiler"
 
@@ -56,12 +56,12 @@ class Sglang:
     _answers: dict[str, Any] = attrs.field(factory=dict)
     _counters: Counters = attrs.field(factory=Counters)
     _lost: str = ""
-    """Why nobody knows what became of a session of ours: its profiler is left alone from then."""
+    """Why the outcome of one of our sessions is unknown; from then on, leave its profiler alone."""
 
     def _runs_on(self) -> RunsOn:
-        """An Engine whose loop rests is asked on the thread that asks it for tokens, too.
+        """Return "thread" for an Engine whose loop rests: its user's thread calls it.
 
-        Where an event loop runs on that, which must not wait, it is asked on another.
+        If an event loop runs on that thread, it must not wait, so another thread calls the Engine.
         """
         is_here = self._engine is not None and self._engine.is_resting and loop_here() is None
         return "thread" if is_here else "process"
@@ -71,14 +71,14 @@ class Sglang:
         return self._counters.read(handle)
 
     def _loop(self) -> Any:
-        """The event loop the engine lives on, which cannot wait for what it should do itself."""
+        """The event loop of the engine, which must not wait for work that it does itself."""
         return None if self._engine is None else self._engine.loop
 
     @hookimpl
     def configure(
         self, place: Place, options: SglangOptions, handle: Any, workers: Workers
     ) -> Launch | Ready | Coroutine[Any, Any, Ready]:
-        """At launch say what the engine must be born with; later see what it was born with."""
+        """At launch, return what to launch the engine with; later, choose how to record it."""
         check(options, workers.tools)
         if place == "launch":
             return engine_launch(options)
@@ -87,7 +87,7 @@ class Sglang:
             name = options.admin_api_key
             raise CaptureError(f"sglang: admin_api_key: {name} is not in this environment; set it")
         self._engine = reach(handle, options.key, workers.loop)
-        if self._engine.is_resting:  # it is asked when a window opens, on its own thread
+        if self._engine.is_resting:  # it is called when a window opens, on its own thread
             return self._ready()
         return self._unless_it_rests(workers)
 
@@ -113,12 +113,12 @@ class Sglang:
     def start(
         self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers
     ) -> Any:
-        """Begin, by the way that was chosen."""
+        """Begin to record, by the way that was chosen."""
         hooks = ("start",) if self._way else ("configure", "start")
         return self._here(self._start(window, target, folder, handle, workers), workers, *hooks)
 
     def _here(self, hook: Coroutine[Any, Any, Any], workers: Workers, *hooks: str) -> Any:
-        """Drive a resting engine by *hook* for as long as *hooks* may take: core cannot cut it."""
+        """Run *hook* on a resting engine for as long as *hooks* may take: core cannot cut it."""
         if self._engine is None or not self._engine.is_resting:
             return hook
         limits = workers.given.get("config", {}).get("limits", {})
@@ -208,7 +208,7 @@ class Sglang:
             return
         try:
             if native is not None:
-                self._lost = "its stop was not answered"  # it may be after we were given up
+                self._lost = "its stop was not answered"  # it may be, after core gave up on us
                 self._leave_notes(folder, native, answers)
                 await native.stop(folder)
                 self._lost = "its start was not answered" if native.state == "unknown" else ""
@@ -246,11 +246,11 @@ class Sglang:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Make traces of the files of SGLang and its requests, and a summary of the answers."""
+        """Make traces of SGLang's files and requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
     async def _tell(self, order: str, workers: Workers) -> list[dict[str, Any]]:
-        """Carry an order to the schedulers; return what the first of each replica answered."""
+        """Send an order to the schedulers; return the answer of the first one in each replica."""
         if self._engine is None:
             return []
         chosen = self.options.inside.chosen(workers.tools.get("torch", {}))

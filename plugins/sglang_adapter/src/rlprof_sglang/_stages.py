@@ -1,9 +1,9 @@
-"""By stage: between the end of one stage's session and the beginning of the next lies a step.
+"""By stage: leaves a step between the end of one stage's session and the start of the next.
 
-Torch writes into its session when a range ends that was begun in it, without a look whether that
-session is over and its memory given back. Since 0.5.14 SGLang runs each step in a range, and ends
-one session and begins the next inside: so a scheduler's memory is overwritten, and it dies at once,
-later, or not.
+When a range ends, torch writes into the session in which the range began. It does not check whether
+that session is over and its memory is freed. Since 0.5.14 SGLang runs each step in a range, and
+inside it ends one session and begins the next. That overwrites a scheduler's memory: the scheduler
+dies at once, later, or not at all.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rlprof_sglang._refusals import profiler_part, read
 
 
 def waits(part: Any, batch: Any) -> bool:
-    """Whether *batch* is none of the session that is on; prefill's is ended by the first decode.
+    """Whether *batch* does not belong to the running session; the first decode ends prefill's.
 
-    Left to itself, SGLang would end the session that is on by the count of the other stage, and
-    write its trace over the other's.
+    By itself, SGLang would end the running session by the count of the other stage, and overwrite
+    the other stage's trace.
     """
     if not (read(part, "profile_by_stage") and read(part, "profile_in_progress")):
         return False

@@ -1,7 +1,7 @@
-"""An Engine's loop is run by whoever asks it something: one at a time, our hooks among them.
+"""Turns to run an Engine's loop: each caller of the Engine runs it, and so do our hooks.
 
-Two threads that run one loop at the same time fail, and a rollout with them. So whoever runs it
-waits while we do, from when its engine is attached, and we while somebody else does.
+If two threads run one loop at the same time, they fail, and so does the rollout. So once an engine
+is attached, its callers wait while we run its loop, and we wait while a caller runs it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 _LOOK_S = 0.02
-"""How often it is looked whether somebody else runs a loop."""
+"""How often to check whether somebody else runs a loop."""
 _SLICE_S = 0.2
-"""So long one is run for us at once: whoever waits for it meanwhile goes on, and serves us, too."""
+"""How long we run a loop at a time. A caller that waits then runs it, and serves us, too."""
 _ATTRIBUTE = "_rlprof_turns"
 
 
@@ -30,16 +30,16 @@ class Turns:
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._changed = threading.Condition()
         self._ours: int | None = None
-        """The thread that runs it for us."""
+        """The thread that runs the loop for us."""
         self._theirs = 0
-        """How many others run it: one, or they fail, as they would without us."""
+        """Number of other threads that run it. If there are several, they fail, as without us."""
         self._waiting = 0
-        """How many of them wait for us: they come first."""
+        """Number of other threads that wait for us; they come first."""
         Wrapped().put(loop, "run_until_complete", self._in_turn)
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody runs it until something is done."""
+        """Whether a thread runs the loop until something is done."""
         return self._theirs > 0 or self._ours is not None
 
     def take(self, within_s: float) -> bool:
@@ -53,7 +53,7 @@ class Turns:
             return True
 
     def give(self) -> None:
-        """Let the next one run it."""
+        """Let the next thread run the loop."""
         with self._changed:
             self._ours = None
             self._changed.notify_all()
@@ -77,7 +77,7 @@ class Turns:
 
 
 def turns_of(loop: asyncio.AbstractEventLoop | None) -> Turns:
-    """Return those of *loop*: the same for all who attach what lives on it."""
+    """Return the turns of *loop*: the same for all engines on that loop."""
     found: Turns | None = getattr(loop, _ATTRIBUTE, None)
     if found is None:
         found = Turns(loop)
@@ -89,9 +89,9 @@ def turns_of(loop: asyncio.AbstractEventLoop | None) -> Turns:
 def driven(
     loop: asyncio.AbstractEventLoop, hook: Coroutine[Any, Any, Any], within_s: float
 ) -> concurrent.futures.Future[Any]:
-    """Run *hook* on *loop*, in any thread that runs it, for up to this long; never cut it short."""
+    """Run *hook* on *loop*, in any thread that runs it, for *within_s*; never cut it short."""
     until, turns = time.monotonic() + within_s, turns_of(loop)
-    call = asyncio.run_coroutine_threadsafe(hook, loop)  # where somebody runs it, it has begun
+    call = asyncio.run_coroutine_threadsafe(hook, loop)  # if a thread runs the loop, this begins
     while not call.done() and (left := until - time.monotonic()) > 0:
         if not turns.take(min(left, _LOOK_S)):
             continue
@@ -103,12 +103,12 @@ def driven(
 
 
 def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:
-    """Run *loop* until *call* is done, for so many seconds."""
+    """Run *loop* until *call* is done, for at most *s* seconds."""
     there = asyncio.wrap_future(call, loop=loop)
-    there.add_done_callback(lambda late: late.cancelled() or late.exception())  # told by `call`
+    there.add_done_callback(lambda late: late.cancelled() or late.exception())  # `call` has it
     waiting = asyncio.wait({there}, timeout=s)
     try:
         loop.run_until_complete(waiting)
-    except RuntimeError:  # somebody runs it of whom we know nothing: let them work
+    except RuntimeError:  # a caller unknown to us runs it: let it work
         waiting.close()
         time.sleep(_LOOK_S)

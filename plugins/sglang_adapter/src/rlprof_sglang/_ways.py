@@ -1,4 +1,4 @@
-"""By which way a replica is recorded: in its schedulers, or by SGLang's own profiler."""
+"""Chooses how to record a replica: in its schedulers, or by SGLang's own profiler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _not_there(facts: Facts) -> str:
 
 
 def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
-    """Choose; raise CaptureError where neither way is open."""
+    """Choose the way; raise CaptureError if neither is possible."""
     inside = ""
     if options.needs_native:
         inside = f"{', '.join(options.needs_native)}: SGLang's own profiler does that"
@@ -40,7 +40,7 @@ def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str
         inside = _not_there(engine.facts)
     native = ""
     if tools and "torch" not in tools:
-        native = f"it is torch's, and cannot stand for {', '.join(tools)}"
+        native = f"it records torch only, and cannot replace {', '.join(tools)}"
     if not inside and options.way != "native":
         return "worker"
     if not native and options.way != "worker":
@@ -51,17 +51,17 @@ def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str
 
 
 def unasked(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> dict[str, str]:
-    """Say that SGLang's profiler stands for the tools, where nobody has asked for it."""
+    """Report that SGLang's profiler records instead of the tools, though nobody asked for it."""
     if options.way != "auto" or options.needs_native or not tools or engine.facts.is_inside:
         return {}
     return {"tool: torch": f"SGLang's own profiler records, unguarded; {_not_there(engine.facts)}"}
 
 
 def sleepless(engine: Engine) -> dict[str, str]:
-    """Say that its schedulers spin while they have nothing to do, of which a trace is full."""
+    """Report that idle schedulers spin, which fills a trace."""
     if engine.facts.sleeps is not False:
         return {}
     return {
-        "sleep_on_idle": "is off: with stacks a scheduler with nothing to do writes up to two "
-        "million events a second; launch it with sleep_on_idle=True"
+        "sleep_on_idle": "is off: with stacks an idle scheduler writes up to two million events "
+        "a second; launch it with sleep_on_idle=True"
     }

@@ -1,7 +1,7 @@
-"""What the plugin and its part in the schedulers say to each other.
+"""The messages between the plugin and its code in the schedulers.
 
-SGLang carries one thing to every scheduler, by every way to it: a request to profile. So an order
-is such a request, whose folder is no folder; the answer is in what a scheduler says of its state.
+However SGLang is reached, it passes one thing to every scheduler: a profile request. So an order is
+such a request, with the order in place of the folder. The answer is in the scheduler's state.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SWITCH = "RLPROF_SGLANG"
-"""Environment: our part in the schedulers does something only where this is 1."""
+"""Environment variable: our code in the schedulers does something only if this is 1."""
 MARK = "rlprof:"
-"""Begins what stands in a request to profile instead of a folder; JSON follows."""
+"""Begins an order in the folder of a profile request; JSON follows."""
 STATE = "rlprof"
 """Key in a scheduler's state."""
 PLUGIN = "rlprof"
-"""Our name among SGLang's plugins, which SGLANG_PLUGINS may have to admit."""
+"""Our name among SGLang's plugins; SGLANG_PLUGINS may have to admit it."""
 
 
 def longest_s(config: Mapping[str, Any]) -> float | None:
-    """Return how long a window may be open by the limits of its run; None: they are not given."""
+    """Return how long a window may be open by the limits of its run; None: unknown."""
     limits = config.get("limits") or {}
     try:
         return float(limits["window_s"]) + float(limits["stop_timeout_s"])
-    except (KeyError, TypeError, ValueError):  # another release of rlprof has written it
+    except (KeyError, TypeError, ValueError):  # another release of rlprof wrote it
         return None

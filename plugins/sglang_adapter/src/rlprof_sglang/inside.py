@@ -1,8 +1,8 @@
-"""Our own capture, inside SGLang's schedulers: orders come as requests to profile.
+"""Our own capture inside SGLang's schedulers; orders come as profile requests.
 
 SGLang loads `install` in its main process and in every scheduler, since 0.5.22 also in the
 detokenizer and the data-parallel controller, by the entry point group `sglang.srt.plugins`. If the
-launch has not switched it on, it does nothing.
+launch did not switch it on, it does nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 _SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
 _STEP = "run_batch"
-"""Its method that runs a step."""
+"""The scheduler's method that runs a step."""
 _ENDS = ("UpdateWeight", "BeginWeightUpdate", "ReleaseMemory")
-"""How requests that end a window begin: what is recorded is one phase of generation."""
+"""How the names of requests that end a window begin: a window is one phase of generation."""
 
 _scheduler: Any = None
-"""This process' own, once it has said anything of itself."""
+"""The scheduler of this process, once it has reported its state."""
 _answer = ""
-"""To the last order."""
+"""The answer to the last order."""
 _open = ""
-"""Which window is open in this engine: its run, and itself."""
+"""The open window in this engine: its run, and the window."""
 
 
 def install() -> None:
@@ -47,7 +47,7 @@ def install() -> None:
 
 
 def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
-    """Add what we know to what a scheduler says of itself, which must not fail for us."""
+    """Add what we know to the state that a scheduler reports; never make that fail."""
     global _scheduler  # noqa: PLW0603 -- a process has one
     _scheduler = scheduler
     try:
@@ -82,7 +82,7 @@ def _said(scheduler: Any) -> dict[str, Any]:
 
 
 def _lacks(scheduler: Any, part: Any) -> list[str]:
-    """Name what of this release our hooks did not find: SGLang only logs it, and goes on."""
+    """Name what our hooks did not find in this release: SGLang only logs it, and goes on."""
     from rlprof_sglang import _refusals
 
     known = _refusals.profiler_part()
@@ -95,7 +95,7 @@ def _lacks(scheduler: Any, part: Any) -> list[str]:
 
 
 def asked(original: Any, part: Any, request: Any) -> Any:
-    """Obey an order, or see that a request to profile does no harm; answer, whatever comes."""
+    """Carry out an order, or make sure that a profile request does no harm; always answer."""
     from rlprof_sglang import _guard
 
     most_s = None
@@ -109,13 +109,13 @@ def asked(original: Any, part: Any, request: Any) -> Any:
                 return _guard.reply("")
             _guard.make_relative(part, request, said)
             most_s = said.get("longest_s")
-    except Exception as exc:  # anybody may name a folder so
+    except Exception as exc:  # a user's folder may have such a name
         return _guard.reply(f"rlprof: {type(exc).__name__}: {exc}"[:500])
     return _guard.answered(original, part, request, most_s)
 
 
 def _read(text: str) -> dict[str, Any]:
-    """Read what is to be done; nothing, if it cannot be read: who obeys says so."""
+    """Read an order; return an empty one if that fails, which `obeyed` then reports."""
     try:
         said = json.loads(text)
     except ValueError:
@@ -124,7 +124,7 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _obey(said: dict[str, Any], text: str) -> None:
-    """Do what an order says; what came of it is in what the scheduler says of itself."""
+    """Carry out an order; the state that the scheduler reports has the outcome."""
     global _answer, _open  # noqa: PLW0603 -- as above
     from rlprof_engine.recording import obeyed
     from rlprof_sglang import _refusals
@@ -135,18 +135,18 @@ def _obey(said: dict[str, Any], text: str) -> None:
     if verb == "begin" and _scheduler is not None:
         part = _refusals.part_of(_scheduler)
         if _refusals.is_armed(part):
-            why = "somebody's session of SGLang's profiler is to begin by itself; stop it first"
+            why = "somebody's session of SGLang's profiler will begin by itself; stop it first"
             _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
             return
-    if verb == "begin":  # also where this scheduler is not chosen: all refuse alike
+    if verb == "begin":  # even if this scheduler is not chosen: all refuse alike
         _open, _refusals.ours_until = whose, time.monotonic() + _longest_s(asked)
-    if verb == "end" and whose == _open:  # else another run's is open by now
+    if verb == "end" and whose == _open:  # else another run's window is open by now
         _refusals.ours_until = 0.0
     _answer = obeyed(text, place)
 
 
 def _longest_s(order: dict[str, Any]) -> float:
-    """Say how long a window may be open by the limits of its run: whoever opened it may die."""
+    """Return how long a window may be open by the limits of its run, because that run may die."""
     from rlprof_sglang._refusals import LONGEST_S
 
     config = order.get("config")
@@ -155,11 +155,11 @@ def _longest_s(order: dict[str, Any]) -> float:
 
 
 def place() -> Place:
-    """Say which of the engine's schedulers this is, and what of it is watched."""
+    """Return this scheduler's number, its place in the layout, and what to watch."""
     from rlprof_engine.recording import Cut, Place
 
     if _scheduler is None:
-        raise LookupError("this scheduler has not said anything of itself yet")
+        raise LookupError("this scheduler has not reported its state yet")
     number, coordinates = _numbered(_scheduler)
     return Place(
         number=number,
@@ -173,16 +173,16 @@ def place() -> Place:
 
 
 def _ended_by(request: Any = None, *_: Any, **__: Any) -> str:
-    """Say what a request asks that ends a window; empty: nothing."""
+    """Describe a request that ends a window; empty if it ends none."""
     name = type(request).__name__
-    if not name.startswith(_ENDS) or name.startswith("UpdateWeightVersion"):  # which is a label
+    if not name.startswith(_ENDS) or name.startswith("UpdateWeightVersion"):  # a label
         return ""
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
     return words.strip().removesuffix(" req input").removesuffix(" req")
 
 
 def _numbered(scheduler: Any) -> tuple[int, dict[str, int]]:
-    """Return which of an engine's schedulers this is, and where it stands in the layout."""
+    """Return the scheduler's number in its engine, and its place in the layout."""
     sizes = _ranks(scheduler)
     tp, pp = sizes["tp_rank"], sizes["pp_rank"]
     dp = sizes["dp_rank"]
@@ -192,7 +192,7 @@ def _numbered(scheduler: Any) -> tuple[int, dict[str, int]]:
 
 
 def _ranks(scheduler: Any) -> dict[str, int]:
-    """Find them where this release keeps them: on the scheduler, since 0.5.13 on a part of it."""
+    """Read the ranks and sizes from the scheduler; since 0.5.13, from a part of it."""
     where = getattr(scheduler, "ps", None)
     if where is None and not hasattr(scheduler, "tp_rank"):
         from sglang.srt.runtime_context import get_parallel
@@ -203,7 +203,7 @@ def _ranks(scheduler: Any) -> dict[str, int]:
     def read(name: str, usual: int) -> int:
         try:
             value = getattr(where, name)
-        except Exception:  # a rank that was never set raises what it likes
+        except Exception:  # a rank that was never set may raise anything
             return usual
         return usual if value is None else int(value)
 
@@ -211,15 +211,15 @@ def _ranks(scheduler: Any) -> dict[str, int]:
     found |= {f"{name}_size": read(f"{name}_size", 1) for name in ("tp", "pp", "dp")}
     arguments = getattr(scheduler, "server_args", None)
     has_it = read("enable_dp_attention", int(bool(getattr(arguments, "enable_dp_attention", 0))))
-    # Since 0.5.22 that is resolved to a size of its own.
+    # Since 0.5.22 this is resolved to a separate size.
     return {**found, "has_dp_attention": int(bool(has_it) or read("attn_dp_size", 1) > 1)}
 
 
 def range_name(batch: Any = None, *_: Any, **__: Any) -> str:
     """Name a forward step as SGLang does: its stage, its requests, and the tokens of a prefill.
 
-    SGLang has a range of that name itself where torch says that a profiler is active, which it does
-    not of one that records all threads; there ours, around it, is called after what is run.
+    If torch reports an active profiler, SGLang has a range of that name itself. Ours encloses it,
+    and is then named after the method. Torch does not report a profiler that records all threads.
     """
     from torch.autograd import _profiler_enabled
 
