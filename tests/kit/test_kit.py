@@ -213,7 +213,7 @@ def test_the_guard_itself_cannot_be_replaced():
     """A class that replaces the test that watches is refused when it is made."""
     guard = "test_standard_tests_are_replaced_only_with_a_reason"
 
-    with pytest.raises(TypeError, match="replaces the test that watches over replacements"):
+    with pytest.raises(TypeError, match="replaces the test that checks for replaced tests"):
         type("TestSly", (ToolTests,), {guard: overrides("so that it is silent")(lambda self: None)})
 
 

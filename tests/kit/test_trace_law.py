@@ -79,7 +79,7 @@ def test_a_right_trace_is_returned(recorded):
         ({"epoch_ns": 1.5}, "give the wall clock of ts 0 in ns, an int"),
         ({"epoch_ns": True}, "give the wall clock of ts 0 in ns, an int"),
         ({"epoch_ns": None}, "give the wall clock of ts 0 in ns, an int"),
-        ({"epoch_ns": NOW // 1000}, "which is outside of it"),
+        ({"epoch_ns": NOW // 1000}, "so it is outside of it"),
         ({"error_ns": "?"}, "give an int in ns, or null if unknown"),
         ({"error_ns": -1}, "give an int in ns, or null if unknown"),
     ],
@@ -93,10 +93,10 @@ def test_a_header_that_is_wrong_is_told(recorded, changes, told):
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        ({"ts": NOW / 1000}, "which is outside of it"),
+        ({"ts": NOW / 1000}, "so it is outside of it"),
         ({"ts": "10"}, "in microseconds"),
         ({"dur": -1}, "ends before it begins"),
-        ({"dur": None}, "a `dur` that is no number"),
+        ({"dur": None}, "a `dur` that is not a number"),
         ({"name": "\ud800"}, "half of a surrogate pair"),
     ],
 )
@@ -110,10 +110,10 @@ def test_an_event_that_is_wrong_is_told(recorded, event, told):
     ("content", "told"),
     [
         ({"traceEvents": [EVENT]}, "write the `rlprof` object first"),
-        ([EVENT], "is an object"),
-        ({"rlprof": 7}, "`rlprof` is an object"),
-        ('{"rlprof": NaN}', "NaN is no JSON"),
-        ('{"rlprof": {', "is no JSON in UTF-8"),
+        ([EVENT], "must be an object"),
+        ({"rlprof": 7}, "`rlprof` must be an object"),
+        ('{"rlprof": NaN}', "NaN is not JSON"),
+        ('{"rlprof": {', "is not gzipped JSON in UTF-8"),
     ],
 )
 def test_a_file_that_is_no_trace_is_told(recorded, content, told):

@@ -6,13 +6,13 @@
         plugin = Mine
         options = {"hz": 100}
 
-`ToolTests`, `EngineTests`, `ExporterTests`. The docstring of each test is the law it checks; you
-declare next to `plugin` what it can and cannot do, and the kit never guesses. You may replace a
-standard test only with a reason: `@overrides("why")`. The tests run with pytest.
+`ToolTests`, `EngineTests`, `ExporterTests`. The docstring of each test is the law it checks. Next
+to `plugin`, declare what your plugin can and cannot do: the kit never guesses. To replace a
+standard test, give a reason: `@overrides("why")`. Run the tests with pytest.
 
-`_plugin` all kinds · `_options`, `_exports`, `_windows` tools and engines · `_trace` the rules of a
-trace · `_drive` calls hooks as core does · `_inside` the arguments of an engine that drives ·
-`_runs` runs for exporters.
+`_plugin`: plugins of all kinds · `_options`, `_exports`, `_windows`: tools and engines · `_trace`:
+the rules of a trace · `_drive` calls hooks as core does · `_inside`: the arguments of an engine
+that drives · `_runs`: runs for exporters.
 """
 
 from __future__ import annotations

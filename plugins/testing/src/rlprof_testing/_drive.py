@@ -1,4 +1,4 @@
-"""Calls the hooks of one plugin as core calls them, and exports as core does: elsewhere."""
+"""Calls the hooks of one plugin as core does, and exports in another process as core does."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 EXPORT_S = 120
 """How long the kit waits for an export or a launch in another process."""
 ANSWER_S = 60
-"""How long it waits for a hook that is called on a thread of its own."""
+"""How long the kit waits for a hook on a separate thread."""
 PATIENT = {"start_timeout_s": float(ANSWER_S), "stop_timeout_s": float(ANSWER_S)}
-"""Limits of the kit's own sessions: a machine that is busy with tests breaks no law."""
+"""Limits of the kit's sessions: no test may fail only because the machine is busy."""
 FIRST = Window(7, 8, "update_actor")
 SECOND = Window(9, 10, "update_actor")
 _RUN_ID = "kit-run"
@@ -46,16 +46,16 @@ class Recorded:
     folder: Path
     capture: Capture
     began_ns: int = 0
-    """The wall clock before `start`, and after `stop`."""
+    """The wall clock before `start`; `ended_ns`: after `stop`."""
     ended_ns: int = 0
 
     @property
     def raw(self) -> Path:
-        """The folder the plugin was given."""
+        """The plugin's folder in the capture."""
         return self.folder / RAW
 
     def untimed(self) -> Recorded:
-        """Return it without its times, for one that was not closed."""
+        """Return it without its end time, for a window that was not closed."""
         return attrs.evolve(self, ended_ns=0)
 
     def copy(self, to: Path) -> Recorded:
@@ -67,19 +67,19 @@ class Recorded:
 
 @attrs.frozen
 class Exported:
-    """What an export in another process came to."""
+    """The result of an export in another process."""
 
     artifacts: tuple[Artifact, ...]
     error: str
     out: Path
 
     def file(self, artifact: Artifact) -> Path:
-        """Find *artifact* on disk."""
+        """Return the file of *artifact*."""
         return self.out / artifact.path
 
 
 class Driven:
-    """One instance of a plugin, as core makes one per target; its hooks, on the threads of core."""
+    """One instance of a plugin, as core makes one per target; hooks run on the threads of core."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Driven:
         self.instance = plugin()
         self.link = link
         self.end = end
-        """For an engine: end it, as it ends by itself; any number of times."""
+        """Ends the engine normally, if there is one; may be called repeatedly."""
         self._hooks = plugins.hooks(self.instance)
         self._kind = kind
         self._name = name
@@ -139,16 +139,16 @@ class Driven:
 
     @property
     def runs_on(self) -> str:
-        """Where core would call `start` and `stop`."""
+        """The place where core would call `start` and `stop`."""
         return runs_on_of(self._ready, self.instance, "thread" if self.link is None else "process")
 
     def start(self, recorded: Recorded, folder: Path | None = None) -> Any:
-        """Start the window of *recorded*; into *folder*, if one is given."""
+        """Start the window of *recorded*, in *folder* if given."""
         given = self._about(recorded, folder) | {"target": self._target}
         return self.call(lambda: self._hooks.start(**given))
 
     def stop(self, recorded: Recorded, folder: Path | None = None) -> Recorded:
-        """Stop it, and note the time."""
+        """Stop the window, and note the time."""
         given = self._about(recorded, folder)
         self.call(lambda: self._hooks.stop(**given))
         return attrs.evolve(recorded, ended_ns=time.time_ns())
@@ -158,14 +158,14 @@ class Driven:
         return {"window": window, "folder": folder or recorded.raw, **self._given}
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """Call *function* where core would: here, or on a thread that can be given up."""
+        """Call *function* where core would: here, or on a thread that the kit can abandon."""
         if self.link is None and self.runs_on == "thread":
             return function()
         return elsewhere(function if self.link is None else partial(self.link.settled, function))
 
 
 def elsewhere(function: Callable[[], Any]) -> Any:
-    """Call *function* on a thread of its own, within its time."""
+    """Call *function* on a separate thread, with a timeout."""
     thread = HookThread("rlprof-kit")
     try:
         return thread.call(function, timeout_s=ANSWER_S)
@@ -176,7 +176,7 @@ def elsewhere(function: Callable[[], Any]) -> Any:
 
 
 def structured(plugin: type[Any], asked: Any) -> Any:
-    """Make a value of the plugin's `Options`, or fail saying why that cannot be."""
+    """Make a value of the plugin's `Options`; if that fails, fail the test with the reason."""
     faults = Faults()
     value = options_of(plugin, asked, faults, path="options")
     if faults:
@@ -187,21 +187,21 @@ def structured(plugin: type[Any], asked: Any) -> Any:
 
 
 def export_here(plugin: type[Any], recorded: Recorded, out: Path) -> Any:
-    """Let a new instance export, in this process; what it raises passes."""
+    """Let a new instance export in this process; its exceptions propagate."""
     out.mkdir(parents=True, exist_ok=True)
     hooks = plugins.hooks(plugin())
     return hooks.export(capture=recorded.capture, folder=recorded.raw, out=out) or []
 
 
 def export_elsewhere(recorded: Recorded, out: Path) -> Exported:
-    """Export in another process, the one core uses; *recorded* is used up."""
+    """Export in another process, as core does; *recorded* cannot be used afterwards."""
     argv = command("rlprof.session.export_process")
     argv += [str(EXPORT_S), str(recorded.folder), str(out), str(out)]
     result = python(argv, cwd=recorded.folder)
     file = recorded.folder / "exported.json"
     assert file.exists(), (
-        f"export: its process ended with {result.returncode}, with no word of the outcome; export "
-        f"must return or raise. Its last words: {result.stderr[-2000:]}"
+        f"export: its process ended with {result.returncode} and reported no outcome; export must "
+        f"return or raise. Its last output: {result.stderr[-2000:]}"
     )
     found = json.loads(file.read_bytes())
     artifacts = tuple(Artifact(**artifact) for artifact in found["artifacts"])
@@ -211,7 +211,7 @@ def export_elsewhere(recorded: Recorded, out: Path) -> Exported:
 def python(
     argv: list[str], cwd: Path, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Python that finds what this one finds, within its time."""
+    """Run a Python with the import path of this one, with a timeout."""
     path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path if place)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("RLPROF_")}
     try:

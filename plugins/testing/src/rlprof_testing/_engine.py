@@ -1,4 +1,4 @@
-"""The kit for an engine: the laws it shares with tools, and those of a process that may die."""
+"""The kit for an engine: the laws it shares with tools, and laws for a process that may die."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class EngineTests(WindowTests):
-    """Inherit it, name your class, say how to make an engine, and every law is tested.
+    """Inherit this, name your class, define how to make an engine, and every law is tested.
 
     class TestMine(EngineTests):
         plugin = Mine
@@ -49,13 +49,13 @@ class EngineTests(WindowTests):
     kind = "engine"
 
     cannot_be_killed: ClassVar[str] = ""
-    """Why the engine cannot die alone: for example, because it is in the trainer's process."""
+    """Why the engine cannot die alone, e.g. because it is in the trainer's process."""
     tool_inside: ClassVar[str] = TOOL
-    """The tool that records inside an engine that `drives`: that of the kit, or another one."""
+    """The tool that records inside an engine that `drives`; by default, the tool of the kit."""
 
     def engine(self) -> AbstractContextManager[Any]:
         """Start an engine, yield its handle as `prof.attach` gets it, and end it."""
-        pytest.fail("say how to make an engine: define engine(self), with @contextmanager")
+        pytest.fail("the kit needs an engine; define engine(self), with @contextmanager")
 
     def loop(self, handle: Any) -> asyncio.AbstractEventLoop | None:  # noqa: ARG002
         """Return the event loop the handle belongs to, as `attach(loop=...)` gets it."""
@@ -63,17 +63,17 @@ class EngineTests(WindowTests):
 
     def work(self, handle: Any) -> Any:  # noqa: ARG002
         """Let the engine generate a little; return a result that is the same every time."""
-        pytest.fail("say what the engine can do: define work(self, handle)")
+        pytest.fail("the kit needs work for the engine; define work(self, handle)")
 
     def kill(self, handle: Any) -> None:  # noqa: ARG002
         """End the engine at once, as the out-of-memory killer does, and return when it is dead."""
         pytest.fail(
-            "say how to kill the engine: define kill(self, handle); where it cannot die alone, "
+            "the kit must kill the engine; define kill(self, handle), or, if it cannot die alone, "
             'give the reason: cannot_be_killed = "..."'
         )
 
     def launch(self) -> Launch:
-        """Return what the plugin asks the engine to be born with."""
+        """Return the plugin's `Launch`: what the engine must start with."""
         options = structured(self.plugin, dict(self.options))
         hooks = plugins.hooks(self.plugin())
         target = Target("rollout", replica=0)
@@ -82,7 +82,7 @@ class EngineTests(WindowTests):
         return found or Launch()
 
     def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """Return a config that records every step of one replica; inside it, if that is driven."""
+        """Return a config that records every step of one replica; inside it, if it is driven."""
         role: dict[str, Any] = {"engine": name}
         if self.inside():
             role["tool"] = list(self.inside())
@@ -94,12 +94,12 @@ class EngineTests(WindowTests):
         } | more
 
     def inside(self) -> dict[str, dict[str, Any]]:
-        """Return the tools that record inside the engine, where it can be driven."""
+        """Return the tools that record inside the engine, if the plugin drives it."""
         return {self.tool_inside: {}} if getattr(self.plugin, "drives", False) else {}
 
     @pytest.fixture(autouse=True)
     def _with_a_tool_inside(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Install the tool where the engine's own processes find it."""
+        """Install the tool where the engine's processes can import it."""
         if self.inside():
             offer_tool(tmp_path / "kit-site", monkeypatch)
 
@@ -132,9 +132,10 @@ class EngineTests(WindowTests):
         self.kill(driven.link.handle if driven.link else None)
 
     def test_an_engine_that_dies_in_a_window_is_told(self, driven: Driven, tmp_path: Path) -> None:
-        """Of an engine that died in the window, `stop` answers in time, and nothing is whole.
+        """If the engine died in the window, `stop` answers in time and no artifact is whole.
 
-        `stop` returns or raises CaptureError; what is exported is partial, nothing or refused.
+        `stop` returns or raises CaptureError. `export` then returns partial artifacts or none, or
+        raises CaptureError.
         """
         recorded = driven.prepare(FIRST)
         driven.start(recorded)
@@ -144,16 +145,16 @@ class EngineTests(WindowTests):
         try:
             driven.stop(recorded)
         except CaptureError as exc:
-            assert str(exc).strip(), "the CaptureError says nothing; say that the engine is gone"
+            assert str(exc).strip(), "the CaptureError has no message; say that the engine is gone"
         except Exception as exc:
-            message = f"stop raised {exc!r}; what the engine raises becomes a CaptureError"
+            message = f"stop raised {exc!r}; turn exceptions of the engine into CaptureError"
             raise AssertionError(message) from exc
 
         what = "those of a dead engine"
         self._is_honest(recorded, tmp_path / "out", what, may_be_empty=True)
 
     def test_a_window_of_a_dead_engine_is_refused(self, driven: Driven) -> None:
-        """On an engine that is gone, `start` raises CaptureError in time, and `stop` is safe."""
+        """If the engine is gone, `start` raises CaptureError in time, and `stop` is safe."""
         recorded = driven.prepare(FIRST)
         self._kill(driven)
 
@@ -162,14 +163,14 @@ class EngineTests(WindowTests):
         with suppress(CaptureError):
             driven.stop(recorded)
 
-        assert str(refused.value).strip(), "the CaptureError says nothing; say that it is gone"
+        assert str(refused.value).strip(), "the CaptureError has no message; say that it is gone"
 
     def test_a_new_instance_meets_an_engine_that_records(
         self, driven: Driven, called: str, tmp_path: Path
     ) -> None:
         """An instance made while a profile is in progress refuses to start, or records.
 
-        The trainer may have been restarted in the midst of a window, its engine not.
+        The trainer may restart in the middle of a window while its engine runs on.
         """
         before = driven.prepare(FIRST)
         driven.start(before)
@@ -182,13 +183,15 @@ class EngineTests(WindowTests):
         try:
             other.start(other.prepare(FIRST))
         except CaptureError as exc:
-            assert str(exc).strip(), "the CaptureError says nothing; say what is in progress"
+            assert str(exc).strip(), "the CaptureError has no message; say what is in progress"
         other.stop(other.prepare(FIRST))
 
-        assert self.work_on(driven) is not None, "work(handle) returns a result to compare"
+        assert self.work_on(driven) is not None, (
+            "work(handle) returned None; return a result to compare"
+        )
 
     def test_a_session_records_whole_windows(self, called: str, tmp_path: Path) -> None:
-        """`prof.attach` with the engine by name: every window is whole, and nothing is noted."""
+        """With `prof.attach` and the engine's name, every window is whole and has no notes."""
         self.skip_where_it_cannot_run()
         results: list[Any] = []
         with self.engine() as handle:
@@ -199,16 +202,16 @@ class EngineTests(WindowTests):
         own = [one for one in run.captures if one.target.worker is None]
         told = [(one.window.id, one.target.replica, one.state) for one in own]
         assert told == [("1/rollout", 0, "whole"), ("2/rollout", 0, "whole")], (
-            f"a window came to something else: {[one.notes for one in own]}"
+            f"not every window is whole: {[one.notes for one in own]}"
         )
-        assert results[0] == alone, "a recorded engine generates something else; seed work()"
+        assert results[0] == alone, "the recorded engine gave another result; seed work()"
         assert run.problems == ()
         assert run.skipped == ()
 
     def test_each_process_of_a_driven_engine_records_itself(
         self, called: str, tmp_path: Path
     ) -> None:
-        """With `drives`, each window leaves a whole capture of every one of its processes."""
+        """With `drives`, each window leaves a whole capture of every process of the engine."""
         if not self.inside():
             pytest.skip("does not declare drives: no tool records inside it")
         self.skip_where_it_cannot_run()
@@ -219,14 +222,14 @@ class EngineTests(WindowTests):
         there = {one.target.worker for one in inside}
         told = sorted((one.window.id, str(one.target), one.state) for one in inside)
         assert there, (
-            "no process of the engine left a capture; carry the text of workers.prepare(), "
-            "begin(window) and end(window) to each, and obey it there: rlprof.Order.read"
+            "no process of the engine left a capture; send the text of workers.prepare(), "
+            "begin(window) and end(window) to each, and execute it there with rlprof.Order.read"
         )
         assert told == sorted(
             (window, f"rollout replica 0 worker {number}", "whole")
             for window in ("1/rollout", "2/rollout")
             for number in there
-        ), f"a window inside came to something else: {[one.notes for one in inside]}"
+        ), f"not every window inside is whole: {[one.notes for one in inside]}"
 
     def _session(self, called: str, home: Path, results: list[Any]) -> Run:
         """Record two steps of work as a trainer does, and return the run."""
@@ -238,5 +241,5 @@ class EngineTests(WindowTests):
             for _ in prof.steps((1, 2)):
                 with prof.phase("rollout"):
                     results.append(self.work(handle))
-        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        assert isinstance(prof, rlprof.Session), "rlprof is off; see its log"
         return rlprof.read(prof.run_dir)

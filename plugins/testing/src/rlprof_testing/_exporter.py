@@ -1,4 +1,4 @@
-"""The kit for an exporter: real runs, also such as a crash leaves."""
+"""The kit for an exporter: real runs, including the runs that a crash leaves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ sys.exit(rlprof_cli.main(argv))
 
 
 class ExporterTests(PluginTests):
-    """Inherit it, name your class, and every law of an exporter is tested.
+    """Inherit this, name your class, and every law of an exporter is tested.
 
     class TestMine(ExporterTests):
         plugin = Mine
@@ -54,7 +54,7 @@ class ExporterTests(PluginTests):
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> dict[str, Path]:
-        """Record the runs, once for all exporters; each test has a copy."""
+        """Record the runs once for all exporters; each test gets copies."""
         stash = request.session.stash
         if _RUNS not in stash:
             monkeypatch.setitem(plugins._registered, ("tool", "kit"), PhaseTool)
@@ -70,7 +70,7 @@ class ExporterTests(PluginTests):
         return list(hooks.render(run=read, out=out, options=self._options()) or [])
 
     def _options(self) -> dict[str, Any]:
-        """Return what `rlprof export` gives an exporter whose arguments nobody typed."""
+        """Return the options of `rlprof export` without arguments for the exporter."""
         return vars(self._parser().parse_args([]))
 
     def _parser(self) -> argparse.ArgumentParser:
@@ -83,7 +83,7 @@ class ExporterTests(PluginTests):
     def test_it_exports_any_run(self, runs: Mapping[str, Path], what: str, tmp_path: Path) -> None:
         """A run that is whole, crashed, empty or damaged raises nothing.
 
-        What cannot be read is left out and said so in what is written.
+        The exporter leaves out all that it cannot read, and says so in its output.
         """
         written = self._export(runs[what], tmp_path / "out")
 
@@ -100,9 +100,9 @@ class ExporterTests(PluginTests):
         _look_at(written, tmp_path / "out")
 
     def test_what_it_declares_can_be_left_out(self) -> None:
-        """Each argument it declares for `rlprof export` has a flag, and none must be given.
+        """Each argument it declares for `rlprof export` is an option, and none is required.
 
-        It is declared on the class itself: before there is an instance, or a run.
+        The class declares them, because there is no instance and no run yet.
         """
         parser = self._parser()
 
@@ -111,17 +111,17 @@ class ExporterTests(PluginTests):
             _, left = parser.parse_known_args(["word"])
         except SystemExit:
             left = []
-        assert left == ["word"], "add options alone, each with a default: --depth, not depth"
+        assert left == ["word"], "add only options, each with a default: --depth, not depth"
 
     def test_it_reads_any_files_or_none(self, tmp_path: Path) -> None:
         """Whole, cut, empty and foreign files raise nothing in `render_files`, and stay unchanged.
 
-        An exporter without that hook reads runs alone.
+        An exporter without that hook reads only runs.
         """
         self.skip_where_it_cannot_run()
         hooks = plugins.hooks(self.plugin())
         if "render_files" not in hooks:
-            pytest.skip("has no hook render_files: it reads runs alone")
+            pytest.skip("has no hook render_files: it reads only runs")
         files, out = make_files(tmp_path / "files"), tmp_path / "out"
         out.mkdir()
         before = _digests(tmp_path / "files")
@@ -129,23 +129,25 @@ class ExporterTests(PluginTests):
         written = list(hooks.render_files(files=files, out=out, options=self._options()) or [])
 
         _look_at(written, out)
-        assert _digests(tmp_path / "files") == before, "render_files changes what it reads"
+        assert _digests(tmp_path / "files") == before, (
+            "render_files changes the files it reads; write only into `out`"
+        )
 
     @pytest.mark.parametrize("what", ["whole", "crashed", "damaged"])
     def test_it_leaves_the_run_as_it_is(
         self, runs: Mapping[str, Path], what: str, tmp_path: Path
     ) -> None:
-        """Not a byte of the run folder is changed, added or removed."""
+        """An export changes, adds or removes no byte of the run folder."""
         before = _digests(runs[what])
 
         self._export(runs[what], tmp_path / "out")
 
         after = _digests(runs[what])
         changed = [str(file) for file in before | after if before.get(file) != after.get(file)]
-        assert changed == [], "render changes the run; write into `out` and nowhere else"
+        assert changed == [], "render changes the run; write only into `out`"
 
     def test_all_it_writes_is_returned(self, runs: Mapping[str, Path], tmp_path: Path) -> None:
-        """Each file it writes into the folder is among those it returns; drafts are removed."""
+        """It returns each file that it leaves in the folder, and removes temporary files."""
         written = self._export(runs["whole"], tmp_path / "out")
 
         there = {file for file in (tmp_path / "out").rglob("*") if file.is_file()}
@@ -156,14 +158,14 @@ class ExporterTests(PluginTests):
     def test_a_second_export_gives_the_same_names(
         self, runs: Mapping[str, Path], tmp_path: Path
     ) -> None:
-        """Exporting again, over what is there, writes the same files."""
+        """A second export into the same folder writes the same files."""
         first = self._export(runs["whole"], tmp_path / "out")
         second = self._export(runs["whole"], tmp_path / "out")
 
-        assert sorted(first) == sorted(second), "give files names that do not change"
+        assert sorted(first) == sorted(second), "give files the same names in every export"
 
     def test_two_runs_do_not_mix(self, runs: Mapping[str, Path], tmp_path: Path) -> None:
-        """What one instance kept of a run is not in the export of the next."""
+        """An instance carries no data from one run into the export of the next."""
         self.skip_where_it_cannot_run()
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
@@ -197,12 +199,12 @@ class ExporterTests(PluginTests):
 
 
 def _look_at(written: list[Path], out: Path) -> None:
-    """Check that what an export returned is there, where it belongs."""
+    """Check that the returned files exist, in the right folder."""
     for file in written:
         assert isinstance(file, Path), f"render returned {file!r}; return the Paths written"
-        assert file.is_file(), f"{file}: render returned it and has not written it"
+        assert file.is_file(), f"{file}: render returned it but did not write it"
         assert file.resolve().is_relative_to(out.resolve()), (
-            f"{file} lies outside of `out`; write there and nowhere else"
+            f"{file} is outside of `out`; write only into `out`"
         )
 
 
@@ -211,7 +213,7 @@ def _copied(run: Path, to: Path) -> Path:
 
 
 def _digests(folder: Path) -> dict[Path, str]:
-    """Say what is in *folder*, by content."""
+    """Return the digest of each file in *folder*."""
     return {
         file.relative_to(folder): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in folder.rglob("*")
@@ -220,6 +222,6 @@ def _digests(folder: Path) -> dict[Path, str]:
 
 
 def _content(file: Path) -> bytes:
-    """Read *file*, unpacked if it is packed."""
+    """Read *file*, decompressed if it is gzipped."""
     data = file.read_bytes()
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data

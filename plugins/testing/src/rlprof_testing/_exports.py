@@ -1,4 +1,4 @@
-"""What `export` of a tool or engine is held to: elsewhere, later, and after a crash."""
+"""The laws of `export` for tools and engines: in another process, later, and after a crash."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rlprof_testing._drive import Driven, Recorded
 
 CUTS = (0.0, 0.1, 0.5, 0.9)
-"""How much of each raw file is left by a crash while it was written."""
+"""The fraction of each raw file that a crash during writing leaves."""
 
 
 class ExportTests(OptionTests):
     """Laws of exports."""
 
     produces: ClassVar[Literal["trace", "files"]] = "trace"
-    """What one artifact of a window at least is: a trace, or files only."""
+    """The artifacts of a window: at least one trace, or only files."""
 
     @pytest.fixture(name="driven")
     def _driven(self, called: str, tmp_path: Path) -> Iterator[Driven]:
@@ -36,7 +36,7 @@ class ExportTests(OptionTests):
         raise NotImplementedError
 
     def work_on(self, driven: Driven) -> Any:
-        """Let the target of *driven* do the author's work."""
+        """Let the target of *driven* do your `work`."""
         raise NotImplementedError
 
     def record(self, driven: Driven, window: Window = FIRST) -> Recorded:
@@ -47,10 +47,10 @@ class ExportTests(OptionTests):
         return driven.stop(recorded)
 
     def test_export_runs_elsewhere_and_later(self, driven: Driven, tmp_path: Path) -> None:
-        """A new instance in another process exports, after the folder was moved.
+        """A new instance in another process can export after the folder was moved.
 
-        It knows only the folder: not what `configure`, `start` or `stop` kept, not where the
-        folder was; an engine is gone by then.
+        It has only the folder: no state of `configure`, `start` or `stop`, and no old path. An
+        engine is gone by then.
         """
         recorded = self.record(driven)
         driven.end()
@@ -60,32 +60,32 @@ class ExportTests(OptionTests):
         exported = export_elsewhere(moved, tmp_path / "out")
 
         assert exported.error == "", (
-            "export must work from the folder alone, in another process, after it was moved: leave "
-            "what it needs in the folder, in stop at the latest, under relative names"
+            "export must work from the moved folder alone, in another process; by the end of stop, "
+            "leave all that it needs in the folder, under relative names"
         )
         self._look_at(exported.artifacts, recorded, tmp_path / "out")
-        assert exported.artifacts, "export returned nothing of a window in which work() ran"
+        assert exported.artifacts, "export returned nothing for a window in which work() ran"
         for artifact in exported.artifacts:
             assert artifact.status == "whole", (
-                f"{artifact.path} is {artifact.status} ({artifact.note}) after nothing went wrong"
+                f"{artifact.path} is {artifact.status} ({artifact.note}), but nothing went wrong"
             )
 
     def test_what_it_produces_is_as_declared(self, driven: Driven, tmp_path: Path) -> None:
-        """A tool that says it produces traces makes one; one that says files makes none."""
+        """A plugin with `produces = "trace"` makes a trace; with `"files"`, it makes none."""
         recorded = self.record(driven)
 
         found = self._export(recorded, tmp_path / "out")
 
         kinds = {artifact.kind for artifact in found}
         assert (self.produces == "trace") == ("trace" in kinds), (
-            f"export made {sorted(kinds)}, declared next to `plugin` is produces = "
-            f'{self.produces!r}; say produces = "files" if it makes no trace, or set kind="trace"'
+            f"export made {sorted(kinds)}, but you declared produces = {self.produces!r} next to "
+            '`plugin`; say produces = "files" if it makes no trace, or set kind="trace"'
         )
 
     def test_exporting_again_gives_the_same(self, driven: Driven, tmp_path: Path) -> None:
-        """A second export of the same raw data, over the first, names the same files.
+        """A second export of the same raw data into the same folder returns the same files.
 
-        The helper process may die after it has written files and before core has heard of them.
+        The helper process may die after it has written files and before it reports them to core.
         """
         recorded = self.record(driven)
         out = tmp_path / "out"
@@ -94,19 +94,19 @@ class ExportTests(OptionTests):
         try:
             second = self._export(recorded, out)
         except Exception as exc:
-            message = f"the second export raised {exc!r}; copy raw data, core deletes them"
+            message = f"the second export raised {exc!r}; copy raw data: core deletes them"
             raise AssertionError(message) from exc
 
         assert [(a.path, a.kind, a.status) for a in first] == [
             (a.path, a.kind, a.status) for a in second
-        ], "leave the raw data where they are, core deletes them when all artifacts are whole"
+        ], "leave the raw data in place: core deletes them when all artifacts are whole"
         self._look_at(second, recorded, out)
 
     @pytest.mark.parametrize("left", CUTS)
     def test_raw_data_that_were_cut_are_never_called_whole(
         self, driven: Driven, tmp_path: Path, left: float
     ) -> None:
-        """Of raw data cut by a crash: artifacts said to be partial, or one clear CaptureError."""
+        """Raw data cut by a crash give partial artifacts, or one clear CaptureError."""
         recorded = self.record(driven).copy(tmp_path / "cut")
         for file in [file for file in recorded.raw.rglob("*") if file.is_file()]:
             with file.open("r+b") as stream:
@@ -115,7 +115,7 @@ class ExportTests(OptionTests):
         self._is_honest(recorded, tmp_path / "out", f"cut to {left:.0%}", may_be_empty=not left)
 
     def test_no_raw_data_are_never_called_whole(self, driven: Driven, tmp_path: Path) -> None:
-        """Of an empty folder export makes nothing, or raises one clear CaptureError."""
+        """An empty folder gives no artifacts, or one clear CaptureError."""
         recorded = self.record(driven).copy(tmp_path / "empty")
         shutil.rmtree(recorded.raw)
         recorded.raw.mkdir()
@@ -125,7 +125,7 @@ class ExportTests(OptionTests):
     def test_a_window_never_closed_is_never_called_whole(
         self, driven: Driven, tmp_path: Path
     ) -> None:
-        """Of a window whose process was killed: partial artifacts, nothing, or a CaptureError."""
+        """If its process was killed, a window gives partial artifacts, none, or a CaptureError."""
         recorded = driven.prepare(FIRST)
         driven.start(recorded)
         self.work_on(driven)
@@ -141,24 +141,24 @@ class ExportTests(OptionTests):
         try:
             found = self._export(recorded, out)
         except CaptureError as exc:
-            assert str(exc).strip(), "the CaptureError says nothing; say what is missing"
+            assert str(exc).strip(), "the CaptureError has no message; say what is missing"
             return
         except Exception as exc:
             message = (
-                f"raw data were {what}, and export raised {exc!r}; return what could be saved as "
+                f"raw data were {what}, and export raised {exc!r}; return all it can save as "
                 'Artifact(..., status="partial", note="why"), or raise CaptureError with a sentence'
             )
             raise AssertionError(message) from exc
         assert found or may_be_empty, (
-            f"raw data were {what}, and export returned nothing: the capture would read as empty; "
+            f"raw data were {what}, and export returned nothing, so the capture would look empty; "
             "return partial artifacts or raise CaptureError"
         )
         self._look_at(found, recorded, out, is_timed=False)
         if found:
             said = [artifact for artifact in found if artifact.status == "partial"]
             assert said, (
-                f"raw data were {what}, and every artifact is called whole; write an end mark in "
-                'stop, and where export misses it say status="partial"'
+                f"raw data were {what}, but every artifact is whole; write an end mark in stop, "
+                'and if export does not find it, say status="partial"'
             )
             assert any(artifact.note for artifact in said), "say in `note` why it is partial"
 
@@ -170,32 +170,42 @@ class ExportTests(OptionTests):
         *,
         is_timed: bool = True,
     ) -> None:
-        """Hold *artifacts* to what the contract says of their names and contents."""
+        """Check the names and contents of *artifacts* against the contract."""
         stem = recorded.capture.stem
         if not is_timed:
             recorded = recorded.untimed()
         seen = set()
         for artifact in artifacts:
-            assert isinstance(artifact, Artifact), f"export returned {artifact!r}, no Artifact"
-            path = Path(artifact.path)
-            assert not path.is_absolute(), f"{path}: paths of artifacts are relative to `out`"
-            file = (out / path).resolve()
-            assert file.is_relative_to(out.resolve()), f"{path}: artifacts stay below `out`"
-            assert path.parts[0].startswith(stem), (
-                f"{path} does not begin with capture.stem ({stem}); files of many ranks and "
-                'windows come together: name it f"{capture.stem}.suffix"'
+            assert isinstance(artifact, Artifact), (
+                f"export returned {artifact!r}, which is not an Artifact"
             )
-            assert file.is_file(), f"{path}: export returned it and has not written it into `out`"
+            path = Path(artifact.path)
+            assert not path.is_absolute(), (
+                f"{path}: the path of an artifact must be relative to `out`"
+            )
+            file = (out / path).resolve()
+            assert file.is_relative_to(out.resolve()), f"{path}: an artifact must be inside `out`"
+            assert path.parts[0].startswith(stem), (
+                f"{path} does not begin with capture.stem ({stem}), and files of many ranks and "
+                'windows share a folder; name it f"{capture.stem}.suffix"'
+            )
+            assert file.is_file(), f"{path}: export returned it but did not write it into `out`"
             assert path not in seen, f"{path}: export returned it twice"
             seen.add(path)
             assert artifact.kind in ("trace", "files"), f"{path}: kind is {artifact.kind!r}"
             assert artifact.status in ("whole", "partial"), f"{path}: status {artifact.status!r}"
-            assert file.stat().st_size or artifact.status == "partial", f"{path}: whole and empty"
+            assert file.stat().st_size or artifact.status == "partial", (
+                f"{path}: it is empty, but its status is whole"
+            )
             if artifact.kind == "trace":
-                assert artifact.format == "chrome-trace", f"{path}: a trace is a chrome-trace"
+                assert artifact.format == "chrome-trace", (
+                    f"{path}: the format of a trace must be chrome-trace"
+                )
                 trace = check_trace(file, recorded)
                 count = len(trace["traceEvents"])
-                assert count or artifact.status == "partial", f"{path}: whole, without one event"
+                assert count or artifact.status == "partial", (
+                    f"{path}: it has no event, but its status is whole"
+                )
                 assert artifact.events in (None, count), (
-                    f"{path}: says events={artifact.events}, and has {count} in traceEvents"
+                    f"{path}: says events={artifact.events}, but traceEvents has {count}"
                 )

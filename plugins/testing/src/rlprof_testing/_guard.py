@@ -13,7 +13,7 @@ _REASON = "_rlprof_overrides"
 
 
 def overrides(reason: str) -> Callable[[F], F]:
-    """Mark a test that stands in for a standard one, and say why: `@overrides("needs a GPU")`."""
+    """Mark a test that replaces a standard one, with the reason: `@overrides("needs a GPU")`."""
     if not isinstance(reason, str) or not reason.strip():
         raise TypeError('overrides: say why, as in @overrides("the engine cannot be killed alone")')
 
@@ -25,7 +25,7 @@ def overrides(reason: str) -> Callable[[F], F]:
 
 
 def silent_overrides(cls: type) -> list[str]:
-    """Name the standard tests that *cls* replaces or takes away without a reason."""
+    """Return the standard tests that *cls* replaces or removes without a reason."""
     own = [base for base in cls.__mro__ if not base.__module__.startswith("rlprof_testing")]
     kit = [base for base in cls.__mro__ if base.__module__.startswith("rlprof_testing")]
     standard = {name for base in kit for name in vars(base) if name.startswith("test_")}

@@ -1,4 +1,4 @@
-"""What an engine that drives is given: a run, orders that can be obeyed, a tool to record with."""
+"""The arguments of an engine that drives: a run, real orders, and a tool to record with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlprof.session._loops import Link
 
 TOOL = "rlprof_kit"
-"""What a config calls the tool that records inside an engine; it is also its module."""
+"""The name, in a config, of the tool that records inside an engine; also the tool's module."""
 
 _ENTRY = f"[rlprof.tools]\n{TOOL} = {TOOL}:PhaseTool\n"
 _METADATA = "Metadata-Version: 2.1\nName: rlprof-kit\nVersion: 0\n"
@@ -32,12 +32,14 @@ _ANY_THREAD = '\n\nPhaseTool.runs_on = "process"\n'
 
 
 def offer_tool(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install the tool into *site*, where this process looks and those that it will start."""
+    """Install the tool into *site*, on the import path of this process and its children."""
     info = site / "rlprof_kit-0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(_METADATA)
     (info / "entry_points.txt").write_text(_ENTRY)
-    source = Path(_kit_tool.__file__).read_text(encoding="utf-8")  # an engine may have no pytest
+    source = Path(_kit_tool.__file__).read_text(
+        encoding="utf-8"
+    )  # the engine's processes may lack pytest
     (site / f"{TOOL}.py").write_text(source + _ANY_THREAD, encoding="utf-8")
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
@@ -46,9 +48,9 @@ def offer_tool(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def leading(config: Mapping[str, Any]) -> Iterator[rlprof.Session]:
-    """Open the session that an engine's processes follow; wait until theirs have closed, too."""
+    """Open the session that an engine's processes follow; wait until their sessions have closed."""
     with rlprof.open(config, role="driver", rank=0, world_size=1) as prof:
-        assert isinstance(prof, rlprof.Session), "rlprof stayed off; its log says why"
+        assert isinstance(prof, rlprof.Session), "rlprof is off; see its log"
         yield prof
 
 
@@ -58,7 +60,7 @@ def linked(
     handle: Any,
     loop: asyncio.AbstractEventLoop | None,
 ) -> Link:
-    """Return the way to an engine as `prof.attach` makes it, with all that its hooks are given."""
+    """Return the link to an engine as `prof.attach` makes it, with all arguments of its hooks."""
     checked, _ = check_config(config)
     made = engine_track(
         checked, prof.means, handle,
@@ -66,5 +68,5 @@ def linked(
     )  # fmt: skip
     assert made is not None, "the kit's config has no such role"
     track, (use,) = made
-    assert track.link is not None, "the kit's config names no engine"
+    assert track.link is not None, "the kit's config has no engine"
     return attrs.evolve(track.link, workers=track.link.given(use)["workers"])

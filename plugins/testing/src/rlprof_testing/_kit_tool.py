@@ -1,4 +1,4 @@
-"""The tool with which the kit records runs for exporters: it writes the phases it hears of."""
+"""The tool with which the kit records runs for exporters: it writes the phases of a window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Phases:
-    """What `start` returns: it writes down each phase of the window."""
+    """Returned by `start`; records each phase of the window."""
 
     def __init__(self) -> None:
         self.began_ns = time.time_ns()
@@ -32,11 +32,11 @@ class Phases:
         return {"name": name, "ph": ph, "ts": ts, "pid": 1, "tid": threading.get_ident()}
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
-        """Begin a range."""
+        """Open a range."""
         self.events.append(self._event(name, "B") | {"args": dict(payload)})
 
     def pop(self) -> None:
-        """End it."""
+        """Close the range."""
         self.events.append(self._event("", "E"))
 
 
@@ -48,13 +48,13 @@ class PhaseTool:
 
     @hookimpl
     def start(self) -> Phases:
-        """Begin to listen."""
+        """Start to record phases."""
         self._phases = Phases()
         return self._phases
 
     @hookimpl
     def stop(self, folder: Path) -> None:
-        """Write down what was heard."""
+        """Write the phases to disk."""
         phases, self._phases = self._phases, None
         if phases is not None:
             data = {"epoch_ns": phases.began_ns, "events": phases.events}
@@ -62,7 +62,7 @@ class PhaseTool:
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
-        """Make the trace."""
+        """Write the trace."""
         try:
             data = json.loads((folder / "phases.json").read_bytes())
         except (OSError, ValueError) as exc:

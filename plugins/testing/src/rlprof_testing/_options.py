@@ -67,7 +67,7 @@ class OptionTests(PluginTests):
     """Laws of options and of `configure` at launch."""
 
     options: ClassVar[Mapping[str, Any]] = {}
-    """The example of your documentation: options as a config gives them; all tests use them."""
+    """The example in your documentation, as a config has it; all tests use these options."""
 
     def config_of(self, name: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """Return a config in which one role uses the plugin with *options*."""
@@ -88,30 +88,30 @@ class OptionTests(PluginTests):
         return plugins.hooks(self.plugin())
 
     def inside(self) -> dict[str, dict[str, Any]]:
-        """Return the tools that record inside it, with their options: only an engine has any."""
+        """Return the tools that record inside it, with their options; only an engine has any."""
         return {}
 
     def test_the_documented_options_are_accepted(self, called: str) -> None:
-        """A config with the example of the documentation is right."""
+        """A config with the documented example is valid."""
         assert self._check(called, self.options) == (), (
             f"`options = {dict(self.options)!r}` next to `plugin` is refused; declare the example "
-            "of your README, and an `Options` (an attrs class) that takes it"
+            "of your README, and an `Options` (an attrs class) that accepts it"
         )
 
     def test_options_are_plain_data(self) -> None:
-        """The options are data that a config file can hold and a capture can carry."""
+        """The options are plain data that a config file and a capture can hold."""
         again = json.loads(json.dumps(dict(self.options), allow_nan=False))
 
         assert structured(self.plugin, again) == structured(self.plugin, dict(self.options))
 
     def test_a_config_without_options_is_right_or_told_what_is_missing(self, called: str) -> None:
-        """Every option has a default, or a config without it gets an error that it is missing."""
+        """Every option has a default, or a config without it gets the error `is missing`."""
         wrong = [fault for fault in self._check(called, {}) if "is missing" not in fault]
 
-        assert wrong == [], "the defaults of Options do not work; mend them"
+        assert wrong == [], "the defaults of Options do not work; fix them"
 
     def test_an_unknown_option_is_refused_where_it_stands(self, called: str) -> None:
-        """A misspelt option is a fault of the config, under its path."""
+        """A misspelt option is a config error that names its path."""
         faults = self._check(called, {**self.options, "no_such_option": 1})
 
         path = f"{self._section(called)}.no_such_option"
@@ -119,7 +119,7 @@ class OptionTests(PluginTests):
         assert f"{path}: unknown key" in faults[0]
 
     def test_odd_values_are_told_and_raise_nothing(self, called: str) -> None:
-        """Any value of an option is accepted or reported; only ValueError is raised."""
+        """Any value of an option is accepted or reported; parsers raise only ValueError."""
         fields = attrs.fields(getattr(self.plugin, "Options", NoOptions))
         wrong = {}
         for field in fields:
@@ -129,16 +129,15 @@ class OptionTests(PluginTests):
                         wrong[f"{field.name}: {odd!r}"] = fault
 
         assert wrong == {}, (
-            "parsers and validators of Options raise ValueError, configure raises CaptureError; "
-            f"anything else is a fault of the plugin: {wrong}"
+            "parsers and validators of Options may raise only ValueError, and configure only "
+            f"CaptureError; other exceptions are bugs of the plugin: {wrong}"
         )
 
     def test_configure_at_launch_is_pure(self, tmp_path: Path) -> None:
-        """At launch `configure` only answers: same question, same Launch; nothing is touched.
+        """At launch, `configure` is pure: the same options give the same Launch.
 
-        It may run on another host than the process, long before it, for many processes: so it
-        imports nothing heavy, starts nothing, writes nothing, and passes nothing on but the
-        Launch.
+        It may run for many processes, long before them, and on another host. So it imports nothing
+        heavy, starts nothing, writes nothing, and its only result is the Launch.
         """
         where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
         inside = self.inside()
@@ -154,7 +153,7 @@ class OptionTests(PluginTests):
             found.append(json.loads(result.stdout.splitlines()[-1]))
 
         said = [launch for answer in found for launch in answer["said"]]
-        assert found[0]["odd"] == "", f"return a Launch or nothing, not {found[0]['odd']}"
+        assert found[0]["odd"] == "", f"return a Launch or None, not {found[0]['odd']}"
         assert said == said[:1] * 4, f"the same options gave different Launches: {said}"
         assert found[0]["loaded"] == [], (
             f"configure at launch imports {', '.join(found[0]['loaded'])}; do that where "
@@ -166,35 +165,39 @@ class OptionTests(PluginTests):
         assert [*place.iterdir(), *temp.iterdir()] == [], "configure at launch writes files"
 
     def test_advice_is_one_line_each(self) -> None:
-        """`advise`, if there is one, returns `Advice` of one line each, every time the same."""
+        """`advise`, if there is one, returns one-line `Advice`, the same in every call."""
         if "advise" not in self._hooks():
-            pytest.skip("has no hook advise: what a user should know before the run")
+            pytest.skip("has no hook advise, which returns what a user should know before the run")
         options = structured(self.plugin, dict(self.options))
         given = {"options": options, "limits": Limits(), "tools": self.inside(), "on_host": False}
         told = self._hooks().advise(**given) or []
 
-        assert isinstance(told, (list, tuple)), f"advise returned {told!r}, no list of Advice"
+        assert isinstance(told, (list, tuple)), f"advise returned {told!r}; return a list of Advice"
         odd = [one for one in told if not isinstance(one, Advice)]
         assert odd == [], f"advise returned {odd}; return rlprof.Advice"
         odd = [one for one in told if not one.text.strip() or len(one.text.splitlines()) > 1]
-        assert odd == [], f"each text is one line: {odd}"
+        assert odd == [], f"each text must be one line: {odd}"
         faults = [one for one in told if one.level == "fault"]
-        assert faults == [], f"the documented options are a fault: {faults}"
-        assert list(self._hooks().advise(**given) or []) == list(told), "the same options, twice"
+        assert faults == [], f"advise calls the documented options a fault: {faults}"
+        assert list(self._hooks().advise(**given) or []) == list(told), (
+            "the same options gave different advice"
+        )
 
     def test_lighter_options_come_to_an_end(self) -> None:
-        """`lighter`, if there is one, gives valid options that differ, and None in the end."""
+        """`lighter`, if there is one, returns new valid options each time, and None at the end."""
         hooks = self._hooks()
         if "lighter" not in hooks:
-            pytest.skip("has no hook lighter: the same recorded more cheaply")
+            pytest.skip("has no hook lighter, which returns cheaper options")
         options = structured(self.plugin, dict(self.options))
         seen = [options]
         while (options := hooks.lighter(options=options)) is not None:
             assert type(options) is type(seen[0]), f"lighter returned {options!r}, not Options"
-            assert options not in seen, f"lighter goes in a circle: {options!r} comes again"
+            assert options not in seen, f"lighter goes in a circle: it returned {options!r} before"
             seen.append(options)
-            assert len(seen) < _MOST_LIGHTER, "lighter never says None; there is an end to cheaper"
+            assert len(seen) < _MOST_LIGHTER, (
+                "lighter never returns None; return None after the cheapest options"
+            )
             again = json.loads(json.dumps(dict(self.options) | attrs.asdict(options)))
             assert structured(self.plugin, again) == options, (
-                f"lighter returned {options!r}, which a config could not say; validate it likewise"
+                f"lighter returned {options!r}, which a config would refuse; return valid options"
             )

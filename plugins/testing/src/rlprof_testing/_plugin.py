@@ -1,4 +1,4 @@
-"""What holds for every plugin: it is found, it fits, it is light, it says what it does."""
+"""The laws of every plugin: it is found, it fits, it is light, and it says what it does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAVY = (
     "torch", "torch_npu", "tensorflow", "jax", "cupy", "numpy", "pandas", "triton",
     "transformers", "vllm", "sglang", "ray", "deepspeed", "megatron", "verl",
 )  # fmt: skip
-"""What a plugin imports inside functions only."""
+"""Modules that a plugin may import only inside functions."""
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "LOCAL_RANK")
 
@@ -39,28 +39,28 @@ print(json.dumps({"loaded": loaded, "threads": threading.active_count()}))
 
 
 class PluginTests:
-    """The part of the kit that all kinds share; inherit one of its children."""
+    """The part of the kit that all kinds share; inherit one of its subclasses."""
 
     kind: ClassVar[plugins.Kind]
 
     plugin: ClassVar[type[Any]]
     """The class under test."""
     name: ClassVar[str] = ""
-    """What the config calls it; empty: found by its entry point."""
+    """The plugin's name in a config; empty: the name of its entry point."""
     works_here: bool | str = True
-    """Or the reason why this machine cannot run what it drives; a property may decide."""
+    """True, or why this machine cannot run the plugin; may be a property."""
     heavy: ClassVar[tuple[str, ...]] = HEAVY
-    """What must not be imported before it is needed; add yours: `(*ToolTests.heavy, "mine")`."""
+    """Modules to import only when needed; add yours: `heavy = (*ToolTests.heavy, "mine")`."""
 
     def __init_subclass__(cls) -> None:
-        """Keep the guard itself from being replaced."""
+        """Refuse a subclass that replaces the guard."""
         guard = PluginTests.test_standard_tests_are_replaced_only_with_a_reason
         if cls.test_standard_tests_are_replaced_only_with_a_reason is not guard:
-            raise TypeError(f"{cls.__name__} replaces the test that watches over replacements")
+            raise TypeError(f"{cls.__name__} replaces the test that checks for replaced tests")
 
     @pytest.fixture(autouse=True)
     def _alone(self) -> Iterator[None]:
-        """Take away what launchers have left, and afterwards what the plugin has."""
+        """Remove the variables of launchers first, and those of the plugin afterwards."""
         before = dict(os.environ)
         for variable in [name for name in before if name.startswith(_LAUNCHERS)]:
             del os.environ[variable]
@@ -70,30 +70,32 @@ class PluginTests:
 
     @pytest.fixture(name="called")
     def _called(self, monkeypatch: pytest.MonkeyPatch) -> str:
-        """Return the plugin's name, offered in this process also if it is not installed."""
+        """Return the plugin's name; register it in this process, as it may not be installed."""
         name = self.name or next(self._names(), self.plugin.__name__.lower())
         monkeypatch.setitem(plugins._registered, (self.kind, name), self.plugin)
         return name
 
     def _names(self) -> Iterator[str]:
-        """Go through the names under which something installed offers this very class."""
+        """Yield the names under which an installed distribution offers exactly this class."""
         for entry in metadata.entry_points(group=plugins.GROUPS[self.kind]):
             if entry.attr == self.plugin.__qualname__ and entry.load() is self.plugin:
                 yield entry.name
 
     def skip_where_it_cannot_run(self) -> None:
-        """Skip a test that records; the reason is the one declared."""
+        """Skip a test that records, with the declared reason."""
         if self.works_here is not True:
             reason = str(self.works_here).strip()
-            assert reason not in ("", "False"), 'works_here: say why not: works_here = "needs ..."'
+            assert reason not in ("", "False"), (
+                'works_here: no reason; give one: works_here = "needs ..."'
+            )
             pytest.skip(reason)
 
     def test_standard_tests_are_replaced_only_with_a_reason(self) -> None:
-        """A standard test is replaced with `@overrides("why")` or `xfail(reason=...)`, or not."""
+        """You replace a standard test only with `@overrides("why")` or `xfail(reason=...)`."""
         silent = silent_overrides(type(self))
 
         assert silent == [], (
-            f"{', '.join(silent)} in {type(self).__name__} replaces a standard test in silence; "
+            f"{', '.join(silent)} in {type(self).__name__} replaces a standard test silently; "
             'say why: @rlprof.testing.overrides("...") or @pytest.mark.xfail(reason="...")'
         )
 
@@ -112,10 +114,10 @@ class PluginTests:
         assert plugins.load(self.kind, names[0]) is self.plugin
 
     def test_it_fits_the_contract(self, called: str) -> None:
-        """Its hooks are marked, are hooks, and take only arguments that are given."""
+        """Its hooks are marked, exist in core, and take only arguments that core passes."""
         try:
             loaded = plugins.load(self.kind, called)
-        except PluginError as exc:  # what core refuses, and why in an author's words
+        except PluginError as exc:  # the reason of core, and the reason in an author's terms
             pytest.fail("\n".join([str(exc), *misfits(self.kind, self.plugin)]))
         assert loaded is self.plugin
         assert misfits(self.kind, self.plugin) == []
@@ -135,14 +137,14 @@ class PluginTests:
         assert wrong == [], f"{', '.join(wrong)}: core does not await it; make it a plain function"
 
     def test_it_says_in_a_line_what_it_does(self) -> None:
-        """The first line of the class's docstring stands in `rlprof plugins`."""
+        """The class has a docstring, whose first line `rlprof plugins` shows."""
         own = vars(self.plugin).get("__doc__") or ""
         line = next(iter(own.strip().splitlines()), "")
 
         assert line, f"give class {self.plugin.__name__} a docstring: one line, what it does"
 
     def test_importing_it_is_light(self, tmp_path: Path) -> None:
-        """Importing the plugin and making an instance imports nothing heavy, starts no thread."""
+        """Importing and instantiating the plugin imports nothing heavy and starts no thread."""
         where = f"{self.plugin.__module__}:{self.plugin.__qualname__}"
         argument = json.dumps([where, self.heavy])
         result = python([sys.executable, "-c", _IMPORT, argument], cwd=tmp_path)
@@ -150,7 +152,7 @@ class PluginTests:
         assert result.returncode == 0, f"{where} cannot be imported elsewhere: {result.stderr}"
         found = json.loads(result.stdout.splitlines()[-1])
         assert found["loaded"] == [], (
-            f"importing it imports {', '.join(found['loaded'])}; import inside the functions that "
-            "need it: every rank that names the plugin pays for it"
+            f"importing it imports {', '.join(found['loaded'])}, in every rank that names the "
+            "plugin; import this inside the functions that need it"
         )
         assert found["threads"] == 1, "importing it starts a thread; start threads in `start`"

@@ -20,7 +20,7 @@ HOSTILE = (
     "<b>", "ünïcödé 火 🔥", "\ud800", "e\u0301", "x" * 5000, "rlprof", "null", "NaN", "]}",
     "\x1b[31m",
 )  # fmt: skip
-"""Names a user may give to a phase."""
+"""Odd names that you may give to a phase."""
 
 KINDS = ("whole", "crashed", "empty", "bare", "hostile", "missing", "damaged")
 """`bare`: only run.json is there; `missing`: an artifact is gone; `damaged`: files are garbage."""
@@ -61,7 +61,7 @@ def make_runs(home: Path) -> dict[str, Path]:
 
 
 def make_files(home: Path) -> list[Path]:
-    """Write traces of other profilers, and the files that lie next to such traces."""
+    """Write traces of other profilers, and other files found next to such traces."""
     home.mkdir(parents=True)
     events = [
         {"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": 1e9 + at, "dur": 5}
@@ -121,7 +121,7 @@ def _crash(home: Path) -> None:
 
 
 def _settle(home: Path) -> None:
-    """Name the run's folder `run`, whatever its id is."""
+    """Rename the run's folder to `run`, whatever its id is."""
     (made,) = (home / "run").iterdir()
     made.rename(home / "made")
     (home / "run").rmdir()

@@ -1,4 +1,4 @@
-"""What an artifact of the kind `trace` must be, so that any exporter can lay it on a timeline."""
+"""The contract of an artifact of kind `trace`, so that any exporter can show it on a timeline."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from rlprof_testing._drive import Recorded
 
 _SLACK_NS = 2_000_000_000
-"""Profilers round, and note the process itself a little before the window."""
+"""Profilers round times, and record the process itself a little before the window."""
 
 
 def check_trace(file: Path, recorded: Recorded) -> dict[str, Any]:
-    """Hold *file* to the trace contract, and return what is in it."""
+    """Check *file* against the trace contract, and return its contents."""
     trace = _strict(file)
     capture = recorded.capture
-    assert isinstance(trace, dict), f"{file.name}: a trace is an object with `traceEvents`"
+    assert isinstance(trace, dict), f"{file.name}: a trace must be an object with `traceEvents`"
     assert next(iter(trace), None) == "rlprof", (
         f"{file.name}: its first key is {next(iter(trace), None)!r}; write the `rlprof` object "
-        "first, so that a reader has it without reading the whole"
+        "first, so that a reader finds it without reading the whole file"
     )
     header = trace["rlprof"]
-    assert isinstance(header, dict), f"{file.name}: `rlprof` is an object"
+    assert isinstance(header, dict), f"{file.name}: `rlprof` must be an object"
     whose = json.loads(json.dumps(attrs.asdict(capture.target)))
     expected = {
         "run": capture.run_id,
@@ -39,7 +39,7 @@ def check_trace(file: Path, recorded: Recorded) -> dict[str, Any]:
     if capture.kind == "engine" and isinstance(said["target"], dict):
         said["target"] = _without_process(said["target"], whose)
     assert said == expected, (
-        f"{file.name}: `rlprof` says otherwise whose it is; begin it with `**capture.header`"
+        f"{file.name}: `rlprof` names another capture; begin it with `**capture.header`"
     )
     epoch_ns, error_ns = header.get("epoch_ns"), header.get("error_ns", "missing")
     assert type(epoch_ns) is int, (
@@ -49,15 +49,15 @@ def check_trace(file: Path, recorded: Recorded) -> dict[str, Any]:
         f"{file.name}: rlprof.error_ns is {error_ns!r}; give an int in ns, or null if unknown"
     )
     events = trace.get("traceEvents")
-    assert isinstance(events, list), f"{file.name}: `traceEvents` is a list"
+    assert isinstance(events, list), f"{file.name}: `traceEvents` must be a list"
     odd: list[Any] = [event for event in events if not isinstance(event, dict) or "ph" not in event]
-    assert odd == [], f"{file.name}: entries of traceEvents are objects with a `ph`"
+    assert odd == [], f"{file.name}: entries of traceEvents must be objects with a `ph`"
     _check_times(file, [event for event in events if event["ph"] != "M"], recorded, header)
     return trace
 
 
 def _without_process(said: dict[str, Any], whose: dict[str, Any]) -> dict[str, Any]:
-    """Take away what tells one of an engine's own processes from the others."""
+    """Remove the fields by which the processes of an engine differ."""
     found = said.get("coordinates")
     if not isinstance(found, dict):
         return said
@@ -66,24 +66,24 @@ def _without_process(said: dict[str, Any], whose: dict[str, Any]) -> dict[str, A
 
 
 def _strict(file: Path) -> Any:
-    """Read strict JSON: no NaN, no Infinity, no half characters."""
+    """Read strict JSON: no NaN, no Infinity, no lone surrogates."""
 
     def refuse(constant: str) -> Any:
-        message = f"{file.name}: {constant} is no JSON; json.dumps(..., allow_nan=False)"
+        message = f"{file.name}: {constant} is not JSON; use json.dumps(..., allow_nan=False)"
         raise AssertionError(message)
 
     data = file.read_bytes()
-    assert data[:2] == b"\x1f\x8b", f"{file.name}: a trace is gzipped; write it with gzip.open"
+    assert data[:2] == b"\x1f\x8b", f"{file.name}: a trace must be gzipped; write it with gzip.open"
     try:
         text = gzip.decompress(data).decode("utf-8")
         trace = json.loads(text, parse_constant=refuse)
     except (OSError, EOFError, ValueError) as exc:
-        raise AssertionError(f"{file.name}: is no JSON in UTF-8, gzipped: {exc}") from exc
+        raise AssertionError(f"{file.name}: is not gzipped JSON in UTF-8: {exc}") from exc
     try:
         json.dumps(trace, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as exc:
         raise AssertionError(
-            f"{file.name}: holds half of a surrogate pair, which viewers refuse; "
+            f"{file.name}: holds half of a surrogate pair, which viewers refuse; use "
             'text.encode("utf-8", "replace").decode()'
         ) from exc
     return trace
@@ -97,13 +97,13 @@ def _check_times(
         ts: Any = event.get("ts")
         dur: Any = event.get("dur", 0)
         assert type(ts) in (int, float), f"{file.name}: {event!r} has no `ts`, in microseconds"
-        assert type(dur) in (int, float), f"{file.name}: {event!r} has a `dur` that is no number"
+        assert type(dur) in (int, float), f"{file.name}: {event!r} has a `dur` that is not a number"
         if not recorded.ended_ns:
             continue
         at = header["epoch_ns"] + int(ts * 1000)
         assert recorded.began_ns - slack <= at <= recorded.ended_ns + slack, (
-            f"{file.name}: {event!r} lies {(at - recorded.began_ns) / 1e9:.3f} s after the window "
-            "began, which is outside of it; `epoch_ns` is the wall clock in ns of ts 0, `ts` and "
-            "`dur` are microseconds"
+            f"{file.name}: {event!r} is {(at - recorded.began_ns) / 1e9:.3f} s after the start of "
+            "the window, so it is outside of it; `epoch_ns` is the wall clock of ts 0 in ns, `ts` "
+            "and `dur` are microseconds"
         )
         assert dur >= 0, f"{file.name}: {event!r} ends before it begins"

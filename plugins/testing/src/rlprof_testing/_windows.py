@@ -1,4 +1,4 @@
-"""What `start` and `stop` of a tool or engine are held to."""
+"""The laws of `start` and `stop` for tools and engines."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rlprof_testing._drive import Driven, Recorded
 
 MEMBERS = ("push", "pop", "minibatch", "applied", "unsupported")
-"""Of a Recording; each may be left out."""
+"""The members of a Recording; each is optional."""
 _RUNS_ON = ("thread", "process", "node")
 _SCOPES = ("thread", "process", "device", "node")
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Go through all words in *value*, plain data."""
+    """Yield all strings in *value*, which is plain data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -44,49 +44,53 @@ class WindowTests(ExportTests):
         return bool(self._export(recorded, out))
 
     def test_runs_on_and_claims_are_words_core_knows(self, driven: Driven) -> None:
-        """`runs_on` is thread, process or node; `claims` maps a resource to whose it is."""
+        """`runs_on` is thread, process or node; `claims` maps a resource to its scope."""
         runs_on = driven.runs_on
         claims = getattr(driven.instance, "claims", {})
 
         assert runs_on in _RUNS_ON, f"runs_on is {runs_on!r}; choose one of {', '.join(_RUNS_ON)}"
         for what, whose in claims.items():
-            assert isinstance(what, str), f"claims names {what!r}; name the resource in words"
-            assert whose in _SCOPES, f"claims {what!r} per {whose!r}; choose of {_SCOPES}"
+            assert isinstance(what, str), (
+                f"claims has the key {what!r}; name the resource with a string"
+            )
+            assert whose in _SCOPES, f"claims {what!r} per {whose!r}; choose one of {_SCOPES}"
 
     def test_a_window_is_recorded(self, driven: Driven, tmp_path: Path) -> None:
-        """Configured, started, stopped: the work in between can be exported."""
+        """After configure, start, work and stop, the work can be exported."""
         recorded = self.record(driven)
 
         assert self._has_data(recorded, tmp_path / "out"), (
-            "export made nothing of a window of work(); override work() with something that can "
-            "be recorded, or mend start, stop or export"
+            "export made nothing from a window of work(); override work() with something that the "
+            "plugin can record, or fix start, stop or export"
         )
 
     def test_start_says_what_it_applied_in_words(self, driven: Driven) -> None:
-        """What `start` returns is nothing, or an object with sound members of a Recording."""
+        """`start` returns None, or an object with valid members of a Recording."""
         recorded = driven.prepare(FIRST)
         recording = driven.start(recorded)
         driven.stop(recorded)
 
         assert recording is None or any(hasattr(recording, name) for name in MEMBERS), (
             f"start returned {recording!r}, which has none of {', '.join(MEMBERS)}; return a "
-            "Recording, or nothing"
+            "Recording or None"
         )
         for name in ("applied", "unsupported"):
             value = getattr(recording, name, {})
-            assert isinstance(value, Mapping), f"Recording.{name} is {value!r}, no mapping"
+            assert isinstance(value, Mapping), f"Recording.{name} is {value!r}, not a mapping"
         for option, reason in getattr(recording, "unsupported", {}).items():
-            assert isinstance(reason, str), f"unsupported[{option!r}] gives no reason in words"
+            assert isinstance(reason, str), (
+                f"unsupported[{option!r}] must give its reason as a string"
+            )
             assert reason.strip(), f"unsupported[{option!r}] gives no reason; say why"
         for name in ("push", "pop", "minibatch"):
             member = getattr(recording, name, None)
-            assert member is None or callable(member), f"Recording.{name} cannot be called"
+            assert member is None or callable(member), f"Recording.{name} is not callable"
 
     def test_what_cannot_be_had_was_asked(self, driven: Driven) -> None:
         """A key of `unsupported` is an option, a value of an option, or a tool inside an engine.
 
-        So readers of the run find it in the config. `applied` may have more keys than the config,
-        in the words of the tool: what took effect, such as the devices.
+        So readers of the run find it in the config. `applied` may have keys that the config lacks:
+        settings that took effect, such as the devices, in terms of the tool.
         """
         recorded = driven.prepare(FIRST)
         recording = driven.start(recorded)
@@ -102,13 +106,13 @@ class WindowTests(ExportTests):
         )
 
     def test_stop_without_start_is_harmless(self, driven: Driven) -> None:
-        """`stop` raises nothing where no window was started."""
+        """`stop` raises nothing if no window was started."""
         recorded = driven.prepare(FIRST)
 
         driven.stop(recorded)
 
     def test_a_second_stop_is_harmless(self, driven: Driven, tmp_path: Path) -> None:
-        """A second `stop` raises nothing and takes nothing of the window away."""
+        """A second `stop` raises nothing and loses no data of the window."""
         recorded = self.record(driven)
 
         driven.stop(recorded)
@@ -116,17 +120,17 @@ class WindowTests(ExportTests):
         assert self._has_data(recorded, tmp_path / "out"), "the second stop lost the window"
 
     def test_windows_follow_each_other(self, driven: Driven, tmp_path: Path) -> None:
-        """One instance records window after window, each into its own folder."""
+        """One instance records several windows, each into a separate folder."""
         first = self.record(driven)
         second = self.record(driven, SECOND)
 
         assert self._has_data(first, tmp_path / "one"), "the second window lost the first"
         assert self._has_data(second, tmp_path / "two"), (
-            "the second window recorded nothing; leave nothing behind in stop"
+            "the second window recorded nothing; clean up in stop"
         )
 
     def test_a_failed_start_leaves_nothing_behind(self, driven: Driven, tmp_path: Path) -> None:
-        """After a start that failed, `stop` raises nothing and the next window is recorded."""
+        """After a failed `start`, `stop` raises nothing and the next window records."""
         (tmp_path / "file").touch()
         nowhere = tmp_path / "file" / "raw"  # no one can write here, not even root
         failed = driven.prepare(SECOND)
@@ -140,24 +144,24 @@ class WindowTests(ExportTests):
             driven.stop(failed, nowhere)
         except Exception as exc:
             assert not has_failed, (
-                f"stop raised {exc!r} after start had failed; stop is called then too, and must be "
-                "safe"
+                f"stop raised {exc!r} after a failed start; core calls stop then too, so it must "
+                "be safe"
             )
 
         recorded = self.record(driven)
         assert self._has_data(recorded, tmp_path / "out"), (
-            "the window after a failed one recorded nothing; if `start` fails, undo all that it "
-            "began, and let `stop` forget the window first"
+            "the window after a failed start recorded nothing; if `start` fails, undo all that it "
+            "did, and let `stop` forget the window first"
         )
 
     def test_a_second_start_is_refused_or_harmless(self, driven: Driven, tmp_path: Path) -> None:
-        """A start while a window is open raises CaptureError, or does the first no harm."""
+        """`start` while a window is open raises CaptureError, or does not harm that window."""
         first, second = driven.prepare(FIRST), driven.prepare(SECOND)
         driven.start(first)
         try:
             driven.start(second)
         except CaptureError as exc:
-            assert str(exc), "the CaptureError says nothing; say that a window is open"
+            assert str(exc), "the CaptureError has no message; say that a window is open"
         self.work_on(driven)
         driven.stop(first)
 
@@ -167,14 +171,14 @@ class WindowTests(ExportTests):
         )
 
     def test_ranges_may_have_any_name(self, driven: Driven, tmp_path: Path) -> None:
-        """Phases of any name, nested and left open, on any thread: the window is exported."""
+        """Phases may have any name, nest, stay open and run on any thread; the window exports."""
         recorded = driven.prepare(FIRST)
         recording = driven.start(recorded)
         push, pop = getattr(recording, "push", None), getattr(recording, "pop", None)
         for member in (push, pop):
             if member is None:
                 driven.stop(recorded)
-                pytest.skip("its Recording has no push and pop: phases are not shown in it")
+                pytest.skip("its Recording has no push and pop, so it does not show phases")
 
         def ranges() -> None:
             for number, name in enumerate(HOSTILE):
@@ -191,7 +195,7 @@ class WindowTests(ExportTests):
         self._look_at(self._export(recorded, tmp_path / "out"), recorded, tmp_path / "out")
 
     def test_minibatches_may_be_told(self, driven: Driven, tmp_path: Path) -> None:
-        """A Recording with `minibatch` can hear of many mini-batches."""
+        """A Recording with `minibatch` accepts many calls of it."""
         recorded = driven.prepare(FIRST)
         recording = driven.start(recorded)
         minibatch = getattr(recording, "minibatch", None)
