@@ -8,9 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from rlprof_engine import recording
 from rlprof_sglang import _overdue, inside
-from tests.fakes.sglang_schedulers import Mode, Place, batch
 from tests.sglang_adapter.generations import PROFILERS, engine, manager
 from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
 
@@ -19,10 +17,9 @@ pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("release", [OLD, NEW])
 
 
-@both
 @pytest.mark.usefixtures("modules")
-@pytest.mark.parametrize("switch", [None, "0", ""])
-def test_it_does_nothing_where_it_is_not_switched_on(release, switch, monkeypatch):
+@pytest.mark.parametrize("switch", [None, "0"])
+def test_it_does_nothing_where_it_is_not_switched_on(switch, monkeypatch):
     """Every installed plugin is loaded by every SGLang: ours has to be asked for."""
     if switch is not None:
         monkeypatch.setenv("RLPROF_SGLANG", switch)
@@ -131,36 +128,8 @@ def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
     assert inside._numbered(SimpleNamespace()) == (1, {"tp": 1, "pp": 0, "dp": 0})
 
 
-ORDER = json.dumps({"order": json.dumps({"verb": "prepare"}), "iterations": {}})
-
-
-@both
 @pytest.mark.usefixtures("inside")
-def test_an_order_is_obeyed_and_answered_in_the_state(release, monkeypatch):
-    """It comes as a request to profile whose folder is none; SGLang's profiler never sees it."""
-    from sglang.srt.managers.io_struct import made
-
-    told = []
-
-    def obeyed(text, place):
-        told.append((json.loads(text), place().number, place().owner))
-        return json.dumps({"state": "recording"})
-
-    monkeypatch.setattr(recording, "obeyed", obeyed)
-    (scheduler,) = manager(release).replica.schedulers
-    scheduler.get_internal_state()
-
-    answer = scheduler.answered(made("START_PROFILE", {"output_dir": f"rlprof:{ORDER}"}))
-
-    assert answer.success
-    assert told == [(json.loads(ORDER), 0, scheduler)]
-    assert not scheduler.part.profile_in_progress
-    said = scheduler.get_internal_state().internal_state["rlprof"]["answer"]
-    assert json.loads(said) == {"state": "recording"}
-
-
-@pytest.mark.usefixtures("inside")
-@pytest.mark.parametrize("text", ["{", '{"order": "x"}', '{"order": {}, "iterations": {}}'])
+@pytest.mark.parametrize("text", ["{", '{"order": "x"}'])
 def test_an_order_that_cannot_be_obeyed_is_answered(text):
     """A scheduler that raises ends the engine: the answer says what was wrong."""
     from sglang.srt.managers.io_struct import made
@@ -176,46 +145,18 @@ def test_an_order_that_cannot_be_obeyed_is_answered(text):
     assert said["why"]
 
 
-@pytest.mark.usefixtures("inside")
-def test_a_scheduler_that_has_said_nothing_cannot_be_told(monkeypatch):
-    """It is asked for its state first, which is how we know it."""
-    monkeypatch.setattr(inside, "_scheduler", None)
-
-    with pytest.raises(LookupError, match="has not reported its state yet"):
-        inside.place()
-
-
-REQUESTS = {
-    "UpdateWeightFromDiskReqInput": "update weight from disk",
-    "UpdateWeightsFromTensorReqInput": "update weights from tensor",
-    "BeginWeightUpdateReq": "begin weight update",
-    "ReleaseMemoryOccupationReqInput": "release memory occupation",
-    "TokenizedGenerateReqInput": "",
-    "ProfileReq": "",
-    "EndWeightUpdateReq": "",
-    "ResumeMemoryOccupationReqInput": "",
-}
-
-
 # failures.md: sglang-cut
-@pytest.mark.parametrize("name", REQUESTS)
-def test_a_window_ends_where_a_scheduler_is_given_weights(name):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("UpdateWeightsFromTensorReqInput", "update weights from tensor"),
+        ("ReleaseMemoryOccupationReqInput", "release memory occupation"),
+        ("TokenizedGenerateReqInput", ""),
+    ],
+)
+def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
     """By the name of what it is asked: such a request ends it, any other does not."""
-    request = type(name, (), {})()
-
-    assert inside._ended_by(request) == REQUESTS[name]
-
-
-@pytest.mark.usefixtures("inside")
-def test_a_step_is_named_as_sglang_does(monkeypatch):
-    """Its stage, its requests, the tokens of a prefill; otherwise where SGLang's own is there."""
-    prefill, decode = batch(Mode.EXTEND, 3), batch(Mode.DECODE, 2)
-
-    names = [inside.range_name(one) for one in (prefill, decode, None)]
-    monkeypatch.setattr(sys.modules["torch.autograd"], "_profiler_enabled", lambda: True)
-
-    assert names == ["step[EXTEND bs=3 toks=12]", "step[DECODE bs=2]", "step[? bs=0]"]
-    assert inside.range_name(decode) == "run_batch[DECODE bs=2]"
+    assert inside._ended_by(type(name, (), {})()) == why
 
 
 # failures.md: sglang-cut
@@ -237,25 +178,6 @@ def test_six_windows_on_a_used_engine_have_just_the_steps_they_asked_for(lab, re
     assert [steps_in(run, index) for index in range(6)] == [[window]] * 6
     assert run.captures[0].applied["iterations"] == {"count": 5, "skip": 3}
     assert list(lab.traces.iterdir()) == []
-
-
-# failures.md: sglang-profiled
-@both
-@pytest.mark.usefixtures("inside")
-def test_somebody_elses_session_is_seen_and_left_to_them(lab, release, tmp_path):
-    """Our part in the schedulers says that one runs: nothing is sent, and theirs goes on."""
-    handle = engine(release)
-    handle.start_profile(output_dir=str(tmp_path / "theirs"))
-    before = len(handle.tokenizer_manager.calls)
-
-    run = lab.train(handle, steps=(1,), way="native")
-    handle.stop_profile()
-
-    assert states(run) == ["failed"]
-    assert "somebody else is profiling this engine" in notes(run, 0)
-    sent = [name for name, _ in handle.tokenizer_manager.calls[before:]]
-    assert set(sent[:-1]) == {"get_internal_state"}
-    assert len(list((tmp_path / "theirs").iterdir())) == 1
 
 
 # failures.md: sglang-orphan
@@ -294,9 +216,3 @@ def test_a_session_of_ours_that_somebody_ends_is_told(lab, release, tmp_path, be
     assert "somebody ended our session" in notes(run, 0)
     assert scheduler.part.profile_in_progress == begins
     assert len(steps_in(run, 0)[0]) == 4
-
-
-def test_a_place_of_the_fakes_is_named_as_sglang_names_files():
-    """A rank is named where there are several; what reads the names rests on it."""
-    assert Place(1, 0, 0, {"tp": 2, "pp": 1, "dp": 1}).suffix == "-TP-1"
-    assert Place(1, 1, 1, SIZES).suffix == "-TP-1-DP-1-PP-1"

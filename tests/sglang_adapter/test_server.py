@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
-import rlprof
-from rlprof_sglang._engine import reach
 from rlprof_sglang._server import _is_here
 from tests.fakes.sglang_server import serving
 from tests.sglang_adapter.generations import SAID, manager
@@ -59,12 +54,14 @@ def test_a_server_of_every_generation(lab, server, release):
 
 # failures.md: sglang-key
 @pytest.mark.parametrize("server", ["hunter2"], indirect=True)
-@pytest.mark.parametrize("given", ["hunter2", "hunter3", None])
-def test_a_server_with_a_key_is_given_it(lab, server, given, caplog):
+@pytest.mark.parametrize("given", ["hunter2", "$A_KEY", "hunter3", None])
+def test_a_server_with_a_key_is_given_it(lab, server, given, caplog, monkeypatch):
     """Without, or with another, the window is refused, and says what to name; not the key."""
+    monkeypatch.setenv("A_KEY", "hunter2")
+
     run = train(lab, server, steps=(1,), admin_api_key=given)
 
-    if given == "hunter2":
+    if given in ("hunter2", "$A_KEY"):
         assert states(run) == ["whole"]
     else:
         assert states(run) == ["failed"]
@@ -84,9 +81,7 @@ def test_a_key_that_the_environment_has_not_is_named(lab, server):
 
 
 REFUSALS = {
-    403: "asks for the server's key; set admin_api_key",
     404: "is not there; is it an SGLang server?",
-    422: "answered 422: not so",
     500: "refused; the server's log says why",
 }
 
@@ -138,61 +133,8 @@ def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monke
 # failures.md: sglang-key
 @pytest.mark.parametrize(
     ("host", "is_here"),
-    [("localhost", True), ("127.0.0.1", True), ("[::1]", True), ("0.0.0.0", True),  # noqa: S104 -- compared, not bound
-     ("192.0.2.7", False), ("nowhere.invalid", False)],
-)  # fmt: skip
+    [("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False)],
+)
 def test_a_host_is_known_to_be_this_one(host, is_here):
     """By its name, or because its address can be bound here."""
     assert _is_here(f"http://{host}:30000") is is_here
-
-
-# failures.md: engine-gone
-def test_a_server_whose_scheduler_dies_is_told(lab, server):
-    """It closes the connection; the windows after it are refused."""
-
-    def kill(step):
-        if step == 2:
-            server.manager.replica.killed_by = "signal 9"
-
-    run = lab.train(server.address, before=kill, steps=(1, 2, 3))
-
-    assert states(run)[1:] == ["failed", "failed"]
-    assert f"{server.address} does not answer" in notes(run, 1)
-
-
-# failures.md: sglang-attach
-def test_an_address_without_a_scheme_is_refused():
-    """It is said how it is written."""
-    with pytest.raises(rlprof.CaptureError, match="not an address; write http://localhost:30000"):
-        reach("localhost:30000")
-
-
-# failures.md: sglang-attach
-def test_somebody_who_is_no_sglang_is_told(lab, server):
-    """A server without any of its paths."""
-    server.routes, server.codes = [], {"/start_profile": 404, "/stop_profile": 404}
-
-    run = lab.train(server.address, steps=(1,))
-
-    assert states(run) == ["failed"]
-    assert "/start_profile is not there; is it an SGLang server?" in notes(run, 0)
-
-
-SILENT = """
-import socket, sys, rlprof
-silent = socket.create_server(("127.0.0.1", 0))
-limits = {"configure_timeout_s": 1, "start_timeout_s": 1, "stop_timeout_s": 1}
-config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1], "steps": [1], "limits": limits,
-          "roles": {"rollout": {"engine": "sglang", "phases": ["rollout"], "tool": []}}}
-with rlprof.open(config, role="trainer") as prof:
-    prof.attach(f"http://127.0.0.1:{silent.getsockname()[1]}", role="rollout")
-"""
-
-
-# failures.md: engine-gone
-@pytest.mark.slow
-def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
-    """The process ends while a question to the server is still open."""
-    done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)
-
-    assert done.returncode == 0

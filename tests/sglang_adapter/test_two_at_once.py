@@ -126,38 +126,6 @@ def test_the_end_of_another_runs_window_leaves_this_one_open(part):
     assert started(part).success
 
 
-# failures.md: sglang-profiled
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"native"', '{"order": 3}', '{"order": "{}"}'])
-def test_an_order_that_cannot_be_read_ends_no_scheduler(part, text):
-    """Anybody may name a folder so; it is answered."""
-    assert inside.asked(None, part, SimpleNamespace(output_dir=f"rlprof:{text}")).success
-    assert json.loads(inside._answer)["state"] == "failed"
-    assert started(part).success
-
-
-# failures.md: sglang-profiled
-@pytest.mark.parametrize("text", ['{"native": "x"}', '{"native": 3, "count": {}, "skip": 0}'])
-def test_a_request_that_looks_like_ours_ends_no_scheduler(part, text):
-    """What cannot be read of it is refused."""
-    asked = inside.asked(None, part, SimpleNamespace(output_dir=f"rlprof:{text}"))
-
-    assert not asked.success
-    assert started(part).success
-
-
-# failures.md: sglang-orphan
-def test_a_window_of_unknown_limits_is_over_after_an_hour(part, monkeypatch):
-    """Whoever opened it has died; the engine lives on, and others may ask."""
-    order("begin")
-    before = started(part).message
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + _refusals.LONGEST_S + 1)
-
-    after = started(part).message
-
-    assert [before, after] == [BUSY, "Succeeded"]
-
-
 # failures.md: sglang-orphan
 def test_a_window_that_nobody_ended_is_over_by_its_runs_limits(part, monkeypatch):
     """As long as a window and its stop may take; no longer are others kept from asking."""
