@@ -21,22 +21,6 @@ def tmpfs(path, options):
 
 
 @contextmanager
-def ext4(path):
-    """Mount a disk at *path* that `fsfreeze` can hold: writers wait and cannot be killed."""
-    path.mkdir(parents=True, exist_ok=True)
-    image = path.with_suffix(".img")
-    image.touch()
-    os.truncate(image, 16 << 20)
-    run("mkfs.ext4", "-q", image)
-    run("mount", "-o", "loop", image, path)
-    try:
-        yield path
-    finally:
-        subprocess.run(["fsfreeze", "-u", path], check=False, capture_output=True)
-        subprocess.run(["umount", "-l", path], check=True)
-
-
-@contextmanager
 def hung(path):
     """Mount a file system at *path* that never answers: its server, this process, does nothing."""
     path.mkdir(parents=True, exist_ok=True)

@@ -35,11 +35,6 @@ class Lab:
         self._launcher = launcher
         self._started = 0
 
-    def within(self, name):
-        """Return a lab of its own in a folder of this one."""
-        (self.home / name).mkdir()
-        return Lab(self.home / name, self._launcher)
-
     def config(self, **changes):
         """Return a config: three of five steps of one actor, recorded by `faulty`."""
         changes["limits"] = LIMITS | changes.get("limits", {})
@@ -52,10 +47,10 @@ class Lab:
         }
         return base | changes
 
-    def start(self, script, *, model="torch", bare=False, afresh=False, env=None, **config):
+    def start(self, script, *, model="torch", bare=False, env=None, **config):
         """Start *script*; *config* holds changes to the config.
 
-        With torch it is the child of a process that has imported it, unless *afresh*.
+        With torch it is the child of a process that has imported it.
         """
         self._started += 1
         stem = self.home / f"process_{self._started}"
@@ -66,7 +61,7 @@ class Lab:
         settings.write_text(json.dumps(self.config(**config)))
         told = {"FAULTS_BARE": "1"} if bare else {"RLPROF_CONFIG": str(settings)}
         told |= {"FAULTS_HOME": str(self.home), "FAULTS_MODEL": model, **(env or {})}
-        return self._launcher.start(file, told, warm=model == "torch" and not afresh, bare=bare)
+        return self._launcher.start(file, told, warm=model == "torch", bare=bare)
 
     def bare(self, script, *, model="torch", env=None, act=None):
         """Return how *script* ends without rlprof."""

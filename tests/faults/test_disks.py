@@ -72,19 +72,6 @@ os.unlink(filler)
 
 
 # failures.md: disk-full
-def test_a_run_folder_without_room_keeps_what_it_has(lab):
-    """On a disk that really is full windows before stay whole, and none after is said to be."""
-    with disks.tmpfs(lab.runs, "size=256k"):
-        told = lab.both(FILLED, tool="torch", env={"FAULTS_DISK": str(lab.runs)})
-
-        later = {row.split()[2] for row in told.captures[1:]}
-        assert told.captures[0] == "1/update torch whole"
-        assert later <= {"failed", "lost"}
-        assert told.processes == ["actor 0/1 died"]
-        assert len([line for line in told.log if line.startswith("helper thread: OSError")]) == 1
-
-
-# failures.md: disk-full
 def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
     """Those before are whole; of each later one it is said that there was no space."""
     with disks.tmpfs(lab.scratch, "size=256k"):
@@ -102,9 +89,7 @@ def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
 
 
 # failures.md: no-folder
-@pytest.mark.parametrize(
-    ("place", "key"), [("a file", "run_dir"), ("/proc", "run_dir"), ("read-only", "scratch_dir")]
-)
+@pytest.mark.parametrize(("place", "key"), [("a file", "run_dir"), ("read-only", "scratch_dir")])
 def test_a_folder_that_cannot_be_made_leaves_rlprof_off(lab, place, key):
     """Training runs as without it; the log says that it stays off, and why."""
     (lab.home / "a file").write_text("")
@@ -128,22 +113,15 @@ def remove(step):
     if step == 2:
         shutil.rmtree(os.environ["FAULTS_FOLDER"], ignore_errors=True)
 
-def between(step):
-    if step == 1:
-        settle(prof, 1)
-    if "{place}" == "between":
-        remove(step)
-
 with open_session() as prof:
-    train(prof, within=remove if "{place}" == "within" else nothing, between=between)
+    train(prof, within=remove, between=lambda step: step == 1 and settle(prof, 1))
 """
 
 
 # failures.md: folder-removed
-@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
-def test_a_run_folder_removed_in_mid_run(lab, place, tool):
+def test_a_run_folder_removed_in_mid_run(lab):
     """Nothing more can be kept; training goes on, and the log says once what became of the run."""
-    told = lab.both(REMOVED.format(place=place), tool=tool, env={"FAULTS_FOLDER": str(lab.runs)})
+    told = lab.both(REMOVED, tool="torch", env={"FAULTS_FOLDER": str(lab.runs)})
 
     assert told.runs == []
     assert len(told.log) == 1
@@ -151,20 +129,17 @@ def test_a_run_folder_removed_in_mid_run(lab, place, tool):
 
 
 # failures.md: folder-removed
-@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
-def test_a_scratch_folder_removed_in_mid_run(lab, place, tool):
+def test_a_scratch_folder_removed_in_mid_run(lab):
     """The window whose raw data went with it is failed; those before and after are whole."""
-    script = REMOVED.format(place=place)
     lab.keeps_scratch = False
 
-    told = lab.both(script, tool=tool, env={"FAULTS_FOLDER": str(lab.scratch)})
+    told = lab.both(REMOVED, tool="torch", env={"FAULTS_FOLDER": str(lab.scratch)})
 
     assert told.captures == [
-        f"{step}/update {tool} {state}"
-        for step, state in enumerate(["whole", "failed", "whole"], 1)
+        f"{step}/update torch {state}" for step, state in enumerate(["whole", "failed", "whole"], 1)
     ]
     assert told.processes == ["actor 0/1 ended"]
     assert any("No such file or directory: 'SCRATCH" in note for note in told.notes)
     assert {"2/update"} == {note.split()[0] for note in told.notes}
     assert told.problems == []
-    assert len([line for line in told.log if line.startswith(f"{tool}.export: ")]) == 1
+    assert len([line for line in told.log if line.startswith("torch.export: ")]) == 1

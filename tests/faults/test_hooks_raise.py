@@ -1,6 +1,11 @@
-"""A hook that raises, or exits: one capture is the worse for it, and the manifest says why."""
+"""A hook that raises, exits or crashes: one capture is the worse, and the manifest says why.
+
+A crash in the helper process is no worse; in training nobody can survive it.
+"""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
@@ -27,14 +32,11 @@ STRICT = {hook: states[:2] for hook, states in OUTCOMES.items()} | {"configure":
 
 TOOLS = {"faulty": ("torch", ["torch", "faulty"]), "anywhere": ("floats", ["anywhere"])}
 """Tool that goes wrong, on the thread or anywhere → what is trained, and all tools."""
-ANYWHERE = ("start", "push", "stop")
-"""Hooks that a thread of their own, or none, calls in another way."""
 
 
 # failures.md: hook-raised, export-failed
 @pytest.mark.parametrize(
-    ("tool", "hook"),
-    [*(("faulty", hook) for hook in OUTCOMES), *(("anywhere", hook) for hook in ANYWHERE)],
+    ("tool", "hook"), [*(("faulty", hook) for hook in OUTCOMES), ("anywhere", "start")]
 )
 def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool):
     """Training, the other windows and the other tools go on; note and log say which hook it was."""
@@ -50,11 +52,8 @@ def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool):
     assert f"{tool}.{hook}: RuntimeError: {hook} went wrong" in told.log[0]
 
 
-EXITS = [("faulty", "configure"), ("faulty", "push"), ("faulty", "export"), ("anywhere", "start")]
-
-
 # failures.md: hook-raised
-@pytest.mark.parametrize(("tool", "hook"), EXITS)
+@pytest.mark.parametrize(("tool", "hook"), [("faulty", "push"), ("anywhere", "start")])
 def test_a_hook_that_exits_does_not_end_training(lab, hook, tool):
     """SystemExit from a hook is the plugin's: it is recorded as any other error."""
     told = lab.both(TRAIN, model="floats", tool=tool, tools={tool: {"hook": hook, "how": "exit"}})
@@ -67,8 +66,7 @@ def test_a_hook_that_exits_does_not_end_training(lab, hook, tool):
 
 # failures.md: strict
 @pytest.mark.parametrize(
-    ("tool", "hook"),
-    [*(("faulty", hook) for hook in OUTCOMES if hook != "export"), ("anywhere", "stop")],
+    ("tool", "hook"), [("faulty", "configure"), ("faulty", "start"), ("anywhere", "stop")]
 )
 def test_strict_passes_the_error_on(lab, hook, tool):
     """With strict: true it ends the job, with what was recorded until then exported."""
@@ -93,6 +91,36 @@ def test_an_export_is_never_strict(lab):
 
     assert told.captures == rows(["faulty"], "faulty", OUTCOMES["export"])
     assert told.notes == notes("export", "faulty")
+
+
+# failures.md: crash
+@pytest.mark.parametrize(("tool", "hook"), [("faulty", "start"), ("anywhere", "stop")])
+def test_a_tool_that_crashes_in_training_takes_it_along(lab, tool, hook):
+    """A thread of its own is no shelter; what was exported is whole, and the window is lost."""
+    script = """
+with open_session() as prof:
+    train(prof, between=lambda step: step == 1 and settle(prof, 1))
+"""
+    broken = {tool: {"hook": hook, "how": "crash"}}
+
+    told = lab.both(script, model="floats", tool=tool, tools=broken, cut=1)
+
+    assert told.real.code == -signal.SIGSEGV
+    assert told.captures == [f"1/update {tool} whole", f"2/update {tool} lost"]
+    assert told.processes == ["actor 0/1 died"]
+    assert told.problems == []
+
+
+# failures.md: export-failed
+def test_an_export_that_crashes_spoils_its_own_capture(lab):
+    """It has a process of its own: the raw data stay, and how the helper ended is said."""
+    told = lab.both(TRAIN, tool="faulty", tools={"faulty": {"hook": "export", "how": "crash"}})
+
+    assert told.captures == rows(["faulty"], "faulty", OUTCOMES["export"])
+    assert told.processes == ["actor 0/1 ended"]
+    assert "export: the helper process ended with -11: " in told.notes[0]
+    assert told.problems == []
+    assert len(told.log) == 1
 
 
 def rows(tools, broken, states):

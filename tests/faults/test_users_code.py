@@ -1,30 +1,10 @@
-"""The user's code, with no fault at all, and raising: what it does is the same with rlprof."""
+"""The user's code closes files, raises, turns the clock back: it does the same with rlprof."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.faults.told import Told
-
 pytestmark = pytest.mark.slow
-
-
-# failures.md: all-whole
-def test_nothing_at_all_goes_wrong(lab):
-    """A fresh process trains what the forked ones of these tests do; every window is whole."""
-    script = """
-with open_session() as prof:
-    train(prof)
-"""
-    child = lab.start(script, tool="torch", afresh=True)
-
-    told = Told(lab, lab.bare(script), lab.finish(child), child.pid)
-
-    told.assert_harmless()
-    assert len(told.real.states) == 5
-    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == told.problems == told.log == []
 
 
 # failures.md: closed-descriptors
@@ -61,20 +41,51 @@ print("state of my files: fine")
 
 
 # failures.md: code-raised
-@pytest.mark.parametrize(("place", "tool"), [("within", "torch"), ("between", "faulty")])
-def test_an_exception_passes_and_what_was_recorded_is_whole(lab, place, tool):
-    """Raised in a window or between two, it ends the job as it would have; each window is whole."""
-    script = f"""
+def test_an_exception_passes_and_what_was_recorded_is_whole(lab):
+    """Raised in a window it ends the job as it would have; each window is whole."""
+    script = """
 def fail(step):
     if step == 3:
         raise ZeroDivisionError("mine")
 
 with open_session() as prof:
-    train(prof, {place}=fail)
+    train(prof, within=fail)
 """
-    told = lab.both(script, tool=tool)
+    told = lab.both(script, tool="torch")
 
     assert told.real.err.splitlines()[-1] == "ZeroDivisionError: mine"
-    assert told.captures == [f"{step}/update {tool} whole" for step in (1, 2, 3)]
+    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
     assert told.processes == ["actor 0/1 ended"]
+    assert told.notes == told.problems == told.log == []
+
+
+# failures.md: all-whole
+def test_a_clock_that_steps_back_spoils_nothing(lab):
+    """By an hour, in a window: every window is whole, and captures and spans are in order."""
+    script = """
+behind_s = 0
+time_ns, seconds = time.time_ns, time.time
+time.time_ns = lambda: time_ns() - behind_s * 10**9
+time.time = lambda: seconds() - behind_s
+
+def step_back(step):
+    global behind_s
+    if step == 2:
+        behind_s = 3600
+
+with open_session() as prof:
+    train(prof, within=step_back)
+"""
+    told = lab.both(script, tool="torch")
+
+    opened = [capture.opened_ns for capture in told.run.captures]
+    spans = list(told.run.spans())
+    steps = [span.start_ns for span in spans if span.kind == "step"]
+    around = {span.id: span for span in spans}
+    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
+    assert opened == sorted(opened)
+    assert steps == sorted(steps)
+    for span in spans:
+        above = around.get(span.parent, span)
+        assert above.start_ns <= span.start_ns <= span.end_ns <= above.end_ns
     assert told.notes == told.problems == told.log == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -90,8 +89,6 @@ def go_wrong(options, hook, step):
         raise SystemExit(9)
     if options.how == "crash":
         ctypes.string_at(0)
-    if options.how == "suspend":  # what a file system that never answers looks like from outside
-        os.kill(os.getpid(), signal.SIGSTOP)
     if options.how == "hold":  # a PyDLL keeps the interpreter for itself while it calls
         libc = ctypes.PyDLL(None)
         while True:
