@@ -95,3 +95,14 @@ def test_a_release_nobody_has_read_is_warned_of(installed):
     installed("99.1.0")
 
     assert "99.1.0 is newer" in warnings()["release"]
+
+
+@pytest.mark.parametrize("value", ["", "0", "1"])
+def test_sglangs_second_profiler_in_the_environment_is_warned_of(installed, monkeypatch, value):
+    """With what to do; nothing where it is off."""
+    installed("0.5.21")
+    monkeypatch.setenv("SGLANG_PROFILE_V2", value)
+
+    warned = [about for about, text in warnings().items() if text.endswith("; unset it")]
+
+    assert warned == (["way native"] if value == "1" else [])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof import Launch, Target
+from rlprof import Launch
 from rlprof_sglang import SglangOptions, server_args
-from rlprof_sglang._launch import engine_launch, profiler_dir
+from rlprof_sglang._launch import engine_launch
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,3 @@ def test_the_server_gets_the_same_as_arguments():
     launch = Launch(engine_args={"enable_metrics": True, "sleep_on_idle": False, "tp_size": 2})
 
     assert server_args(launch) == ["--enable-metrics", "--tp-size", "2"]
-
-
-def test_the_folder_of_its_own_profiler_is_known_without_asking(tmp_path, monkeypatch):
-    """Each user and rank has one of its own below the folder for temporary files, or the named."""
-    target = Target("roll/out", 3, 4, replica=1)
-    monkeypatch.setattr("getpass.getuser", lambda: "jo/hn")
-
-    found = profiler_dir(SglangOptions(), target)
-    named = profiler_dir(SglangOptions(profiler_dir=str(tmp_path / "here")), target)
-
-    assert found.parent.name.startswith("rlprof-sglang-jo-hn")
-    assert found.name.startswith("roll-out-")
-    assert found.name.endswith("_3")
-    assert named == tmp_path / "here"

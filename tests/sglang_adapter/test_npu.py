@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlprof_sglang import Sglang
-from rlprof_sglang._options import SglangOptions
 from tests.fakes.npu_inside import recorded
 from tests.fakes.sglang_schedulers import Mode, batch
 from tests.fakes.torch_npu import FakeNpu
@@ -85,10 +83,3 @@ def test_sglangs_own_profiler_does_not_stand_for_it(release, lab):
 
     assert states(run) == ["failed"]
     assert "it records torch only, and cannot replace npu" in notes(run, 0)
-
-
-def test_who_records_is_said_beforehand():
-    """`rlprof check` says that it records inside."""
-    (said,) = Sglang.advise(SglangOptions(), {"npu": {}}, on_host=False)
-
-    assert (said.about, said.text) == ("records", "inside it: npu")

@@ -8,7 +8,6 @@ import rlprof
 
 STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
           "scheduler writes up to two million events a second")  # fmt: skip
-WORDS = "cuda, cpu, memory, shapes, stack, profile-by-stage, merge-profiles"
 WRONG = {
     "an activity nobody knows": (
         {"activities": ["CPU", "gpu"]},
@@ -18,17 +17,12 @@ WRONG = {
         {"activities": []},
         "is empty, and SGLang would record nothing; leave it out for CPU and GPU",
     ),
-    "a word verl does not know": ({"contents": ["by-stage"]}, f"'by-stage' is not one of {WORDS}"),
     "stages without steps": (
         {"by_stage": True},
         (
             "by_stage needs iterations: {count: N}, the steps of each stage; without it "
             "SGLang's scheduler dies at its next prefill"
         ),
-    ),
-    "stages that only skip": (
-        {"by_stage": True, "iterations": {"skip": 2}},
-        "by_stage needs iterations: {count: N}",
     ),
     "steps in both words": (
         {"step_start": 1, "iterations": {"count": 2}},
@@ -38,12 +32,6 @@ WRONG = {
         {"step_start": 5, "step_end": 5},
         "step_end: 5 is not after step_start: 5; the first step is 1",
     ),
-    "less than the first step": ({"step_start": -1}, "expected at least 0, got -1"),
-    "an end at nothing": ({"step_end": 0}, "expected at least 1, got 0"),
-    "no step": ({"iterations": {"count": 0}}, "expected at least 1, got 0"),
-    "less than none passed over": ({"iterations": {"skip": -1}}, "expected at least 0, got -1"),
-    "a way nobody knows": ({"way": "http"}, "one of 'auto', 'native', 'worker'"),
-    "an option nobody knows": ({"num_steps": 3}, "engines.sglang.num_steps: unknown key"),
     "its own profiler, inside": (
         {"way": "worker", "by_stage": True, "iterations": {"count": 2}},
         "by_stage: SGLang's own profiler does that; leave out way: worker",
@@ -83,11 +71,9 @@ def test_stacks_without_a_number_of_steps_are_refused():
     ("options", "tool", "why"),
     [({"way": "worker"}, [], ("way: worker records with the run's tools, and there is none; name "
       "one: tool: torch")),
-     ({"way": "native"}, ["torch_memory"], ("way: native: SGLang's own profiler records "
-      "torch only; torch_memory needs way: worker")),
      ({"native_merge": True}, ["torch", "torch_memory"], ("native_merge: SGLang's own profiler "
       "records torch only; torch_memory needs way: worker"))],
-    ids=["no tool", "another tool", "another beside it"],
+    ids=["no tool", "another beside it"],
 )  # fmt: skip
 def test_a_way_that_the_tools_cannot_go_is_refused(options, tool, why):
     """SGLang's own profiler stands for the tool torch alone, and a way inside needs a tool."""

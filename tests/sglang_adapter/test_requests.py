@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlprof_engine.requests import FILE, Watched, trace_events
+from rlprof_engine.requests import FILE, trace_events
 from rlprof_sglang._requests import Requests
 
 
@@ -134,36 +134,3 @@ def test_a_request_of_before_the_window_is_told_and_one_of_after_is_not(frontend
     assert frontend.rid_to_state is watched
     assert [line["id"] for line in lines_of(tmp_path)] == ["before"]
     assert [line["id"] for line in lines_of(tmp_path / "second")] == ["after"]
-
-
-def test_a_frontend_elsewhere_keeps_no_requests_here(tmp_path):
-    """A server's or an actor's; nothing is written, and it is said."""
-    requests = Requests("http://127.0.0.1:30000", has_metrics=True)
-    requests.start()
-    requests.stop(tmp_path)
-
-    assert requests.unsupported == {"requests": "this engine's frontend is in another process"}
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_frontend_finds_its_requests_as_they_were():
-    """It is a dictionary to whoever uses it, whose missing keys raise."""
-    watched = Watched(one=SimpleNamespace(out_list=[]))
-
-    with pytest.raises(KeyError):
-        del watched["nobody"]
-    del watched["one"]
-    assert watched == {}
-
-
-def test_a_state_that_cannot_be_read_is_let_go(frontend, tmp_path):
-    """SGLang drops it in its own loop, and the engine ends if that raises."""
-    frontend.rid_to_state["odd"] = SimpleNamespace(created_time=None)
-    requests = Requests(frontend, has_metrics=True)
-    requests.start()
-
-    del frontend.rid_to_state["odd"]
-    requests.stop(tmp_path)
-
-    assert dict(frontend.rid_to_state) == {}
-    assert lines_of(tmp_path) == []

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import pytest
 
 from rlprof import Target, Window, Workers
-from rlprof_sglang import Sglang
+from rlprof_sglang import Sglang, SglangOptions
+from rlprof_sglang._facts import Facts
+from rlprof_sglang._ways import unasked, way
 from rlprof_testing._drive import structured
 from tests.sglang_adapter.generations import engine
 from tests.sglang_adapter.lab import NEW, OLD
@@ -93,3 +96,23 @@ def test_each_row_is_asked_of_sglang(tmp_path, request, release, row):
     notable = {"step_start", "step_end", "iterations"} & set(said.unsupported)
     assert notable == {row.told} - {""}
     assert handle.tokenizer_manager.replica.killed_by == ""
+
+
+@pytest.mark.parametrize(
+    ("contents", "chosen"), [(None, "worker"), ((), "worker"), (("cpu", "stack"), "native")]
+)
+def test_contents_choose_the_profiler_they_are_for(contents, chosen):
+    """Inside they would mean nothing; an empty list is verl's default, and asks for nothing."""
+    born_with_us = SimpleNamespace(facts=Facts("Engine", is_inside=True))
+
+    assert way(SglangOptions(contents=contents), born_with_us, {"torch": {}}) == chosen
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_sglangs_own_profiler_in_place_of_the_tool_is_reported(is_inside):
+    """Where the engine was launched without us, and nobody has asked for that profiler."""
+    launched = SimpleNamespace(facts=Facts("Engine", is_inside=is_inside))
+
+    said = unasked(SglangOptions(), launched, {"torch": {}})
+
+    assert [*said] == ([] if is_inside else ["tool: torch"])
