@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-import pytest
-
 from rlprof import Capture, Target, Window
 from rlprof_npu._cluster import join
 
@@ -43,18 +41,6 @@ def test_a_role_has_a_folder_of_its_own(tmp_path):
     assert (home / TREE / KEPT[0]).stat().st_nlink == 2
 
 
-def test_an_export_done_again_leaves_what_the_last_has(tmp_path):
-    """What an earlier export of this rank has left there is gone; that of others is not."""
-    joined(tmp_path, Target("actor", 3, 8), (*KEPT, "ASCEND_PROFILER_OUTPUT/l2_cache.csv"))
-    home = tmp_path / "step_000007/update_actor/actor_npu_cluster"
-    (home / "other_20261122204800427_ascend_pt").mkdir()
-
-    joined(tmp_path, Target("actor", 3, 8))
-
-    assert "l2_cache.csv" not in str(below(home))
-    assert (home / "other_20261122204800427_ascend_pt").is_dir()
-
-
 def test_a_replica_has_its_folder_already(tmp_path):
     """Of an engine's replica nothing is put elsewhere, and the command names its folder."""
     found = joined(tmp_path, Target("rollout", 0, 2, replica=1, worker=0))
@@ -72,54 +58,16 @@ def test_raw_data_stay_where_they_are(tmp_path):
     assert not list(tmp_path.rglob("*_npu_cluster"))
 
 
-def test_nothing_is_written_beside_a_folder_that_is_not_a_runs(tmp_path):
-    """Exported to a place of another shape, a window has nothing put beside it."""
-    capture = Capture("run", Target("actor", 3, 8), WINDOW, "npu", "vm", 1)
-
-    found = join(capture, tmp_path / "out", TREE, KEPT)
-
-    assert found == ("msprof-analyze cluster -d {run}/step_000007/update_actor", "")
-    assert list(tmp_path.iterdir()) == []
-
-
-def refusing(code):
-    """Return what stands in for a call of the system that fails."""
-
-    def call(*_, **__):
-        raise OSError(code, os.strerror(code))
-
-    return call
-
-
 def test_without_hard_links_there_are_copies(tmp_path, monkeypatch):
     """On a file system that knows no hard links the tables are copied."""
-    monkeypatch.setattr(os, "link", refusing(errno.EPERM))
+
+    def refuse(*_):
+        raise OSError(errno.EPERM, "hard links are not known here")
+
+    monkeypatch.setattr(os, "link", refuse)
 
     _, problem = joined(tmp_path, Target("actor", 3, 8))
 
     home = tmp_path / "step_000007/update_actor/actor_npu_cluster"
     assert problem == ""
     assert (home / TREE / KEPT[0]).read_text() == KEPT[0]
-
-
-# failures.md: npu-analysis
-def test_a_rank_that_is_missing_there_is_said(tmp_path, monkeypatch):
-    """Where neither can be had, it is said which folder lacks the rank, and why."""
-    monkeypatch.setattr(os, "link", refusing(errno.EPERM))
-    monkeypatch.setattr("shutil.copyfile", refusing(errno.ENOSPC))
-
-    _, problem = joined(tmp_path, Target("actor", 3, 8))
-
-    assert problem == (
-        "this rank is not, or not whole, in step_000007/update_actor/actor_npu_cluster: "
-        "No space left on device"
-    )
-
-
-@pytest.mark.parametrize("name", ["actor/critic", "../actor"])
-def test_a_role_of_any_name_stays_in_the_window(tmp_path, name):
-    """What a role is called leads nowhere else."""
-    joined(tmp_path, Target(name, 3, 8))
-
-    (home,) = tmp_path.rglob("*_npu_cluster")
-    assert home.parent == tmp_path / WINDOW.folder

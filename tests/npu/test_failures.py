@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import sys
 import threading
 import types
-from pathlib import Path
 
 import pytest
 
 import rlprof
 from rlprof import CaptureError
-from rlprof_npu import Npu, _analysis, _export, _npu
+from rlprof_npu import Npu, _analysis, _export
 from rlprof_npu._library import import_library, refuse_beside_others
 from rlprof_npu._options import NpuOptions
 from tests.fakes.torch_npu import analysed
@@ -33,16 +30,6 @@ def raw_windows(tmp_path):
         "roles": {"actor": {}},
         "tools": {"npu": {"analysis": "none"}},
     }
-
-
-# failures.md: npu-missing
-@torch
-def test_no_library_is_one_sentence(monkeypatch):
-    """Without torch_npu it is said what to install."""
-    monkeypatch.setitem(sys.modules, "torch_npu", None)
-
-    with pytest.raises(CaptureError, match="install"):
-        import_library()
 
 
 # failures.md: npu-missing
@@ -81,18 +68,12 @@ def test_no_device_is_one_sentence(library):
 
 
 # failures.md: npu-profiled
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("PROFILING_MODE", "so msprof records this process"),
-        ("MSMONITOR_USE_DAEMON", "so msmonitor may start a profiler"),
-        ("PROF_CONFIG_PATH", "so torch_npu's dynamic_profile may start a profiler"),
-    ],
-)
-def test_other_profilers_are_refused_by_their_variables(name, words):
-    """A profiler that the environment announces is named, with what to do."""
-    with pytest.raises(CaptureError, match=f"{name} is set, {words}"):
-        refuse_beside_others({name: "1"})
+def test_another_profiler_is_refused_by_its_variable():
+    """A profiler that the environment announces is named; one that is switched off is none."""
+    with pytest.raises(CaptureError, match="PROFILING_MODE is set, so msprof records this process"):
+        refuse_beside_others({"PROFILING_MODE": "1"})
+
+    refuse_beside_others({"MSMONITOR_USE_DAEMON": "0", "PROFILING_MODE": ""})
 
 
 @pytest.fixture(name="path")
@@ -125,12 +106,11 @@ def test_a_profiler_of_training_goes_on(library, path, tmp_path, monkeypatch, wh
 
 # failures.md: npu-profiled
 @torch
-@pytest.mark.parametrize("is_on", [True, False])
-def test_a_profiler_that_training_begins_in_a_window_is_noted(library, path, tmp_path, is_on):
+def test_a_profiler_that_training_begins_in_a_window_is_noted(library, path, tmp_path):
     """Two at once lose events, so the window is partial, also when the other has ended."""
     tool = started()
     tool.start(WINDOW, TARGET, tmp_path)
-    path.is_prof_inited, path._prof_path = is_on, "elsewhere"
+    path._prof_path = "elsewhere"
     tool.stop()
 
     assert library.profiles[0].calls == ["start", "step", "stop"]
@@ -230,71 +210,6 @@ def test_a_window_without_an_event_of_the_host_is_partial(library, tmp_path):
     assert found[0].note.startswith("no event of the CPU was recorded (FRAMEWORK is empty)")
 
 
-# failures.md: disk-full
-@torch
-def test_no_room_for_notes_is_one_sentence(library, tmp_path, monkeypatch):
-    """On a full disk the window does not open, and the next one does."""
-    tool, wrote = started(), Path.write_text
-
-    def full(path, *given, **more):
-        if path.name.startswith("npu.json"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return wrote(path, *given, **more)
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(CaptureError) as caught:
-        tool.start(WINDOW, TARGET, tmp_path)
-    monkeypatch.undo()
-    library.install(monkeypatch)
-    tool.start(WINDOW, TARGET, tmp_path)
-    tool.stop()
-
-    assert str(caught.value) == f"{tmp_path} takes no notes: No space left on device"
-    assert library.profiles[-1].calls == ["start", "step", "stop"]
-
-
-# failures.md: npu-threads
-@torch
-def test_a_window_that_another_thread_ends_is_the_last(library, tmp_path, monkeypatch):
-    """It is partial, Python calls are followed no more, and later windows are refused."""
-    monkeypatch.setattr("rlprof_npu._npu.LEFT_RUNNING", threading.Event())
-    monkeypatch.setattr("rlprof_npu._recording.LEFT_RUNNING", _npu.LEFT_RUNNING)
-    tool = started(NpuOptions(contents=("cpu", "stack")))
-    one = threading.Thread(target=tool.start, args=(WINDOW, TARGET, tmp_path))
-    one.start()
-    one.join()
-    was = sys.getprofile()
-    try:
-        sys.setprofile(lambda *_: None)
-        tool.stop()
-        followed = sys.getprofile()
-    finally:
-        sys.setprofile(was)
-
-    assert followed is None
-    assert json.loads((tmp_path / "npu.json").read_text())["missing"] == [
-        "it ended on another thread than it began on, so events may be missing"
-    ]
-    with pytest.raises(CaptureError, match="an earlier window ended on another thread"):
-        tool.start(WINDOW, TARGET, tmp_path)
-    assert len(library.profiles) == 1
-
-
-# failures.md: npu-threads
-@torch
-def test_ranges_end_where_training_fails(library, tmp_path):
-    """A phase left by an exception leaves no range of mstx open."""
-    with rlprof.open(raw_windows(tmp_path), role="actor") as prof:
-        prof.step(1)
-        with pytest.raises(RuntimeError), prof.phase("update_actor"), prof.phase("inner"):
-            raise RuntimeError("out of memory")
-
-    (capture,) = rlprof.read(prof.run_dir).captures
-    assert [name for name, _ in library.marks.calls] == ["update_actor", "inner"]
-    assert library.marks.open == {}
-    assert capture.state == "whole"
-
-
 # failures.md: npu-analysis
 @torch
 def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monkeypatch):
@@ -336,7 +251,7 @@ def test_raw_data_that_were_cut_are_said(library, tmp_path):
 
 # failures.md: npu-analysis
 @torch
-@pytest.mark.parametrize("text", ["", '{"rank": 3', "[]", '{"rank": 3}'])
+@pytest.mark.parametrize("text", ["", '{"rank": 3}'])
 def test_damaged_notes_are_one_sentence(library, tmp_path, text):
     """Notes that are empty, cut or incomplete fail the export, and the error names the file."""
     raw, out = recorded(tmp_path)
@@ -357,19 +272,3 @@ def test_an_analysis_has_a_deadline(tmp_path, monkeypatch):
     made.mkdir()
 
     assert _analysis.analyse(made, 0.1) == "it took longer than analysis_timeout_s 0.1"
-
-
-# failures.md: npu-analysis
-def test_of_a_log_without_end_the_beginning_is_read(tmp_path, monkeypatch):
-    """The first error counts; what is printed for hours after it is not taken into memory."""
-    prints = "print('[ERROR] x.py: the reason'); print('y' * 9_000_000)"
-    monkeypatch.setattr(_analysis, "command", lambda *_: [sys.executable, "-c", prints])
-    read = []
-    monkeypatch.setattr(_analysis, "first_error", lambda text: read.append(text) or "told")
-    made = tmp_path / "x_ascend_pt"
-    made.mkdir()
-
-    assert _analysis.analyse(made, 60) == "told"
-    assert (tmp_path / "analysis.log").stat().st_size > 9_000_000
-    assert [len(text) for text in read] == [4 << 20]
-    assert read[0].startswith("[ERROR] x.py: the reason")

@@ -149,30 +149,15 @@ def test_what_was_before_the_session_is_left_out(read, database):
 
 
 def test_any_text_survives(read, database):
-    """Names with quotes, control characters, other scripts and broken bytes are strict JSON."""
+    """Names with quotes, control characters and other scripts are strict JSON."""
     odd = 'a"b\\c\n\x01é漢😀</script>'
     database.range(1, 2, odd)
     database.add(
         NVTX, start=3, end=4, eventType=59, text=odd, globalTid=global_tid(PID), domainId=1
     )
     database.range(5, 6, "")
-    file = database.write()
-    with closing(sqlite3.connect(file)) as tables:
-        broken = "INSERT INTO StringIds VALUES (99, CAST(x'61ff62' AS TEXT))"
-        tables.execute(broken)
-        row = "INSERT INTO NVTX_EVENTS (start, end, eventType, textId) VALUES (7, 8, 59, 99)"
-        tables.execute(row)
-        tables.commit()
-    database.write = lambda: file
     names = [name for _, name, *_ in shown(read(), "nvtx")]
-    assert names == [odd, odd, "unnamed", "a\ufffdb"]
-
-
-def test_numbers_without_end_are_text(read, database):
-    """A payload that JSON has no number for is written as text."""
-    database.range(1, 2, "far", doubleValue=float("inf"))
-    ((*_, args),) = shown(read(), "nvtx")
-    assert args == {"domain": "rlprof", "payload": "inf"}
+    assert names == [odd, odd, "unnamed"]
 
 
 def test_each_domain_of_a_thread_has_a_track(read, database):
@@ -267,16 +252,6 @@ def test_each_track_is_in_the_order_of_time(read, database):
     assert all(times == sorted(times) for times in by_track.values())
 
 
-def test_the_same_report_makes_the_same_trace(database, tmp_path):
-    """Two exports of one report are equal, byte for byte."""
-    for at in range(50):
-        database.range(at, at + 1, f"r{at}", tid=PID + at % 5, kind=(59, 60)[at % 2])
-    source = database.write()
-    for name in "ab":
-        write_trace(source, tmp_path / name, {})
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
 def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):
     """What a release does not know is left out, and the rest is there."""
     file = tmp_path / "old.sqlite"
@@ -304,16 +279,6 @@ def test_a_report_that_does_not_say_when_it_began_makes_no_trace(tmp_path):
     source = Database(tmp_path / "report.sqlite", epoch_ns=None).write()
     with pytest.raises(UnreadableError, match="does not say when its session began"):
         write_trace(source, tmp_path / "trace.gz", {})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.sqlite"]
-
-
-def test_what_is_no_database_makes_no_trace(tmp_path):
-    """Garbage is refused in SQLite's own words, and nothing is left."""
-    (tmp_path / "report.sqlite").write_bytes(b"garbage" * 1000)
-    with pytest.raises(
-        UnreadableError, match="is not an SQLite export of a report: file is not a database"
-    ):
-        write_trace(tmp_path / "report.sqlite", tmp_path / "trace.gz", {})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.sqlite"]
 
 

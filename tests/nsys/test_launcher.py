@@ -103,47 +103,12 @@ def test_a_program_is_born_as_it_would_be_alone(nsys, tmp_path):
     assert left(tmp_path) == []
 
 
-# failures.md: nsys-quiet
-def test_variables_reach_the_program_byte_by_byte(nsys, tmp_path):
-    """Whatever the encoding is that Python takes them for, and none is added in the locale C."""
-    given = {
-        os.fsencode(name): os.fsencode(value)
-        for name, value in environment(tmp_path, LC_ALL="C", PYTHONUTF8="0").items()
-        if name != "LC_CTYPE"
-    } | {b"LATIN": b"\xe9", b"UTF": b"\xc3\xa9", b"LINES": b"a\nb"}  # fmt: skip
-    (tmp_path / "bytes").touch()
-    tell = ["sh", "-c", f"cat /proc/$$/environ > {tmp_path}/bytes"]
-
-    launched(tmp_path, nsys, *tell, env=given)
-
-    lines = {line for line in (tmp_path / "bytes").read_bytes().split(b"\0") if line}
-    asked = {name + b"=" + value for name, value in given.items()}
-    assert asked - lines == set()
-    assert {line.partition(b"=")[0] for line in lines - asked} == {
-        MARK.encode(), b"NSYS_PROFILING_SESSION_ID",
-    }  # fmt: skip
-
-
 def test_no_signal_is_ignored_that_python_ignores(nsys, tmp_path):
     """A program that is not Python ends when nobody reads its pipe, under nsys and without it."""
     status = "grep", "SigIgn", "/proc/self/status"
     alone = subprocess.run(status, capture_output=True, text=True, check=True)
     for one in (nsys, str(tmp_path / "none")):
         assert launched(tmp_path, one, *status).stdout == alone.stdout
-
-
-def test_orphans_of_a_program_that_runs_unprofiled_are_not_its_own(nsys, tmp_path):
-    """The keeper adopts orphans; the program does not."""
-    script = (
-        "import ctypes; flag = ctypes.c_int(7);"
-        "ctypes.CDLL(None).prctl(37, ctypes.byref(flag)); print(flag.value)"
-    )
-
-    nsys.goes_wrong(launch="fail")
-
-    done = launched(tmp_path, nsys, sys.executable, "-c", script)
-
-    assert done.stdout == "0\n"
 
 
 def test_the_program_knows_its_session(nsys, tmp_path):
@@ -172,9 +137,7 @@ def test_options_of_a_launch_are_given_where_its_help_has_them(nsys, tmp_path):
     ("program", "code"),
     [
         ("import sys; sys.exit(7)", 7),
-        ("import os; os.kill(os.getpid(), 9)", -9),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11),
-        ("import os; os._exit(0)", 0),
     ],
 )
 def test_it_ends_as_the_program_ends(nsys, tmp_path, program, code):
@@ -235,68 +198,6 @@ def test_who_ends_its_group_ends_all_of_it(nsys, tmp_path, number):
     process.stdout.close()
 
 
-# failures.md: nsys-killed
-def test_what_a_program_does_to_its_group_does_not_reach_nsys(nsys, tmp_path):
-    """A program that signals its own group, and handles it, goes on under nsys."""
-    script = (
-        "import os, signal, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: None)\n"
-        "os.killpg(0, signal.SIGTERM)\n"
-        "time.sleep(0.3)\n"
-        "print(len(list(__import__('pathlib').Path(os.environ['HOME_OF_FAKE']).glob('*.session'))))"
-    )
-    process = subprocess.Popen(
-        [*command(nsys), sys.executable, "-c", script],
-        env=environment(tmp_path, HOME_OF_FAKE=str(nsys.home)), stdout=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-
-    assert process.communicate(timeout=30)[0] == "1\n"
-
-
-@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGXCPU, signal.SIGURG, signal.SIGPROF])
-def test_every_signal_reaches_the_program(nsys, tmp_path, number):
-    """It is the process that was started."""
-    process = subprocess.Popen(
-        [*command(nsys), sys.executable, "-c", WAIT.replace("SIGTERM", number.name)],
-        env=environment(tmp_path), stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert int(process.stdout.readline()) == process.pid
-
-    process.send_signal(number)
-
-    assert process.communicate(timeout=30)[0] == f"told {int(number)}\n"
-    assert process.returncode == 5
-
-
-def test_a_file_that_the_program_closes_is_closed(nsys, tmp_path):
-    """Whoever reads what it writes sees the end when it comes, not when the program ends."""
-    process = subprocess.Popen(
-        [*command(nsys), sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"],
-        env=environment(tmp_path), stdout=subprocess.PIPE,
-    )  # fmt: skip
-
-    assert process.stdout.read() == b""
-    assert process.poll() is None
-    process.kill()
-    process.wait(30)
-    process.stdout.close()
-
-
-# failures.md: nsys-unusable
-@pytest.mark.parametrize("most", [16, 64])
-def test_few_files_are_enough_or_it_runs_unprofiled(nsys, tmp_path, most):
-    """The program has what it was given, however few files a process may have open."""
-    script = f'ulimit -n {most}; exec "$@"'
-    argv = ["bash", "-c", script, "bash", *command(nsys), "cat"]
-
-    done = subprocess.run(
-        argv, env=environment(tmp_path), input=b"words", capture_output=True, timeout=60
-    )
-
-    assert (done.stdout, done.returncode) == (b"words", 0)
-
-
 # failures.md: nsys-unusable
 def test_a_full_disk_is_no_reason_not_to_run(nsys, tmp_path):
     """Files of no size at all: nsys cannot be had, and the program runs."""
@@ -306,19 +207,6 @@ def test_a_full_disk_is_no_reason_not_to_run(nsys, tmp_path):
 
     assert done.returncode == 0
     assert b"the program runs unprofiled" in done.stderr
-
-
-def test_a_folder_for_temporary_files_may_have_any_name(nsys, tmp_path):
-    """Also one that is no text."""
-    odd = os.fsencode(tmp_path) + b"/tmp\xff %q{HOME}"
-    os.mkdir(odd)  # noqa: PTH102 -- no text
-    env = {os.fsencode(k): os.fsencode(v) for k, v in environment(tmp_path).items()}
-
-    done = subprocess.run(
-        [*command(nsys), "true"], env={**env, b"TMPDIR": odd}, capture_output=True, timeout=60
-    )
-
-    assert done.returncode == 0
 
 
 # failures.md: nsys-session
@@ -415,30 +303,6 @@ def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, tmp_path
 
     assert done.stderr == ""
     assert read_mark(json.loads(done.stdout)["env"]).why == ""
-
-
-# failures.md: nsys-session
-def test_a_keeper_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
-    """The program goes on, and its exit status is its own."""
-    script = (
-        "import os, signal, sys, time\n"
-        "from pathlib import Path\n"
-        "from rlprof_nsys._arguments import LAUNCHER\n"
-        "for one in Path('/proc').glob('[0-9]*'):\n"
-        "    try:\n"
-        "        words = (one / 'cmdline').read_bytes().split(b'\\0')\n"
-        "    except OSError:\n"
-        "        continue\n"
-        "    if LAUNCHER[-1].encode() in words and os.environ['TMPDIR'].encode() in words:\n"
-        "        os.kill(int(one.name), signal.SIGKILL)\n"
-        "        print('killed')\n"
-        "time.sleep(0.5); print('alive'); sys.exit(3)\n"
-    )
-    env = environment(tmp_path)
-
-    done = launched(tmp_path, nsys, sys.executable, "-c", script, env["TMPDIR"], code=3, env=env)
-
-    assert done.stdout == "killed\nalive\n"
 
 
 # failures.md: nsys-unusable

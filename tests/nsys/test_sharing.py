@@ -9,24 +9,20 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import attrs
 import pytest
 
 from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
-from rlprof_nsys import _export, _program, _session
+from rlprof_nsys import _export, _program
 from rlprof_nsys._export import exported
 from rlprof_nsys._shared import (
     Word,
-    claim,
-    is_alive,
     join,
     joined,
     leave_word,
     read_word,
-    take_away,
 )
 from tests.nsys.conftest import SESSION, configured
 from tests.nsys.database import OTHER_PID, PID, Database
@@ -98,20 +94,6 @@ def test_another_window_is_not_joined(inside, theirs, folder):
 
 
 # failures.md: nsys-hangs
-def test_a_window_that_is_ending_is_not_joined(inside, own, theirs, folder):
-    """Who comes too late waits until it is over, and begins one of his own."""
-    leave_word(own, attrs.evolve(theirs, state="ending"))
-    hooks = configured(self_test=False)
-    threading.Timer(0.5, take_away, [own, theirs]).start()
-
-    hooks.start(window=WINDOW, target=SECOND, folder=folder)
-    hooks.stop(window=WINDOW, folder=folder)
-
-    assert inside.verbs == ["start", "stop"]
-    assert notes(folder)["whole"] is True
-
-
-# failures.md: nsys-hangs
 def test_a_window_that_is_beginning_is_joined_once_it_is_open(inside, own, theirs, folder):
     """Nsys is asked once: two that come at once do not both begin."""
     leave_word(own, attrs.evolve(theirs, state="beginning"))
@@ -138,82 +120,6 @@ def test_a_window_that_never_comes_to_be_open_is_refused(inside, own, theirs, fo
 
 
 # failures.md: nsys-shared
-def test_the_word_is_there_before_nsys_is_asked(inside, own, folder):
-    """So who is killed while nsys begins leaves word of what it has begun."""
-    hooks = configured(self_test=False)
-    inside.goes_wrong(start="hang")
-    asked = threading.Thread(target=refused, args=[hooks, folder])
-
-    asked.start()
-    while not inside.calls:
-        time.sleep(0.01)
-    word = read_word(own)
-    subprocess.run(["kill", "-9", *hanging(inside)], check=True)
-    asked.join()
-
-    assert (word.folder, word.state) == (str(folder), "beginning")
-    assert hooks.tool._session.is_in_doubt is False
-    assert read_word(own) is None
-
-
-def refused(hooks, folder):
-    with pytest.raises(CaptureError):
-        hooks.start(window=WINDOW, target=FIRST, folder=folder)
-
-
-def hanging(inside):
-    """Return the processes of nsys that hang."""
-    found = []
-    for one in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (one / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if inside.path.encode() in words and b"start" in words:
-            found.append(one.name)
-    return found
-
-
-# failures.md: nsys-shared
-def test_of_two_that_come_at_once_one_is_first(own, theirs, inside):
-    """There is one word at a time, and nobody writes over another's."""
-    mine = attrs.evolve(theirs, pid=os.getpid(), folder="/mine")
-
-    assert claim(own, mine) is False
-    assert read_word(own) == theirs
-    take_away(own, mine)
-    assert read_word(own) == theirs
-    take_away(own, theirs)
-    assert claim(own, mine) is True
-    assert read_word(own) == mine
-    assert [one.name for one in Path(own).iterdir()] == ["open"]
-
-
-def test_the_word_is_gone_before_the_report_is_given(inside, own, folder, monkeypatch):
-    """A copy to another disk takes long: the next window need not wait, nor lose its own word."""
-    hooks = configured(self_test=False)
-    hooks.start(window=WINDOW, target=FIRST, folder=folder)
-    seen = []
-    monkeypatch.setattr(_session, "give", lambda *_: seen.append(read_word(own)))
-
-    hooks.stop(window=WINDOW, folder=folder)
-
-    assert seen == [None]
-
-
-def test_who_is_in_doubt_ends_nobody_elses_window(inside, own, theirs, folder):
-    """It looks for a word first: what nsys collects by now is what that says."""
-    leave_word(own, theirs)
-    hooks = configured(self_test=False)
-    hooks.tool._session.is_in_doubt = True
-
-    hooks.start(window=WINDOW, target=SECOND, folder=folder)
-
-    assert inside.calls == []
-    assert hooks.tool._session.is_in_doubt is False
-
-
-# failures.md: nsys-shared
 def test_a_window_that_somebody_else_has_ended_is_partial(inside, own, folder, tmp_path):
     """Who has joined is told the same."""
     guest = tmp_path / "guest"
@@ -235,48 +141,17 @@ def test_a_window_that_somebody_else_has_ended_is_partial(inside, own, folder, t
 
 
 # failures.md: nsys-shared
-def test_a_process_that_nobody_has_buried_is_dead(other):
-    """A worker that was killed is a zombie until its parent looks."""
-    other.kill()
-    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
-
-    assert Path(f"/proc/{other.pid}").exists()
-    assert is_alive(other.pid) is False
-    assert is_alive(os.getpid()) is True
-
-
-# failures.md: nsys-shared
-def test_what_a_process_was_before_exec_is_dead(inside, own, theirs, folder):
-    """Its number lives on, and knows of no window: the next one is recorded."""
-    leave_word(own, attrs.evolve(theirs, pid=os.getpid()))
-    hooks = configured(self_test=False)
-
-    hooks.start(window=WINDOW, target=SECOND, folder=folder)
-
-    assert inside.verbs == ["stop", "start"]
-    assert read_word(own).folder == str(folder)
-
-
-# failures.md: nsys-shared
 def test_who_has_joined_ends_what_a_dead_process_has_begun(inside, own, theirs, other, folder):
     """Nobody else would before the next window, and the report is wanted now."""
     hooks = configured(self_test=False)
     hooks.start(window=WINDOW, target=SECOND, folder=folder)
     other.kill()
-    other.wait()
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)  # a zombie until its parent looks
 
     hooks.stop(window=WINDOW, folder=folder)
 
     assert inside.verbs == ["stop"]
     assert read_word(own) is None
-
-
-def test_who_joins_as_it_ends_is_told(own, theirs, folder, monkeypatch):
-    """The word is read again once the folder was left with the first one: nobody is forgotten."""
-    take_away(own, theirs)
-
-    assert join(own, theirs, folder) is False
-    assert joined(folder.parent / "theirs") == {}
 
 
 # failures.md: nsys-shared
@@ -323,18 +198,6 @@ def test_a_session_that_is_busy_is_waited_for(inside, own, folder):
 
     assert set(inside.verbs) == {"start"}
     assert read_word(own).folder == str(folder)
-
-
-# failures.md: nsys-shared
-def test_a_session_that_stays_busy_is_refused(inside, folder, monkeypatch):
-    """It is somebody else's then, and training waits no longer."""
-    session = inside.home / f"{SESSION}.session"
-    session.write_text(json.dumps({"pid": os.getpid(), "output": "/nowhere/report"}))
-    monkeypatch.setattr(_session, "_OTHERS_S", 0.3)
-    hooks = configured(self_test=False)
-
-    with pytest.raises(CaptureError, match="is collecting already: only one process at a time"):
-        hooks.start(window=WINDOW, target=FIRST, folder=folder)
 
 
 def test_one_process_tries_for_all_whether_ranges_are_seen(inside):
@@ -452,17 +315,6 @@ def test_who_has_joined_a_dead_process_takes_its_report(shared, killed, tmp_path
     assert (made.kind, made.status) == ("trace", "partial")
     assert made.note == "the process ended inside the window"
     assert names(tmp_path) == ["mine", "kernel"]
-
-
-def test_a_folder_that_was_never_joined_is_not_looked_into(shared, killed, tmp_path, monkeypatch):
-    """Notes alone do not say whose report is taken."""
-    monkeypatch.setattr(_export, "_LEFT_S", 0.2)
-    (shared / f"joined-{PID}").unlink()
-
-    with pytest.raises(CaptureError, match="which has not ended it"):
-        exported(CAPTURE, killed, tmp_path)
-
-    assert not (killed / "report.nsys-rep").exists()
 
 
 # failures.md: nsys-shared
