@@ -52,10 +52,9 @@ def refused(path, code, said):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [(b'{"a": [1]}', {"a": [1]}), (b"Start profiling.\n", "Start profiling.\n"), (b"", None),
-     (b" \n", None), (b"3", 3), (b"\xff\xfe", "\ufffd\ufffd"), (b'{"cut', '{"cut')],
-    ids=["JSON", "text", "nothing", "blank", "a number", "no text", "cut"],
-)  # fmt: skip
+    [(b'{"a": [1]}', {"a": [1]}), (b"Start profiling.\n", "Start profiling.\n"), (b"", None)],
+    ids=["JSON", "text", "nothing"],
+)
 def test_what_is_answered_is_json_or_text_or_nothing(server, text, expected):
     """An answer that is no JSON is no error: servers say what they like."""
     server.answers["/start"] = 200, text
@@ -75,15 +74,14 @@ def test_what_is_asked_is_json_with_the_headers_given(server):
     assert (headers["Key"], headers["Content-Type"]) == ("k", "application/json")
 
 
-@pytest.mark.parametrize("code", [400, 404, 500])
-def test_a_refusal_is_what_the_engine_makes_of_it(server, code):
+def test_a_refusal_is_what_the_engine_makes_of_it(server):
     """By its path, its number, and the first of what was said."""
-    server.answers["/start"] = code, b"x" * 2000
+    server.answers["/start"] = 404, b"x" * 2000
 
     with pytest.raises(CaptureError) as raised:
         ask(server, "/start")
 
-    assert str(raised.value) == f"motor: /start {code} {'x' * 500}"
+    assert str(raised.value) == f"motor: /start 404 {'x' * 500}"
 
 
 def test_a_path_that_is_missing_may_stand_for_something(server):

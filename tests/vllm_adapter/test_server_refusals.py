@@ -20,10 +20,8 @@ ROUTES = {
     "/is_sleeping": {"get": {}},
 }
 REFUSALS = {
-    400: "answered 400: not so",
     404: "it was launched without a profiler",
     409: "somebody else is profiling",
-    422: "answered 422: not so",
     500: "answered 500: not so",
 }
 
