@@ -85,11 +85,9 @@ def test_an_engine_that_is_asked_by_plain_calls_is_recorded(resting, way, step):
 
 
 # failures.md: engine-gone
-def test_an_engine_that_is_shut_down_in_its_window_is_not_waited_for(drive):
+def test_an_engine_that_is_shut_down_in_its_window_is_not_waited_for(resting):
     """Training goes on, and the window says why there is nothing."""
-    driven = drive("shut_down")
-
-    (capture,) = captures(driven.run("worker"), "sglang", "1/rollout")
+    (capture,) = captures(resting.run("shut down"), "sglang", "1/rollout")
 
     assert capture.state in ("failed", "partial", "lost")
     assert "the engine was shut down" in " ".join(capture.notes)

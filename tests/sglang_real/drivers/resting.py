@@ -1,4 +1,4 @@
-"""An Engine that is asked by plain calls: its loop rests in between."""
+"""An Engine that is asked by plain calls, so its loop rests in between; it ends in a window."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def main():
                             sampling_params={"max_new_tokens": 9, "ignore_eos": True},
                         )
                     told(session=way, step=step, tokens=len(found["output_ids"]))
+        with session("shut down", one, way="worker") as prof:
+            for _ in prof.steps((1,)):
+                with prof.phase("rollout"):
+                    one.generate(input_ids=[1, 5, 6], sampling_params={"max_new_tokens": 5})
+                    one.shutdown()
 
 
 if __name__ == "__main__":
