@@ -11,6 +11,7 @@ import pytest
 
 import rlprof as package
 from rlprof import Advice, hookimpl, plugins
+from rlprof.hookspecs import Recorder
 from rlprof.types import Launch
 from rlprof_cli import COMMANDS, main
 from rlprof_cli._table import seconds, size, table
@@ -77,38 +78,16 @@ def test_help_shows_a_first_run(rlprof):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("check", ["FILE", "--role ROLE", "prints every fault with its line"]),
-        ("plan", ["FILE", "--steps A-B", "default: 0-100", "--like RUN", "upper bound"]),
-        ("plugins", ["List every plugin", "Exit code 1"]),
-        ("ls", ["RUN", "--files", "default: outputs/profile"]),
-        ("export", ["RUN", "--to NAME", "--out DIR", "default: timeline"]),
-    ],
-)
-def test_every_command_explains_itself(rlprof, command, words):
-    """The help of a command names its arguments, their defaults and what it does."""
-    code, out, err = rlprof(command, "--help")
-
-    assert (code, err) == (0, "")
-    text = " ".join(out.split())
-    assert f"usage: rlprof {command} [-h]" in text
-    assert [word for word in words if word not in text] == []
-
-
-@pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["chekc"], "rlprof: error: no command 'chekc'; did you mean 'check'?"),
         (["check"], "rlprof check: error: the following arguments are required: FILE"),
-        (["plan", "p.yaml", "--steps", "x"],
-         "rlprof plan: error: argument --steps: expected a range like 0-20, got 'x'"),
         (["plan", "p.yaml", "--steps", "9-3"],
          "rlprof plan: error: argument --steps: expected a range like 0-20, got '9-3'"),
-        (["plan", "p.yaml", "--steps", "none"],
-         "rlprof plan: error: argument --steps: expected a range like 0-20, got 'none'"),
+        (["plan", "p.yaml", "--like", "run", "--window-s", "1"],
+         "rlprof plan: error: argument --window-s: not allowed with argument --like"),
     ],
-    ids=["misspelt", "no file", "no range", "backwards", "none"],
+    ids=["misspelt", "no file", "backwards", "two at once"],
 )  # fmt: skip
 def test_wrong_usage_is_2(rlprof, argv, message):
     """Who calls it wrongly gets the usage and what was wrong, on stderr."""
@@ -194,15 +173,10 @@ def test_the_version_is_that_of_the_distribution(rlprof):
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (
-            ["plan", "p.yaml", "--setps", "1-2"],
-            "rlprof plan: error: unrecognized arguments: --setps",
-        ),
         (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
-        (["ls", "run", "more"], "rlprof ls: error: unrecognized arguments: more"),
         (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
     ],
-    ids=["option", "misspelt", "argument", "no command"],
+    ids=["misspelt", "no command"],
 )
 def test_what_a_command_does_not_know_is_told_with_its_own_usage(rlprof, argv, told):
     """Not with the usage of all of rlprof, which does not list what the command takes."""
@@ -242,16 +216,6 @@ def test_a_reader_that_goes_away_is_no_error():
     os.close(writer)
 
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_what_no_terminal_can_show_is_shown_escaped(rlprof, file):
-    """A lone surrogate in a name is no reason to fail."""
-    file.write_text(dedent(CONFIG) + 'run_dir: "a\\ud800b"\n')
-
-    code, out, err = rlprof("plan", file, "--no-estimate")
-
-    assert (code, err) == (0, "")
-    assert "written to a\\ud800b/<run id>/" in out
 
 
 @pytest.fixture
@@ -322,16 +286,6 @@ def test_check_prints_every_fault(rlprof, file):
     """)  # noqa: E501
 
 
-def test_check_of_no_file(rlprof, tmp_path):
-    """A file that is not there is a fault like others."""
-    where = tmp_path / "nope.yaml"
-
-    code, out, err = rlprof("check", where)
-
-    assert (code, out) == (1, "")
-    assert f"{where}: no such file; give the path of a YAML file\n" in err
-
-
 def test_check_says_what_processes_must_be_born_with(rlprof, file):
     """Whoever writes a launcher is told what to put there."""
 
@@ -369,10 +323,9 @@ def test_check_says_what_processes_must_be_born_with(rlprof, file):
     [
         ({"stats": False, "profiler": {"dir": "/x" * 30}},
          "engine arguments profiler, stats (rlprof.launch gives them)"),
-        ({"profiler": "x" * 60}, "engine argument profiler (rlprof.launch gives it)"),
         ({"b": 1, "a": [2]}, "engine argument a=[2], engine argument b=1"),
     ],
-    ids=["one is long", "alone", "short"],
+    ids=["one is long", "short"],
 )  # fmt: skip
 def test_check_names_arguments_that_are_too_long_to_show(rlprof, file, arguments, said):
     """A line stays one that is read; what the values are says rlprof.launch."""
@@ -500,10 +453,9 @@ def test_plan_shows_a_line_per_step_and_role(rlprof, file):
 
 @pytest.mark.parametrize(
     ("join", "steps", "windows"),
-    [("false", "0-100", ["3", "4", "5", "9"]), ("true", "0-100", ["3-5", "9"]),
-     ("true", "4-9", ["9"]), ("false", "5-8", ["5"])],
-    ids=["single", "joined", "a stretch that began before", "some of them"],
-)  # fmt: skip
+    [("false", "0-8", ["3", "4", "5"]), ("true", "0-100", ["3-5", "9"]), ("true", "4-9", ["9"])],
+    ids=["single", "joined", "a stretch that began before"],
+)
 def test_plan_shows_windows_of_steps(rlprof, file, join, steps, windows):
     """Continuous mode: a window a step, or one a stretch; only those that open in the range."""
     file.write_text(
@@ -576,16 +528,6 @@ def test_plan_of_nothing(rlprof, file):
     assert (0, f"{file}: off (enabled: false)\n", "") == rlprof("plan", file)
 
 
-def test_plan_of_a_wrong_config(rlprof, file):
-    """Faults are told as `check` tells them."""
-    file.write_text("tool: torch\nroles: {a: {rnks: 1}}")
-
-    code, out, err = rlprof("plan", file)
-
-    assert (code, out) == (1, "")
-    assert "roles.a.rnks: unknown key; did you mean 'ranks'?\n" in err
-
-
 # plugins
 
 
@@ -640,18 +582,6 @@ def test_plugins_marks_what_does_not_fit(rlprof, monkeypatch, tmp_path):
     ) in rows
 
 
-def test_plugins_tells_once_what_two_offer(rlprof, monkeypatch, tmp_path):
-    """Two lines, one fault."""
-    install(monkeypatch, tmp_path, "prof-one", GOOD, tool("good", "Good"))
-    install(monkeypatch, tmp_path, "prof-two", GOOD, tool("good", "Good"))
-
-    code, out, _ = rlprof("plugins")
-
-    assert code == 1
-    assert out.count("NO    see below") == 2
-    assert out.count("is offered by") == 1
-
-
 def test_plugins_where_there_are_none(rlprof, monkeypatch):
     """An empty environment is told what to install; that is no failure."""
     monkeypatch.setattr("rlprof_cli.plugins.offers", list)
@@ -667,16 +597,16 @@ def test_plugins_where_there_are_none(rlprof, monkeypatch):
     """)
 
 
-def test_plugins_shows_what_was_registered_by_hand(rlprof):
-    """One without a distribution is listed as such."""
+def test_plugins_come_by_kind_and_name(rlprof, monkeypatch, tmp_path):
+    """Tools, engines, exporters; each by name; those made by hand among them."""
+    text = "[rlprof.exporters]\na={module}:A\n[rlprof.engines]\nb={module}:B\n[rlprof.tools]\n"
+    install(monkeypatch, tmp_path, "prof-many", "", text + "z={module}:Z\nc={module}:C\n")
+    plugins.register("tool", "d", Recorder)
 
-    class Mine:
-        @hookimpl
-        def start(self): ...
+    found = [(one["kind"], one["name"]) for one in json.loads(rlprof("plugins", "--json")[1])]
 
-    plugins.register("tool", "mine", Mine)
-
-    assert "tool      mine          by hand                yes\n" in rlprof("plugins")[1]
+    ours = [offer for offer in found if len(offer[1]) == 1]
+    assert ours == [("tool", "c"), ("tool", "d"), ("tool", "z"), ("engine", "b"), ("exporter", "a")]
 
 
 # ls
@@ -689,14 +619,7 @@ def test_ls_of_no_folder(rlprof, tmp_path, monkeypatch):
 
     assert rlprof("ls", "nope") == (1, "", f"rlprof: nope: {message}\n")
     assert rlprof("ls") == (1, "", f"rlprof: outputs/profile: {message}\n")
-
-
-def test_ls_of_an_empty_folder(rlprof, tmp_path):
-    """A folder without runs says what a run is called."""
-    code, out, err = rlprof("ls", tmp_path)
-
-    assert (code, out) == (1, "")
-    assert err.startswith(f"rlprof: {tmp_path}: no run.json here; ")
+    assert rlprof("ls", tmp_path)[2].startswith(f"rlprof: {tmp_path}: no run.json here; ")
 
 
 def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
@@ -801,48 +724,19 @@ def test_ls_says_what_to_type(rlprof, tmp_path):
     assert out.endswith(f"to look at it:\n  look '{prof.run_dir}'/step\n")
 
 
-# Tables
-
-
-def test_tables_are_aligned():
-    """Columns are as wide as they must be, numbers to the right, no space at the end."""
-    made = table(("A", "N", "WHY"), [("x", "100", ""), ("xyz", "7", "so")], right=("N",))
-
-    assert made == "A      N  WHY\nx    100\nxyz    7  so"
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (123_456, "123 kB"), (4_200_000, "4.2 MB"),
-     (5 * 10**12, "5000 GB")],
-)  # fmt: skip
+    [(999, "999 B"), (123_456, "123 kB"), (4_200_000, "4.2 MB"), (5 * 10**12, "5000 GB")],
+)
 def test_sizes_are_short(number, text):
     """A size has two or three digits and a unit."""
     assert text == size(number)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "-"), (0.0, "0 ms"), (0.0124, "12 ms"), (1, "1.0 s"), (75, "75.0 s")]
-)
+@pytest.mark.parametrize(("value", "text"), [(None, "-"), (0.0124, "12 ms"), (75, "75.0 s")])
 def test_durations_are_short(value, text):
     """Below a second in milliseconds; what was not measured is a dash."""
     assert text == seconds(value)
-
-
-# failures.md: passed-over
-def test_exports_that_lead_out_of_the_run_are_refused(rlprof, run_folder, tmp_path):
-    """A link in a run folder of somebody else's does not say where you write; --out does."""
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (run_folder / "exports").symlink_to(outside)
-    said = (
-        f"rlprof: {run_folder}/exports: is a link out of the run folder, to {outside}; if you mean "
-        "that folder, name it with --out DIR\n"
-    )
-
-    assert rlprof("export", run_folder) == (1, "", said)
-    assert list(outside.iterdir()) == []
-    assert rlprof("export", run_folder, "--out", outside)[0] == 0
 
 
 def test_a_run_that_cannot_be_written_to_is_exported_elsewhere(
@@ -865,7 +759,6 @@ def test_a_run_that_cannot_be_written_to_is_exported_elsewhere(
 
 def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
     """Its error is one line on stderr, the exporters after it write, the exit code is 1."""
-    import rlprof as package
 
     class Failing:
         @package.hookimpl

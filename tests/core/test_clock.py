@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -24,14 +22,6 @@ STEPPED = Clock(EPOCH + 70 * SECOND, 10 * SECOND, 30)
 STEPPED_BACK = Clock(EPOCH - 50 * SECOND, 10 * SECOND, 30)
 
 
-@pytest.mark.parametrize("pairs", [[AT_0, DRIFTED], [AT_0, STEPPED], [AT_0, STEPPED_BACK]])
-def test_a_pair_is_taken_at_its_word(pairs):
-    """At the monotonic time of a pair the wall clock is the pair's."""
-    first, last = (clock_at(pairs, pair.monotonic_ns)[0] for pair in pairs)
-
-    assert [pair.realtime_ns for pair in pairs] == [first, last]
-
-
 def test_drift_is_interpolated():
     """A clock that gained 1000 ns between two pairs had gained 250 after a quarter of it."""
     found = clock_at([AT_0, DRIFTED], SECOND * 5 // 2)
@@ -49,7 +39,7 @@ def test_a_step_is_not_interpolated(stepped, gain_s):
     assert (EPOCH + (6 + gain_s) * SECOND, 60 * SECOND + 30) == after
 
 
-@pytest.mark.parametrize("age_s", [-1000, -2, 12, 1010])
+@pytest.mark.parametrize("age_s", [-2, 1010])
 def test_outside_the_pairs_the_bound_grows(age_s):
     """Beyond the first and the last pair the offset stays and the bound grows by 500 ppm."""
     pair = AT_0 if age_s < 0 else DRIFTED
@@ -129,33 +119,6 @@ def test_the_truth_lies_within_the_bound(clocks, data):
     found, bound = clock_at(pairs, at)
 
     assert bound >= abs(truth(at) - found)
-
-
-@pytest.mark.slow
-@given(drifting_clocks(), st.data())
-@PROPERTY
-def test_a_clock_that_only_drifts_keeps_the_order(clocks, data):
-    """What came later by the monotonic clock never comes earlier by the wall clock."""
-    pairs, _ = clocks
-    low, high = pairs[0].monotonic_ns - SECOND, pairs[-1].monotonic_ns + SECOND
-    times = sorted(data.draw(st.lists(st.integers(low, high), min_size=2)))
-    slack = max(pair.bound_ns for pair in pairs)  # where two pairs meet, their errors do
-
-    found = [clock_at(pairs, at)[0] for at in times]
-
-    assert all(earlier <= later + slack for earlier, later in pairwise(found))
-
-
-def test_both_clocks_are_read_at_one_instant():
-    """A pair lies between what the clocks say before and after it, and its bound is small."""
-    before = time.time_ns(), time.monotonic_ns()
-
-    pair = read_clock()
-
-    after = time.time_ns(), time.monotonic_ns()
-    assert before[0] <= pair.realtime_ns <= after[0]
-    assert before[1] <= pair.monotonic_ns <= after[1]
-    assert 0 <= pair.bound_ns <= after[1] - before[1]
 
 
 def test_the_tightest_of_three_readings_counts(monkeypatch):

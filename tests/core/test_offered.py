@@ -67,7 +67,6 @@ def test_it_stands_for_none_of_our_own(monkeypatch, tmp_path, capsys):
             "raise RuntimeError('broken')",
             "does not load: RuntimeError: broken; repair or uninstall",
         ),
-        ("import nowhere_to_be_found", "does not load: ModuleNotFoundError: No module named"),
         ("def add(subparsers): pass", "adds no 'greet'"),
     ],
 )

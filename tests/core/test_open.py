@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 
 import pytest
 
 import rlprof
-from rlprof.session import _begin
 
 
 def test_without_a_config_rlprof_is_off():
@@ -171,18 +169,6 @@ def test_a_process_has_one_session(config):
 
     with rlprof.open(config()) as again:
         assert again.run_dir != prof.run_dir
-
-
-def test_a_forked_child_may_open_while_a_thread_of_its_parent_opens():
-    """The lock that the thread holds is not the child's."""
-    thread = threading.Thread(target=_begin._opening.acquire)
-    thread.start()
-    thread.join()
-
-    _begin._forget()  # what a fork calls in the child
-
-    assert _begin._opening.acquire(blocking=False)
-    _begin._opening.release()
 
 
 # failures.md: config-error

@@ -126,7 +126,7 @@ def test_an_engine_is_said_to_have_no_estimate(is_like, tmp_path, earlier, capsy
     assert f"<role>_replica_<n>/\n\nengine motor: {why}\n" == out[out.index("<role>") :]
 
 
-@pytest.mark.parametrize("more", [(), ("--no-estimate",), ("--steps", "50-60")])
+@pytest.mark.parametrize("more", [(), ("--no-estimate",)])
 def test_a_run_that_is_not_there_is_told(more, tmp_path, capsys):
     """A path that is mistyped is never passed over, whatever else is asked."""
     file = tmp_path / "p.yaml"
@@ -138,34 +138,15 @@ def test_a_run_that_is_not_there_is_told(more, tmp_path, capsys):
     assert f"rlprof: {tmp_path}/nope: is not there" in capsys.readouterr().err
 
 
-def test_lengths_come_from_one_place(tmp_path, capsys):
-    """Both a length and a run is wrong usage: one of them would be passed over."""
-    with pytest.raises(SystemExit) as exit_:
-        main(["plan", "p.yaml", "--like", "run", "--window-s", "1"])
-
-    assert exit_.value.code == 2
-    assert "not allowed with argument --like" in capsys.readouterr().err
-
-
 def test_measuring_is_said(plan, monkeypatch):
-    """A tool that nobody has measured here takes seconds: a line on stderr says what for."""
-    monkeypatch.setenv("RLPROF_QUIET", "0")
-    monkeypatch.setattr(_calibration, "known", lambda _: None)
-    monkeypatch.setattr(_calibration, "measured", lambda _: "it could not be measured")
-
-    _, err = plan()
-    _, quiet = plan(text="{tool: bare, steps: [1], roles: {actor: {}}}")
-
-    assert err == "measuring costly ...\n"
-    assert quiet == ""
-
-
-def test_quiet_prints_no_progress(plan, monkeypatch):
-    """`-q` leaves out that line."""
+    """A tool that nobody has measured here takes seconds: a line on stderr, but for `-q`."""
     monkeypatch.setenv("RLPROF_QUIET", "0")  # so that what -q sets ends with the test
     monkeypatch.setattr(_calibration, "known", lambda _: None)
     monkeypatch.setattr(_calibration, "measured", lambda _: "it could not be measured")
 
-    _, err = plan("-q")
+    _, err = plan()
+    _, bare = plan(text="{tool: bare, steps: [1], roles: {actor: {}}}")
+    _, quiet = plan("-q")
 
-    assert err == ""
+    assert err == "measuring costly ...\n"
+    assert bare == quiet == ""

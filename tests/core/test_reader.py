@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 import rlprof
-from rlprof.rundir import Here, as_line, read_clock
+from rlprof.rundir import Here, as_line
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run import Skipped, find_runs
 from tests.report.made_runs import make_torchrun
@@ -26,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EPOCH = 1_790_857_026_000_000_000
-PROPERTY = settings(max_examples=250, deadline=None)
 
 ACTOR = Target("actor", 0, 2, coordinates={"tp": 0})
 ROLLOUT = Window(7, 8, "rollout")
@@ -307,19 +301,9 @@ def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
     [
         event("invented", **KEY, something="new"),
         {"mono": 5},
-        event(["opened"]),
-        event("tell"),
-        event("started", **(KEY | {"tool": "another"}), seconds=1),
         event("closed", window=attrs.asdict(UPDATE), tool="fake", reason="end"),
         event("artifact", **KEY, artifact={"path": "x"}),
-        event("failed", **KEY),
-        event("clock", realtime_ns=1),
-        event("skipped", step="third", reason="?"),
-        {"event": "opened", "window": attrs.asdict(UPDATE), "tool": "fake"},
-        event("opened", tool="fake"),
         event("opened", window=attrs.asdict(UPDATE) | {"start_step": "seventh"}, tool="fake"),
-        b'{"event":"closed","mono":Infinity}\n',
-        b'{"event":"clock","realtime_ns":Infinity,"monotonic_ns":1,"bound_ns":1}\n',
     ],
 )
 def test_a_line_that_does_not_fit_is_passed_over(folder, line):
@@ -331,36 +315,14 @@ def test_a_line_that_does_not_fit_is_passed_over(folder, line):
     assert before == folder.read()
 
 
-def test_lines_said_twice_unsay_nothing(folder):
-    """A window opened once more by a repeated line keeps what has become of it."""
-    lines = [OPENED, STARTED, CLOSED, artifact(), EXPORTED]
-    folder.write(*beginning(), *lines, OPENED, ENDED)
-
-    assert [capture.state for capture in folder.read().captures] == ["whole"]
-
-
-@pytest.mark.parametrize("path", ["gone.json", "x" * 5000, "nul\0", "\udcff"])
-def test_an_artifact_that_is_not_there_is_a_problem(folder, path):
-    """A file the manifest names and nobody finds is named, also if none can have that name."""
-    lines = (json.dumps(line).encode() + b"\n" for line in [artifact(path=path), EXPORTED])
-    folder.write(*beginning(), OPENED, artifact(), *lines, ENDED)
+def test_an_artifact_that_is_not_there_is_a_problem(folder):
+    """A file the manifest names and nobody finds is named."""
+    folder.write(*beginning(), OPENED, artifact(), artifact(path="gone.json"), EXPORTED, ENDED)
 
     run = folder.read()
 
     assert [capture.state for capture in run.captures] == ["whole"]
-    assert (f"{path}: is in the manifest and not on disk",) == run.problems
-
-
-def test_other_files_among_the_manifests_are_none(folder):
-    """What lies in the folder and is not a manifest is not read; a folder there is a problem."""
-    folder.write(*beginning(), ENDED)
-    (folder.manifest / "notes.txt").write_text("hello")
-    (folder.manifest / "odd.jsonl").mkdir()
-
-    run = folder.read()
-
-    assert [process.name for process in run.processes] == ["actor-0"]
-    assert run.problems == ("manifest/odd.jsonl: is a folder, not a file; passed over",)
+    assert run.problems == ("gone.json: is in the manifest and not on disk",)
 
 
 # Who is there
@@ -371,10 +333,8 @@ def test_other_files_among_the_manifests_are_none(folder):
     [
         ({}, []),
         ({"actor": "all"}, [Target("actor", 1, 4), Target("actor", 2, 4)]),
-        ({"actor": [0, 2]}, [Target("actor", 2, 4)]),
         ({"actor": [0, 9]}, [Target("actor", 9, 10)]),
         ({"critic": "all"}, [Target("critic", 0, 1)]),
-        ({"critic": [1, 3]}, [Target("critic", 1, 2), Target("critic", 3, 4)]),
     ],
 )
 def test_who_wrote_nothing_is_missing(tmp_path, expected, missing):
@@ -396,41 +356,6 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
     run = folder.read()
 
     assert ([state], state == "running") == ([p.state for p in run.processes], run.is_running)
-
-
-DIE = """
-import attrs, sys, time
-from pathlib import Path
-from rlprof.rundir import Here, Journal, as_line
-lines = sys.stdin.buffer.read().splitlines(keepends=True)
-here = attrs.asdict(Here.now())
-Journal(Path(sys.argv[1])).write([lines[0].replace(b'"HERE"', as_line(here)[:-1]), *lines[1:]])
-print("written", flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_process_has_died_and_its_window_is_lost(folder):
-    """A process is seen running while it lives, and after SIGKILL as dead with what it lost."""
-    first, *more = [*beginning(), OPENED, STARTED]
-    content = b"".join(map(as_line, [first | {"here": "HERE"}, *more]))
-    argv = [sys.executable, "-c", DIE, str(folder.manifest / "actor-0.jsonl")]
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.stdin.write(content)
-    process.stdin.close()
-    process.stdout.readline()
-
-    before = folder.read()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    after = folder.read()
-
-    assert before.is_running
-    assert not after.is_running
-    assert [run.captures[0].state for run in (before, after)] == ["recording", "lost"]
-    assert [run.processes[0].state for run in (before, after)] == ["running", "died"]
 
 
 # Which folder
@@ -467,28 +392,12 @@ def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
     assert rlprof.read(runs / "a").path == runs / "a"
 
 
-def test_a_folder_that_is_not_there_holds_no_runs(tmp_path):
-    """Listing a folder that nobody has made yet is no error."""
-    assert find_runs(tmp_path / "nowhere") == []
-
-
 @pytest.mark.parametrize(
     "content",
     [
         b"",
         b'{"run_id": "a-run", "own',
-        b"\xff\xfe\xfd",
-        b"[" * 100_000,
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"run_id": "a-run"}',
         b'{"run_id": "a-run", "owner": null}',
-        b'{"run_id": "a-run", "owner": {"attempt": "x", "opened_ns": 1}}',
-        b'{"run_id": "a-run", "owner": {"attempt": Infinity, "opened_ns": 1}}',
-        b'{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": null}}',
-        b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "expected": {"actor": 5}}',
-        b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "expected": [[1]]}',
         b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "config": 5}',
     ],
 )
@@ -506,11 +415,8 @@ def test_a_header_that_is_none_is_refused(folder, content):
 # failures.md: later-version
 @pytest.mark.parametrize(
     ("theirs", "is_newer"),
-    [
-        ("9.0.0", True), ("9.0rc1", True), ("0.1.0.post1", False), ("0.0.1", False),
-        ("", False), (9, False), ("9" * 5000, False), ("later", False),
-    ],
-)  # fmt: skip
+    [("9.0rc1", True), ("0.0.1", False), ("later", False)],
+)
 def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
     """Where its shape is not understood, who wrote it is what a user can do something about."""
     header = folder.header | {"rlprof": theirs, "expected": {"ranks": {"actor": "0-7"}}}
@@ -526,184 +432,6 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
 
 
 # Whatever a crash leaves
-
-
-def story(window: Window, tool: str, *, status: str = "whole") -> list[dict[str, Any]]:
-    """Make all the lines about one capture."""
-    key = {"window": attrs.asdict(window), "tool": tool}
-    path = f"{window.folder}/{tool}.json"
-    made = Artifact(path, "trace", "chrome-trace", status, "as it is")
-    return [
-        event("opened", 1000, **key, scratch="/tmp/s", asked={"memory": True}),
-        event("started", 1100, **key, seconds=0.5, applied={"memory": False}, unsupported={}),
-        event("closed", 2000, **key, reason="the session was closed", seconds=0.25),
-        event("failed", 2100, **key, hook="stop", error=f"RuntimeError: {tool}"),
-        event("artifact", **key, artifact=attrs.asdict(made)),
-        event("exported", 3000, **key, seconds=1.5),
-    ]
-
-
-LINES = [
-    as_line(line)
-    for line in [
-        *beginning(),
-        *story(ROLLOUT, "fake"),
-        event("skipped", step=8, reason="nothing was entered"),
-        *story(ROLLOUT, "other"),
-        event("clock", **attrs.asdict(read_clock())),
-        *story(attrs.evolve(ROLLOUT, occurrence=1), "fake", status="partial"),
-        event("dropped", spans=3),
-        *story(Window(9, 12), "fake")[:2],
-        ENDED,
-    ]
-]
-WHOLE = b"".join(LINES)
-
-
-def facts(run: rlprof.Run) -> set[tuple[Any, ...]]:
-    """Say what *run* tells, fact by fact."""
-    told: set[tuple[Any, ...]] = {("skipped", item.step, item.reason) for item in run.skipped}
-    for process in run.processes:
-        told |= {("clock", clock) for clock in process.clocks}
-        told |= {("process", process.name, process.target.role, process.target.rank)}
-        told |= {("ended",)} if process.state == "ended" else set()
-    for item in run.captures:
-        key = (item.window, item.tool)
-        told |= {("opened", key, item.scratch, str(item.asked))}
-        told |= {("started", key, item.start_s, str(item.applied))} if item.applied else set()
-        took = item.closed_ns and item.closed_ns - item.opened_ns  # a later clock moves both
-        told |= {("closed", key, took, item.stop_s)} if took else set()
-        told |= {("exported", key, item.export_s)} if item.export_s else set()
-        told |= {("artifact", key, artifact) for artifact in item.artifacts}
-        told |= {("note", key, note) for note in item.notes}
-    return told
-
-
-def said(lines: list[bytes]) -> set[tuple[Any, ...]]:
-    """Say what *lines* say, in the words of `facts`."""
-    told: set[tuple[Any, ...]] = set()
-    for line in map(json.loads, lines):
-        key = (Window(**line["window"]), line["tool"]) if "window" in line else ()
-        name, seconds = line["event"], line.get("seconds")
-        if name == "process":
-            told |= {("process", "actor-0", line["target"]["role"], line["target"]["rank"])}
-        elif name == "clock":
-            told |= {(name, Clock(line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]))}
-        elif name == "skipped":
-            told |= {(name, line["step"], line["reason"])}
-        elif name == "opened":
-            told |= {(name, key, line["scratch"], str(line["asked"]))}
-        elif name == "started":
-            told |= {(name, key, seconds, str(line["applied"]))}
-        elif name == "closed":
-            told |= {(name, key, line["mono"] - 1000, seconds)}
-            told |= {("note", key, f"closed early: {line['reason']}")}
-        elif name == "failed":
-            told |= {("note", key, f"{line['hook']}: {line['error']}")}
-        elif name == "artifact":
-            told |= {(name, key, Artifact(**line["artifact"])), ("note", key, "as it is")}
-        elif name == "exported":
-            told |= {(name, key, seconds)}
-        elif name == "ended":
-            told |= {(name,)}
-    return told
-
-
-@pytest.fixture(name="wreck", scope="module")
-def _wreck(tmp_path_factory):
-    """A run folder that is overwritten again and again."""
-    return Folder(tmp_path_factory.mktemp("wreck") / "run")
-
-
-@pytest.mark.slow
-@given(st.integers(0, len(WHOLE)))
-@PROPERTY
-def test_all_that_was_said_before_a_cut_is_told(wreck, cut):
-    """Wherever a manifest ends, the lines before are told, and nothing else."""
-    *whole, last = WHOLE[:cut].split(b"\n")
-    is_whole = last + b"\n" in LINES
-    lines = [*whole, last] if is_whole else whole
-    wreck.write(WHOLE[:cut])
-
-    run = wreck.read()
-
-    assert facts(run) == (said(lines) if len(lines) > 1 else set())
-    cuts = [problem for problem in run.problems if problem.endswith("skipped")]
-    expected = ["manifest/actor-0.jsonl: 1 cut line skipped"] if last and not is_whole else []
-    assert expected == cuts
-
-
-@pytest.mark.slow
-@given(st.integers(len(b"".join(LINES[:2])), len(WHOLE)), st.integers(1, len(WHOLE)))
-@PROPERTY
-def test_a_hole_takes_nothing_with_it_but_its_lines(wreck, start, length):
-    """Where a crashed file system left zeros, the lines before and after are told."""
-    content = WHOLE[:start] + b"\0" * length + WHOLE[start + length :]
-    wreck.write(content)
-
-    told = facts(wreck.read())
-
-    before = [line for line in LINES if line in WHOLE[:start]]
-    assert said(before) <= told <= said([line for line in LINES if line in content])
-
-
-@pytest.mark.slow
-@given(st.permutations(LINES), st.lists(st.sampled_from(LINES), max_size=20))
-@PROPERTY
-def test_lines_in_any_order_are_read(wreck, lines, again):
-    """Shuffled and repeated lines raise nothing; no process and no capture is lost."""
-    wreck.write(*lines, *again)
-
-    run = wreck.read()
-
-    captures = {fact for fact in said(LINES) if fact[0] in ("process", "clock", "opened", "ended")}
-    assert captures <= facts(run) <= said(LINES)
-
-
-@pytest.mark.slow
-@given(st.lists(st.sampled_from(LINES), max_size=30))
-@PROPERTY
-def test_any_choice_of_lines_is_read(wreck, lines):
-    """With any lines gone, only what they would have said is missing."""
-    wreck.write(*lines)
-
-    assert facts(wreck.read()) <= said(lines)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
-
-
-@st.composite
-def mutants(draw):
-    """Draw a line of which one field, or one below it, is something else or gone."""
-    line = json.loads(draw(st.sampled_from(LINES)))
-    place = line
-    while True:
-        key = draw(st.sampled_from(sorted(place)))
-        if not (isinstance(place[key], dict) and place[key] and draw(st.booleans())):
-            break
-        place = place[key]
-    place[key] = draw(JSON)
-    if draw(st.booleans()):
-        del place[key]
-    return json.dumps(line).encode() + b"\n"
-
-
-@pytest.mark.slow
-@given(st.lists(st.sampled_from(LINES) | mutants() | st.binary(max_size=20), max_size=12))
-@example([as_line(beginning()[0] | {"here": beginning()[0]["here"] | {"boot_id": []}})])
-@PROPERTY
-def test_whatever_stands_in_a_manifest_is_read(wreck, lines):
-    """Bytes from anywhere and lines that say anything raise nothing and hide no good beginning."""
-    wreck.write(*LINES[:3], *lines, b"\n", LINES[3])
-
-    (capture, *_) = [c for c in wreck.read().captures if (c.window, c.tool) == (ROLLOUT, "fake")]
-
-    assert (capture.scratch, capture.start_s) == ("/tmp/s", 0.5)
 
 
 def test_span_files_that_are_cut_empty_or_gone_are_problems(tmp_path):

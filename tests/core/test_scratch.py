@@ -71,34 +71,6 @@ def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys)
 
 # failures.md: left-alone
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scratch", ["", ".", "/", "relative/rlprof-0", "a\0b", "/proc/self", "x" * 5000]
-)
-def test_a_name_no_folder_of_ours_has_is_refused(kept, scratch, capsys):
-    """Nothing is raised, whatever stands there."""
-    path, _ = kept
-    edit(path, scratch=scratch)
-
-    code = main(["salvage", str(path)])
-
-    assert code in (0, 1)
-    assert "Traceback" not in capsys.readouterr().err
-
-
-# failures.md: left-alone
-@pytest.mark.slow
-def test_a_tool_whose_name_leads_elsewhere_is_refused(kept, capsys):
-    """Neither what is read nor where it is written leaves the folders of this run."""
-    path, scratch = kept
-    edit(path, tool="../rollout/fake", scratch=f"{scratch.parent}/../rollout/fake")
-
-    said = salvaged(path, capsys)
-
-    assert said.endswith("is not the folder for raw data of this window; left alone")
-
-
-# failures.md: left-alone
-@pytest.mark.slow
 def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
     """What lies there says which code is run."""
     path, _ = kept
@@ -110,57 +82,12 @@ def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
     assert said.startswith(f"others may write to {home}, ")
 
 
-@pytest.mark.slow
-def test_the_users_folder_is_closed_to_others(kept, tmp_path, capsys):
-    """A loose umask does no harm below it: nobody else reaches what lies there."""
-    path, scratch = kept
-    home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
-    home.chmod(0o755)
-    scratch.chmod(0o777)
-
-    said = salvaged(path, capsys)
-
-    assert "export says no" in said
-    assert home.stat().st_mode & 0o777 == 0o700
-
-
 # failures.md: left-alone
 @pytest.mark.slow
-@pytest.mark.parametrize("other", ["rlprof-99999", "elsewhere"])
-def test_a_folder_of_another_user_is_left_to_that_one(kept, tmp_path, other, capsys):
-    """Only the folder that has the caller's own number is looked into."""
-    path, scratch = kept
-    home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
-    home.rename(home.with_name(other))
-    moved = tmp_path / "scratch" / other / scratch.relative_to(home)
-    edit(path, scratch=str(moved))
-
-    said = salvaged(path, capsys)
-
-    assert said == f"{moved} is not the folder for raw data of this window; left alone"
-
-
-# failures.md: left-alone
-@pytest.mark.slow
-def test_a_link_to_a_folder_is_not_followed(kept, tmp_path, capsys):
-    """Core makes the user's folder; a link in its place leads to somebody else's."""
-    path, _ = kept
-    home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
-    home.rename(tmp_path / "moved")
-    home.symlink_to(tmp_path / "moved")
-
-    said = salvaged(path, capsys)
-
-    assert said.startswith(f"others may write to {home}, ")
-
-
-# failures.md: left-alone
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["", "[" * 100_000])
-def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
+def test_a_note_that_cannot_be_read_is_named(kept, capsys):
     """Nothing is exported without it."""
     path, scratch = kept
-    (scratch / "capture.json").write_text(text)
+    (scratch / "capture.json").write_text("")
 
     said = salvaged(path, capsys)
 
@@ -169,16 +96,15 @@ def test_a_note_that_cannot_be_read_is_named(kept, text, capsys):
 
 # failures.md: salvage-tried
 @pytest.mark.slow
-@pytest.mark.parametrize("plugin", ["os:abort", "subprocess:Popen", "pathlib:Path"])
-def test_what_is_no_plugin_is_not_called(kept, plugin, capsys):
+def test_what_is_no_plugin_is_not_called(kept, capsys):
     """Only a class that marks hooks is made."""
     path, scratch = kept
     file = scratch / "capture.json"
-    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"plugin": plugin}))
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"plugin": "os:abort"}))
 
     said = salvaged(path, capsys)
 
-    told = f"PluginError: {plugin} is no plugin: it marks no method with hookimpl"
+    told = "PluginError: os:abort is no plugin: it marks no method with hookimpl"
     assert said == f"{told}; raw data are kept in {scratch}"
 
 

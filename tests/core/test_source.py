@@ -3,18 +3,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from textwrap import dedent
-from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from omegaconf import DictConfig, OmegaConf
 
 import rlprof
-from rlprof.config import Config, load_config
+from rlprof.config import load_config
 from rlprof.errors import ConfigError
 
-QUICK = settings(max_examples=150, deadline=None)
 RIGHT = "tool: torch\nsteps: 2-4\nroles: {actor: {ranks: [0, 7]}}\n"
 
 
@@ -41,7 +37,7 @@ def faults_in(config: object) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", ["mapping", "proxy", "Path", "str", "PathLike", "omegaconf", "structured", "Config"]
+    "kind", ["mapping", "Path", "str", "PathLike", "omegaconf", "structured", "Config"]
 )
 def test_every_source_gives_the_same_values(kind, file):
     """Where a config comes from makes no difference to what it is."""
@@ -54,7 +50,6 @@ def test_every_source_gives_the_same_values(kind, file):
 
     sources = {
         "mapping": data,
-        "proxy": MappingProxyType(data),
         "Path": file,
         "str": str(file),
         "PathLike": Somewhere(),
@@ -66,9 +61,7 @@ def test_every_source_gives_the_same_values(kind, file):
     assert load_config(data) == load_config(sources[kind])
 
 
-@pytest.mark.parametrize(
-    ("value", "what"), [(3, "int"), ([], "list"), (b"x.yaml", "bytes"), (object(), "object")]
-)
+@pytest.mark.parametrize(("value", "what"), [(3, "int"), ([], "list")])
 def test_what_is_no_source_is_refused(value, what):
     """Anything else is told what a config may be."""
     message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
@@ -110,26 +103,21 @@ def test_each_fault_has_its_line(file):
     assert dedent(expected) == faults_of(file, text)
 
 
-def test_what_is_missing_has_no_line(file):
-    """A fault about what is not in the file names the file."""
-    expected = "FILE: roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"
-
-    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "tool: torch\n")
-    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "")
-
-
-def test_what_is_missing_inside_has_the_line_around_it(file):
-    """A fault about what a role lacks stands at the role."""
-    expected = "FILE:2: roles.actor: has no tool; name one here or for the run: tool: torch"
-
-    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "roles:\n  actor: {}\n")
-
-
-def test_a_key_with_nothing_under_it_is_told_what_to_write(file):
-    """`actor:` alone is null to YAML; the message says what was meant."""
-    expected = "FILE:3: roles.actor: expected keys and values, got None; write {} for the defaults"
-
-    assert f"FILE: 1 fault\n  {expected}" == faults_of(file, "tool: torch\nroles:\n  actor:\n")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tool: torch\n",
+         ": roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"),
+        ("roles:\n  actor: {}\n",
+         ":2: roles.actor: has no tool; name one here or for the run: tool: torch"),
+        ("tool: torch\nroles:\n  actor:\n",
+         ":3: roles.actor: expected keys and values, got None; write {} for the defaults"),
+    ],
+    ids=["of the file", "of a role", "below a key"],
+)  # fmt: skip
+def test_what_is_missing_has_the_line_around_it(file, text, told):
+    """A fault about what is not there stands at what lacks it, and says what to write."""
+    assert f"FILE: 1 fault\n  FILE{told}" == faults_of(file, text)
 
 
 def test_keys_given_twice_are_faults(file):
@@ -187,71 +175,19 @@ def test_a_fault_in_an_anchor_stands_where_it_is_written_and_where_it_is_used(fi
     [
         ("a: b: c", "FILE:1:5: is not YAML: mapping values are not allowed here"),
         (
-            "a: 1\nb: [1",
-            ("FILE:2:6: is not YAML: while parsing a flow sequence expected ',' or ']', but got "
-            "'<stream end>'"),
-        ),
-        (
-            "a: 1\n---\nb: 1",
-            ("FILE:2:1: is not YAML: expected a single document in the stream but found another "
-            "document"),
-        ),
-        (
-            "? [a]\n: 1",
-            "FILE:1:3: is not YAML: while constructing a mapping found unhashable key",
-        ),
-        (
             "a: !!python/name:os.system ''",
             ("FILE:1:4: is not YAML: could not determine a constructor for the tag "
             "'tag:yaml.org,2002:python/name:os.system'"),
         ),
         ("a: *nope", "FILE:1:4: is not YAML: found undefined alias 'nope'"),
-        (
-            "a: \x00",
-            ("FILE: is not YAML: ReaderError: unacceptable character #x0000: special characters "
-            'are not allowed in "<unicode string>", position 3'),
-        ),
-        ("a: !!bool maybe", "FILE: is not YAML: KeyError: 'maybe'"),
-        ("a: !!int ''", "FILE: is not YAML: IndexError: string index out of range"),
-        (
-            "a: !!timestamp x",
-            "FILE: is not YAML: AttributeError: 'NoneType' object has no attribute 'groupdict'",
-        ),
         ("a: 2024-13-45", "FILE: is not YAML: ValueError: month must be in 1..12"),
         ("- 1", "FILE: expected keys and values, got [1]"),
-        ("3", "FILE: expected keys and values, got 3"),
     ],
-    ids=["colon", "bracket", "documents", "key", "python", "alias", "null", "bool", "int", "time",
-         "date", "list", "number"],
+    ids=["colon", "python", "alias", "date", "list"],
 )  # fmt: skip
 def test_broken_yaml_is_one_fault(text, message, file):
     """Whatever PyYAML raises becomes a fault with its line and column, if it has them."""
     assert f"FILE: 1 fault\n  {message}" == faults_of(file, text)
-
-
-def test_deep_yaml_is_one_fault(file):
-    """Brackets without end exhaust the reader, not the user."""
-    assert "FILE: is not YAML: RecursionError" in faults_of(file, "a: " + "[" * 600)
-
-
-def test_a_billion_laughs_are_one_line(file):
-    """Aliases that multiply cost neither memory nor a screenful."""
-    layers = ["x0: &x0 [lol, lol]"]
-    layers += [f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}, *x{n - 1}, *x{n - 1}]" for n in range(1, 40)]
-
-    text = faults_of(file, "\n".join([*layers, "strict: *x39"]))
-
-    assert "strict: expected true or false, got [[[[...], " in text
-    assert len(text) < 10_000
-
-
-@pytest.mark.parametrize("text", ["limits: &l {bytes: *l}", "tool: &t [*t]", "tools: &t {<<: *t}"])
-def test_yaml_that_contains_itself_is_refused(file, text):
-    """An anchor inside itself is one fault, with its path."""
-    told = faults_of(file, text)
-
-    assert told.startswith("FILE: 1 fault\n  FILE: is not YAML: RecursionError: ")
-    assert told.endswith("contains itself")
 
 
 def test_a_file_that_cannot_be_read_is_one_fault(file, tmp_path):
@@ -259,7 +195,6 @@ def test_a_file_that_cannot_be_read_is_one_fault(file, tmp_path):
     assert f"{tmp_path}: cannot be read: Is a directory" in faults_in(tmp_path)
     file.write_bytes(b"tool: \xff")
     assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
-    assert "cannot be read: embedded null byte" in faults_in("a\0b")
 
 
 def test_a_missing_file_has_the_path_where_it_was_looked_for(tmp_path, monkeypatch):
@@ -276,36 +211,6 @@ def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
 
     with pytest.raises(ConfigError, match="RLPROF_CONFIG names it"):
         rlprof.open(role="actor")
-
-
-@pytest.fixture(scope="module")
-def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("yaml") / "any.yaml"
-
-
-FRAGMENT = st.sampled_from([
-    "a", "tool", "roles", "steps", "limits", "tools", "ranks", ": ", ":\n  ", "- ", "\n", "\n  ",
-    "[", "]", "{", "}", ", ", "'", '"', "&a ", "*a", "<<: ", "!!int ", "!!bool ", "!!timestamp ",
-    "!!float ", "!!binary ", "!!set ", "!!omap ", "? ", "| ", "> ", "---\n", "...\n", "%YAML 1.1\n",
-    "1", "0x1F", "1e400", ".inf", "2001-02-30", "~", "null", "yes", "#", "\t", "\\ud800", "=",
-])  # fmt: skip
-
-
-@pytest.mark.slow
-@QUICK
-@given(st.lists(FRAGMENT, max_size=16).map("".join) | st.text(max_size=30))
-def test_any_text_is_a_config_or_a_config_error(one_file, text):
-    """Whatever stands in the file, there is no traceback of another kind."""
-    one_file.write_text(text, encoding="utf-8", errors="surrogatepass")
-
-    try:
-        config = load_config(one_file)
-    except ConfigError as exc:
-        faults, message = exc.faults, str(exc)
-        assert all(fault.startswith(str(one_file)) for fault in faults)
-        assert message.startswith(f"{one_file}: {len(faults)} fault")
-    else:
-        assert isinstance(config, Config)
 
 
 # OmegaConf
@@ -345,9 +250,8 @@ def test_interpolations_are_resolved(monkeypatch):
         ),
         ({"strict": "???"}, "strict: Missing mandatory value: strict; repair it"),
         ({"roles": {"actor": {"ranks": [0, "???"]}}}, "roles.actor.ranks[1]: Missing mandatory"),
-        ({"tools": {"t": "${tools}"}}, "tools.t: Interpolation to parent node detected; repair it"),
     ],
-    ids=["nowhere", "environment", "missing", "inside", "itself"],
+    ids=["nowhere", "environment", "missing", "inside"],
 )
 def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     """Where a value is missing or points to nowhere, its path is named, and what to do."""
@@ -356,26 +260,13 @@ def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     assert line.startswith(f"  config: {told}")
 
 
-def test_a_node_that_contains_itself_by_two_steps_is_a_fault():
-    """An interpolation to what is around it would go on for ever."""
-    around = OmegaConf.create(
-        {
-            "other": {"back": "${profile.tools}"},
-            "profile": {"tool": "torch", "roles": {"a": {}}, "tools": {"t": "${other}"}},
-        }
-    )
-
-    assert "contains itself" in faults_in(around.profile)
-
-
 @pytest.mark.parametrize(
     ("node", "told"),
     [
         (OmegaConf.create([1]), "expected keys and values, got [1]"),
         (DictConfig("???"), "Missing mandatory value; repair it or write the value itself"),
-        (DictConfig(None), "expected keys and values, got None; write {} for the defaults"),
     ],
-    ids=["list", "missing", "none"],
+    ids=["list", "missing"],
 )
 def test_a_node_without_keys_is_refused(node, told):
     """A node must be a mapping that is there."""
