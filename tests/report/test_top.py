@@ -143,19 +143,6 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
     assert shown(run)[-1].endswith("actor 2 +6.0 s in update_actor")
 
 
-def test_of_two_ranks_one_waits_for_the_other(run):
-    """The wait is the slowest rank's time less that of the others, as in the report."""
-    run.process("critic", 0)
-    run.process("critic", 1)
-    start = run.now
-    run.step(3, {"update_critic": 5})
-    for rank, seconds in enumerate((1, 4)):
-        end = start + seconds * 10**9
-        run.span("phase", "update_critic", start, end, 3, role="critic", rank=rank)
-
-    assert shown(run)[-1].endswith("critic 1 +3.0 s in update_critic")
-
-
 def test_a_look_reads_what_is_new(run):
     """What was read is not read again; what has come since is."""
     live = Live(run.path)
@@ -168,19 +155,6 @@ def test_a_look_reads_what_is_new(run):
 
     assert [number for number, _ in before] == [1, 2]
     assert [(number, step.phases) for number, step in live.finished()][2] == (3, {"rollout": 5.0})
-
-
-def test_a_line_is_read_when_it_is_whole(tmp_path):
-    """Half a line waits for its other half; what is no line is passed over."""
-    file, tail = tmp_path / "a.jsonl", Tail(tmp_path)
-    file.write_bytes(b'{"a": 1}\nnonsense\n[1]\n\xff\n{"b":')
-    first = list(tail.look())
-    with file.open("ab") as more:
-        more.write(b" 2}\n")
-
-    assert first == [("a", {"a": 1})]
-    assert list(tail.look()) == [("a", {"b": 2})]
-    assert list(tail.look()) == []
 
 
 def test_a_long_run_is_read_from_near_its_end(tmp_path):
@@ -206,16 +180,6 @@ def test_no_line_is_wider_than_the_terminal(run):
     assert "\x1b" not in "".join(lines)
 
 
-def test_damaged_files_hide_nothing_else(run):
-    """A FIFO, garbage and lines of another kind are passed over."""
-    os.mkfifo(run.path / "spans/fifo.jsonl")
-    for folder in ("manifest", "spans", "counters"):
-        with (run.path / folder / "driver-0-node-a-1.jsonl").open("ab") as file:
-            file.write(b'{"event": 1, "kind": "phase", "mono": "x"}\n{"step": 9}\n\xff\xfe{]\n')
-
-    assert shown(run)[-1].startswith("   2    3.0 s")
-
-
 def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
     """Where the output is no terminal it ends at once; a folder of runs means its youngest."""
     assert main(["top", str(tmp_path)]) == 0
@@ -233,13 +197,6 @@ def test_a_run_that_is_over_says_so(run, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "run run: ended, 4 processes, 4 ended"
     assert lines[-1].startswith("Too few steps to compare: 1 clean step")
-
-
-def test_what_is_no_run_is_one_error(tmp_path, capsys):
-    """The error names the folder."""
-    assert main(["top", str(tmp_path / "none")]) == 1
-
-    assert capsys.readouterr().err.startswith(f"rlprof: {tmp_path / 'none'}: is not there")
 
 
 def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):

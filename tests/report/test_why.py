@@ -12,7 +12,6 @@ import pytest
 import rlprof
 from rlprof_cli import capture, main
 from rlprof_report import analyse
-from rlprof_report._findings.words import command_of
 from rlprof_report._terminal import HEIGHT
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -43,14 +42,6 @@ def test_a_folder_of_runs_means_its_youngest(tmp_path, capsys):
         make_torchrun(tmp_path / name)
 
     assert printed(capsys, tmp_path)[0].startswith("run b: ")
-
-
-def test_the_default_is_where_runs_are_written(tmp_path, capsys, monkeypatch):
-    """`rlprof why` alone looks into outputs/profile."""
-    make_torchrun(tmp_path / "outputs/profile/one")
-    monkeypatch.chdir(tmp_path)
-
-    assert printed(capsys)[0].startswith("run one: ")
 
 
 @pytest.mark.parametrize(
@@ -191,25 +182,6 @@ def test_the_values_come_as_json(tmp_path, capsys):
     assert {one["worst"] for one in found["phases"] if one["name"] == "forward"} == {"trainer 1"}
 
 
-def test_steps_that_are_none_are_one_error(tmp_path, capsys):
-    """What would be steps is told."""
-    with pytest.raises(SystemExit):
-        main(["why", str(tmp_path), "--step", "x"])
-
-    assert "expected steps like 7, 3-5 or 3,7-9, got 'x'" in capsys.readouterr().err
-
-
-def test_a_folder_named_like_an_option_can_be_pasted(tmp_path, capsys, monkeypatch):
-    """Commands name the run `./-x`, so that no program takes it for an option."""
-    make_torchrun(tmp_path / "-x", ["straggler"])
-    monkeypatch.chdir(tmp_path)
-
-    lines = printed(capsys, "--", "-x")
-
-    assert lines[-1].endswith("rlprof export ./-x --to report")
-    assert [one for one in lines if "rlprof" in one and " -x" in one] == []
-
-
 def test_the_phases_say_whose_they_are_and_add_up(tmp_path, capsys):
     """The head names the process, and a last row has what no phase has."""
     lines = printed(capsys, make_fleet(tmp_path / "run", seed=5))
@@ -221,14 +193,6 @@ def test_the_phases_say_whose_they_are_and_add_up(tmp_path, capsys):
     assert sum(float(re.search(r" ([0-9.]+) s", row)[1]) for row in rows) == pytest.approx(
         median_s, rel=0.01
     )
-
-
-def test_nobody_is_told_to_record_the_driver_of_a_fleet(tmp_path):
-    """No tool records the driver: there is no command that could."""
-    run = rlprof.read(make_fleet(tmp_path / "run", steps=2))
-
-    assert command_of(run, "driver", 0, "rollout", at=1) == ""
-    assert command_of(run, "nobody", 0, "rollout", at=1) == ""
 
 
 def test_findings_without_room_are_named(tmp_path, capsys):

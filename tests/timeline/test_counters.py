@@ -49,17 +49,3 @@ def test_perfetto_sees_the_counters_of_a_process_and_of_its_engine(run, tmp_path
         (trainer, "rss_bytes value", begin + 10_000, 2.5e9),
     ]
     assert found["errors"] == []
-
-
-def test_a_counter_that_is_no_number_is_left_out(run, write) -> None:
-    """The others of its sample are shown, and the file says how many samples there were."""
-    process = run.process()
-    count(process, NOW, rss_bytes=float("inf"), device0_busy=0.25)
-
-    written = write()
-
-    assert [(event["name"], event["args"]["value"]) for event in written.events] == [
-        ("device0_busy", 0.25)
-    ]
-    source = written.about["sources"][1]
-    assert (source["file"], source["events"]) == (f"counters/{process.name}.jsonl", 1)

@@ -47,8 +47,8 @@ def begin(written: Written, name: str) -> int:
     return int(written.epoch_ns(written.named(name)) - NOW)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["barrier", "gloo:all_reduce", "ncclDevKernel_AllReduce_Sum"])
+@pytest.mark.parametrize("layout", ["kineto", "compact"])
+@pytest.mark.parametrize("name", ["barrier", "ncclDevKernel_AllReduce_Sum"])
 def test_a_host_whose_collectives_end_late_is_moved(run, write, capsys, layout, name) -> None:
     """Its spans and its trace stand where they were, and the printed line says by how much."""
     two_hosts(run, layout=layout, name=name)
@@ -125,13 +125,15 @@ def test_little_is_no_ground_for_a_claim(run, write, kinds) -> None:
     assert begin(written, "step 1 of node-1") == APART_NS
 
 
-def test_clocks_that_agree_are_left_alone(run, write, caplog, capsys) -> None:
-    """What the wire and a late thread may take is no disagreement, and is printed."""
+def test_clocks_that_agree_are_left_alone(run, tmp_path, caplog, capsys) -> None:
+    """What the wire and a late thread may take is printed, and taken out on demand only."""
     two_hosts(run, 300_000)
 
-    written = write()
+    written = Written(run.export(tmp_path / "out"))
+    asked = Written(run.export(tmp_path / "asked", align="collectives"))
 
     assert begin(written, "step 1 of node-1") == 300_000
+    assert begin(asked, "step 1 of node-1") == 0
     assert caplog.messages == []
     assert "collectives of 2 hosts end within 0.300 ms" in capsys.readouterr().out
 
@@ -149,15 +151,6 @@ def test_wall_clocks_are_kept_on_demand(run, tmp_path, caplog) -> None:
         "the clocks of the hosts disagree, and the timeline with them; to move it: "
         "--align collectives"
     )
-
-
-def test_collectives_are_taken_on_demand(run, tmp_path) -> None:
-    """Then even a small difference is taken out."""
-    two_hosts(run, 300_000)
-
-    written = Written(run.export(tmp_path / "out", align="collectives"))
-
-    assert begin(written, "step 1 of node-1") == 0
 
 
 def test_what_a_fleet_measured_stays(run, write, caplog) -> None:
@@ -200,23 +193,6 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None
     )
     written = Written(tmp_path / "out" / "timeline.json.gz")
     assert written.about["check"]["clocks"][0]["moved"] is True
-
-
-def test_files_whose_clocks_are_seconds_apart_are_moved_on_demand(tmp_path) -> None:
-    """One file of each rank is one window then, however far apart they seem to be."""
-    from rlprof_cli import main
-
-    for rank in range(3):
-        texts = [LAYOUTS["one line"](event) for event in collectives(5_000 * MS * rank)]
-        content = document(texts, {"baseTimeNanoseconds": NOW})
-        (tmp_path / f"rank{rank}.json").write_bytes(content)
-
-    out = tmp_path / "out"
-    assert main(["export", str(tmp_path), "--out", str(out), "--align", "collectives"]) == 0
-
-    written = Written(out / "timeline.json.gz")
-    begins = sorted({written.epoch_ns(event) - NOW for event in written.events})
-    assert begins == [n * 10 * MS for n in range(MANY)]
 
 
 def met(**event) -> list[str]:

@@ -70,15 +70,3 @@ def test_recorded_steps_say_what_recorded_them(run, write) -> None:
 
     assert written.named("step 2")["args"]["recorded"] == "torch 2/update_actor"
     assert "recorded" not in written.named("step 3")["args"]
-
-
-def test_what_was_never_started_took_nothing(run, write) -> None:
-    """A damaged manifest draws no slice of a length that nothing has."""
-    process = run.process()
-    key = process.open(UPDATE, NOW)
-    process.tell("closed", NOW + MS, **key, reason="end", seconds=float("inf"))
-    process.tell("exported", NOW + MS, **key, seconds=-1.0)
-
-    written = write()
-
-    assert [event["name"] for event in written.events] == ["empty: torch 2/update_actor"]

@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import time
 from queue import SimpleQueue
 from threading import Thread
@@ -25,11 +24,9 @@ import pytest
 
 from rlprof.types import Window
 from rlprof_cli import main
-from rlprof_timeline import _offline, _serve, _view
-from rlprof_timeline._part import shown_part
+from rlprof_timeline import _offline, _view
 from rlprof_timeline._port import holder
 from rlprof_timeline._serve import FileServer
-from rlprof_timeline._subject import unpacked
 from tests.timeline.builder import NOW, RunBuilder
 
 PAGE = "https://ui.perfetto.dev"
@@ -118,34 +115,17 @@ def _view_process():
 
 
 def test_the_file_is_given_to_the_byte(server):
-    """As it is: Perfetto unpacks gzip itself, so it must not be called an encoding."""
+    """To Perfetto's page alone, and as it is: called an encoding, it would be unpacked twice."""
     status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
 
     assert (status, body) == (200, SECRETS)
     assert headers["Content-Length"] == str(len(SECRETS))
     assert headers["Content-Type"] == "application/octet-stream"
     assert headers["Content-Encoding"] is None
-    assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
-
-
-def test_only_perfettos_page_may_read_it(server):
-    """The one origin that browsers are told of; and they keep no copy that grows old."""
-    _, headers, _ = ask(server.server_port, "/a1b2/my%20trace.json.gz")
-
     assert headers["Access-Control-Allow-Origin"] == PAGE
     assert headers["Cache-Control"] == "no-cache"
-    assert headers["X-Content-Type-Options"] == "nosniff"
-    assert headers["Server"] == "rlprof"
-
-
-def test_the_head_alone_is_no_fetch(server):
-    """HEAD says what GET would, and does not count."""
-    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", "HEAD")
-    ask(server.server_port, "/a1b2/my%20trace.json.gz")
-
-    assert (status, headers["Content-Length"], body) == (200, str(len(SECRETS)), b"")
     assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
-    assert server.whole.empty()
+    assert server.server_address[0] == "127.0.0.1"
 
 
 def test_a_browser_may_ask_before(server):
@@ -158,11 +138,7 @@ def test_a_browser_may_ask_before(server):
     assert headers["Access-Control-Allow-Private-Network"] == "true"
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/", "/a1b2", "/a1b2/", "/my%20trace.json.gz", "/a1b2/../a1b2/my%20trace.json.gz", "/%00", "*",
-     "//a1b2/x", "http://[", "/a1b2/my%20trace.json.gz/"],
-)  # fmt: skip
+@pytest.mark.parametrize("path", ["/", "/my%20trace.json.gz", "/a1b2/../a1b2/my%20trace.json.gz"])
 def test_no_other_path_is_served(server, path):
     """Neither a folder nor a way to the file that is not the one of the link."""
     for method in ("GET", "HEAD", "OPTIONS"):
@@ -172,7 +148,7 @@ def test_no_other_path_is_served(server, path):
         assert SECRETS not in body
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "CONNECT", "get"])
+@pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_no_other_method_is_served(server, method):
     """There is nothing to change. (Perfetto's page asks by POST for a trace processor here.)"""
     status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", method)
@@ -183,10 +159,8 @@ def test_no_other_method_is_served(server, method):
 
 @pytest.mark.parametrize(
     "hosts",
-    [[], [""], ["evil.example"], ["evil.example:9001"], ["127.0.0.1.evil.example"],
-     ["localhost.evil.example:9001"], ["127.0.0.1:9001@evil.example"], ["127.0.0.1:"], ["[::1]"],
-     ["0.0.0.0:9001"], ["127.0.0.1", "evil.example"]],
-)  # fmt: skip
+    [[], ["evil.example:9001"], ["127.0.0.1.evil.example"], ["127.0.0.1", "evil.example"]],
+)
 def test_other_names_of_this_host_are_refused(server, hosts):
     """A page whose name its owner has made to mean 127.0.0.1 reads nothing."""
     for method in ("GET", "HEAD", "OPTIONS"):
@@ -196,17 +170,12 @@ def test_other_names_of_this_host_are_refused(server, hosts):
         assert SECRETS not in body
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:9001", "127.0.0.1:1"])
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1"])
 def test_loopback_is_served_on_any_port(server, host):
     """Through `ssh -L` it is another port that the browser sees."""
     status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", hosts=[host])
 
     assert (status, body) == (200, SECRETS)
-
-
-def test_it_listens_on_loopback_only(server):
-    """No other machine reaches it."""
-    assert server.server_address[0] == "127.0.0.1"
 
 
 def test_a_file_made_anew_is_given_anew(server, trace):
@@ -235,19 +204,6 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
     assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
     assert server.whole.empty()
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.slow
-def test_who_says_nothing_is_hung_up_on(server, monkeypatch):
-    """Half a request holds a thread for some time only; whoever asks meanwhile is served."""
-    monkeypatch.setattr(_serve._Request, "timeout", 0.2)
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as plug:
-        plug.sendall(b"GET /a1b2/my%20tr")
-
-        status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
-
-        assert (status, body) == (200, SECRETS)
-        assert plug.recv(1) == b""
 
 
 # The command
@@ -352,15 +308,6 @@ def test_a_timeline_of_a_part_is_told(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", gzip.compress(b"[" * 99)[:-9]])
-def test_what_is_no_timeline_is_of_no_part(tmp_path, content):
-    """Perfetto will say what is wrong with it."""
-    file = tmp_path / "timeline.json.gz"
-    file.write_bytes(content)
-
-    assert shown_part(file) == ""
-
-
 def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
     """A run that went on is shown as it was, but not silently."""
     run = RunBuilder(tmp_path / "runs")
@@ -410,7 +357,6 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
     ("env", "is_terminal", "expected"),
     [
         ({"DISPLAY": ":0"}, True, True),
-        ({"WAYLAND_DISPLAY": "wayland-0"}, True, True),
         ({"DISPLAY": ":0"}, False, False),
         ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 22"}, True, False),
         ({"BROWSER": "code", "SSH_CONNECTION": "a 1 b 22"}, True, True),
@@ -440,36 +386,25 @@ def refused(capsys, *words):
     return capsys.readouterr().err
 
 
-def test_a_path_that_is_not_there_is_told(tmp_path, capsys):
-    """With what could be named instead."""
-    err = refused(capsys, tmp_path / "nothing")
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("nothing", None, "is not there; name a run folder or a trace file"),
+        (
+            "id_rsa",
+            "secret",
+            "is not named like a trace; name a run folder, or one of .json, .gz, ",
+        ),
+        ("trace.json", "", "is empty; its writer may have been killed: export it again"),
+    ],
+)
+def test_what_is_no_trace_is_not_served(name, content, why, tmp_path, capsys):
+    """A slip of the finger gives nothing away: it is told what is wrong, and what to name."""
+    file = tmp_path / name
+    if content is not None:
+        file.write_text(content)
 
-    assert err == (
-        f"rlprof: {tmp_path / 'nothing'}: is not there; name a run folder or a trace file\n"
-    )
-
-
-def test_what_is_no_trace_by_its_name_is_not_served(tmp_path, capsys):
-    """A slip of the finger gives nothing away."""
-    file = tmp_path / "id_rsa"
-    file.write_text("secret")
-
-    err = refused(capsys, file)
-
-    assert err == (
-        f"rlprof: {file}: is not named like a trace; name a run folder, or one of .json, .gz, "
-        ".pftrace, .perfetto-trace, .tar, .zip\n"
-    )
-
-
-def test_an_empty_file_is_told(tmp_path, capsys):
-    """There is nothing to see in it, and Perfetto would only say that it cannot read it."""
-    file = tmp_path / "trace.json"
-    file.touch()
-
-    err = refused(capsys, file)
-
-    assert err == (f"rlprof: {file}: is empty; its writer may have been killed: export it again\n")
+    assert refused(capsys, file).startswith(f"rlprof: {file}: {why}")
 
 
 def test_a_folder_that_is_no_run_is_told_by_the_exporter(tmp_path, capsys):
@@ -502,7 +437,7 @@ def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("text", ["x", "-1", "65536", "9001.0", "٣"])
+@pytest.mark.parametrize("text", ["x", "65536"])
 def test_what_is_no_port_is_wrong_usage(trace, text, capsys):
     """Before anything is bound."""
     with pytest.raises(SystemExit) as exit_:
@@ -510,15 +445,6 @@ def test_what_is_no_port_is_wrong_usage(trace, text, capsys):
 
     assert exit_.value.code == 2
     assert f"expected a port, 0 to 65535, got {text!r}" in capsys.readouterr().err
-
-
-def test_offline_does_not_end_after_one_fetch(trace, capsys):
-    """The page goes on asking for its own files."""
-    with pytest.raises(SystemExit) as exit_:
-        main(["view", str(trace), "--once", "--offline"])
-
-    assert exit_.value.code == 2
-    assert "not allowed with argument --once" in capsys.readouterr().err
 
 
 # What a browser can take
@@ -536,20 +462,6 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
         f"rlprof: {file}: has about 1.5 GB of JSON, and a browser takes about 1 GB (2-3 "
         f"million slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
     )
-
-
-def test_packed_members_of_an_archive_count_unpacked(tmp_path, trace):
-    """A tar of traces in gzip is larger than it looks; nothing of it is unpacked to say so."""
-    file = tmp_path / "run.tar"
-    plain = tmp_path / "plain.json"
-    plain.write_bytes(b"[]")
-    with tarfile.open(file, "w") as archive:
-        archive.add(trace, "rank0.json.gz")
-        archive.add(plain, "rank1.json")
-
-    about = unpacked(file)
-
-    assert about == 10 * len(SECRETS) + 2
 
 
 # Without internet

@@ -47,20 +47,6 @@ def test_kernels_and_copies_are_in_the_trace(tmp_path):
     assert {"kernel", "gpu_memcpy", "cuda_runtime", "ac2g"} <= categories
 
 
-def test_windows_follow_each_other_on_a_gpu(tmp_path):
-    """Ten windows in a row each hold kernels."""
-    config = {
-        "run_dir": str(tmp_path), "tool": "torch", "steps": {"every": 1}, "roles": {"actor": {}},
-    }  # fmt: skip
-    with rlprof.open(config) as prof:
-        for _ in prof.steps(range(10)):
-            with prof.phase("update_actor"):
-                work()
-
-    captures = rlprof.read(prof.run_dir).captures
-    assert [(c.state, c.notes) for c in captures] == [("whole", ())] * 10
-
-
 def test_a_memory_snapshot_loads(tmp_path):
     """The snapshot holds segments and the history of the window."""
     capture, file = record(tmp_path, "torch_memory", work)

@@ -174,21 +174,6 @@ def test_torch_clock_agrees_with_the_marks(torch_run, tmp_path):
     assert abs(found.epoch_ns - marks[0][0]) < 8_000_000 * 10**9  # Kineto's three months
 
 
-@pytest.mark.slow
-def test_torch_python_export_is_read_too(torch_run, tmp_path):
-    """The one-event-per-line layout of `use_python_export` gives the same spans."""
-    raw, names, marks, profiler = torch_run
-    other = tmp_path / "raw.json"
-    profiler.export_chrome_trace(str(other), use_python_export=True)
-
-    found = finish(other, tmp_path / "b.json.gz", header={}, marks=marks)
-    trace = read(tmp_path / "b.json.gz")
-    same = finish(raw, tmp_path / "a.json.gz", header={}, marks=marks)
-
-    assert set(names) <= {event["name"] for event in trace["traceEvents"]}
-    assert (same.epoch_ns, same.error_ns) == (found.epoch_ns, found.error_ns)
-
-
 def test_sound_events_pass_byte_for_byte(run, tmp_path):
     """What is strict already is not rewritten, so no number loses a digit."""
     spans = [span("aten::add", number) for number in range(3)]
@@ -216,18 +201,8 @@ def test_first_key_holds_header_and_clock(run):
     assert list(trace)[-3:] == ["traceEvents", "traceName", "rlprof_counts"]
 
 
-def test_same_input_gives_same_bytes(run, tmp_path):
-    """Two runs differ in no byte: no time, no file name in the gzip header."""
-    run(kineto(span("a", 1)))
-    first = (tmp_path / "trace.json.gz").read_bytes()
-    run(kineto(span("a", 1)))
-
-    assert first == (tmp_path / "trace.json.gz").read_bytes()
-    assert bytes(4) == first[4:8]
-
-
 @pytest.mark.parametrize("layout", ["lines", "old lines", "one line", "indent"])
-@pytest.mark.parametrize("block", [1 << 20, 700, 250])
+@pytest.mark.parametrize("block", [1 << 20, 250])
 def test_every_layout_and_block_size_gives_the_same(run, monkeypatch, layout, block):
     """How the file is laid out or falls into blocks does not change what is read."""
     spans = [span(f"näme {number}", number) for number in range(40)]
@@ -248,20 +223,11 @@ def test_every_layout_and_block_size_gives_the_same(run, monkeypatch, layout, bl
     assert found.epoch_ns == BASE
 
 
-FRAGMENTS = ['"', "\\", "}", "{", '", "pid": 3', '"}, {"ph": "X", "ts": 1, "name": "', "  },", "]"]
-FRAGMENTS += [
-    '{"a": [1',
-    "NaN",
-    "\x00",
-    "\t",
-    "\x7f",
-    "\\u12",
-    "\\ud800",
-    ",",
-    ": ",
-    'x", "ts": "1',
-]
-FRAGMENTS += ['", "baseTimeNanoseconds": 5', '"traceEvents": [', "\n", "\n  },\n  {\n", "  ],"]
+FRAGMENTS = [
+    '"', "\\", "}", "{", '", "pid": 3', '"}, {"ph": "X", "ts": 1, "name": "', "  },", "]", "NaN",
+    "\x00", "\t", "\\ud800", ",", ": ", '", "baseTimeNanoseconds": 5', '"traceEvents": [', "\n",
+    "\n  },\n  {\n",
+]  # fmt: skip
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 NAMES = st.lists(
     st.one_of(
@@ -297,19 +263,6 @@ def test_any_names_come_out_strict(run, names, layout, block):
     assert [7000 + number for number in numbers] == [event["pid"] for event in events]
     assert [(n + 0.5, n + 0.25) for n in numbers] == [(e["ts"], e["dur"]) for e in events]
     assert (found.dropped, found.truncated, found.epoch_ns) == (0, False, BASE)
-
-
-@pytest.mark.slow
-@QUICK
-@given(names=NAMES)
-def test_unsanitized_names_cost_no_other_event(run, names):
-    """Old Kinetos left backslashes and newlines in: the file is strict, others are untouched."""
-    spans = [span("before", 0), *(span(name, 5) for name in names), span("after", 9)]
-
-    trace, _ = run(kineto(*spans))
-
-    events = [event for event in trace["traceEvents"] if event.get("pid") in (7000, 7009)]
-    assert [(event["name"], event["ts"]) for event in events] == [("before", 0.5), ("after", 9.5)]
 
 
 HOSTILE = kineto(
@@ -367,27 +320,33 @@ def test_hole_of_zero_bytes_ends_the_reading(run, monkeypatch):
     assert trace["traceEvents"][-1]["pid"] == 7006
 
 
-def test_bytes_that_are_no_utf8_become_replacement_characters(run):
-    """Invalid UTF-8 in one name spoils neither the name's rest nor any other event."""
-    trace, found = run(kineto(span("a", 0), span("b\udcffd", 1)))
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ('"a": ["he said "x", twice", 1]', {"a": ['he said "x", twice', 1]}),
+        ('"desc": "de/"sc", "n": 1', {"desc": 'de"sc', "n": 1}),
+        ('"path": "C:\\dir\\x", "tab": "a\tb"', {"path": "C:\\dir\\x", "tab": "a\tb"}),
+        ('"half": "a\udcffb", "pair": "\\ud83d\\ude00"', {"half": "a\ufffdb", "pair": "😀"}),
+        ('"occupancy": nan, "x": -inf, "n": "nan"', {"occupancy": None, "x": None, "n": "nan"}),
+        ('"a": , "b": 1', {"unreadable": '"a": , "b": 1'}),
+    ],
+)
+def test_args_are_repaired_or_kept_as_text(run, args, expected):
+    """Damaged args are read as they were meant; what cannot be read stays there to be seen."""
+    trace, found = run(kineto(span("a", 0), span("x", 1, args=args)))
 
-    assert [event["name"] for event in trace["traceEvents"]] == ["a", "b\ufffdd"]
-    assert found.repaired == 1
+    event = trace["traceEvents"][1]
+    assert expected == event["args"]
+    assert (event["name"], event["pid"], event["ts"]) == ("x", 7001, 1.5)
+    assert (found.repaired, found.dropped) == (1, 0)
 
 
-def test_nan_and_infinity_become_null(run):
-    """A value that JSON has no number for is null; a string that says NaN stays."""
-    args = '"a": nan, "b": -inf, "c": [NaN, -Infinity, 1.5], "d": "NaN"'
+def test_escaped_names_are_not_escaped_again(run):
+    """A Kineto that escapes quotes itself (2026) is left alone."""
+    trace, found = run(kineto(span('say \\"hi\\"', 1)))
 
-    trace, found = run(kineto(span("x", 0, args=args)))
-
-    assert (trace["traceEvents"][0]["args"]) == {
-        "a": None,
-        "b": None,
-        "c": [None, None, 1.5],
-        "d": "NaN",
-    }
-    assert found.repaired == 1
+    assert trace["traceEvents"][0]["name"] == 'say "hi"'
+    assert found.repaired == 0
 
 
 def test_hopeless_event_is_dropped_and_counted(run):
@@ -396,18 +355,6 @@ def test_hopeless_event_is_dropped_and_counted(run):
 
     assert [event["name"] for event in trace["traceEvents"]] == ["a", "b"]
     assert (found.dropped, found.repaired) == (1, 0)
-
-
-def test_a_key_is_kept_once(run):
-    """Of two values the later counts, and nobody takes our keys or the events'."""
-    metadata = (
-        '      "twice": 1,\n      "twice": 2,\n      "rlprof": 3,\n      "traceEvents": [],\n'
-    )
-
-    trace, found = run(kineto(span("a", 0), metadata=metadata))
-
-    assert (trace["twice"], len(trace["traceEvents"])) == (2, 1)
-    assert found.dropped == 2
 
 
 def test_trace_without_events_is_a_trace(run):
@@ -446,8 +393,6 @@ def test_lost_base_is_said_or_taken_from_a_mark(run):
     ("mark", "error"),
     [
         ((0, 4750), 4750),
-        ((2500, 4750), 2250),
-        ((2501, 4750), 2250),
         ((0, 4000), 4750),
         ((5000, 6000), 3500),
     ],
@@ -495,7 +440,6 @@ def test_device_events_are_counted(run):
     [
         (b"", "is empty; record again, and check the space on that disk"),
         (b"hello", "begins with 'hello'; pass Kineto's raw .json"),
-        (b"\x1f\x8b\x08", "begins with '\\x1f\\udc8b\\x08'; pass Kineto's raw .json"),
         (
             b'{"a": 1}',
             (

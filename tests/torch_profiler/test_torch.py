@@ -126,7 +126,7 @@ def test_contents_arrive_in_the_trace(config):
         "stack": lambda event: event.get("cat") == "python_function",
         "memory": lambda event: event.get("name") == "[memory]",
     }
-    _, (trace,), _ = record(config(options={"contents": ["cpu", "flops", "modules", *asked]}))
+    capture, (trace,), _ = record(config(options={"contents": ["cpu", "flops", "modules", *asked]}))
     _, (plain,), _ = record(config(options={"contents": ["cpu"]}))
 
     def present(found):
@@ -135,14 +135,8 @@ def test_contents_arrive_in_the_trace(config):
     assert present(trace) == {*asked}
     assert present(plain) == set()
     assert named(trace, "aten::addmm")
-
-
-def test_memory_gives_up_the_other_threads_and_says_so(config):
-    """Torch records memory of one thread only; that it did so is in the manifest."""
-    capture, _, _ = record(config(options={"contents": ["memory"]}))
-
     assert capture.applied["all_threads"] is False
-    assert capture.unsupported == {"all_threads": "torch records memory of one thread only"}
+    assert capture.unsupported["all_threads"] == "torch records memory of one thread only"
 
 
 def test_a_device_that_is_not_there_is_said(config):
@@ -199,10 +193,7 @@ def test_one_thread_only_when_asked(config):
     assert not named(trace, "aten::mul")
 
 
-HOSTILE = [
-    'say "hi"', "back\\slash", "new\nline", "tab\t", "unicode é 中", "", " ", "x" * 5000,
-    '}, {"ph": "X"', '", "pid": 3, "y": "z', "\\", '"', "\x00\x1f", "\ud800", "a, b: {c}",
-]  # fmt: skip
+HOSTILE = ['say "hi"', "back\\slash", "new\nline", "é 中", "", "x" * 5000, '", "pid": 3, "y": "z']
 
 
 def test_hostile_range_names_leave_a_trace_that_opens(config):
@@ -225,48 +216,25 @@ def test_hostile_range_names_leave_a_trace_that_opens(config):
     assert seen.slices >= sum(event["ph"] == "X" for event in trace["traceEvents"])
 
 
-def test_range_names_are_plain():
-    """Kineto gets printable ASCII without quotes and backslashes."""
-    assert range_name('say "hi"\\\n') == "say 'hi'/"
-    assert range_name("é中") == "??"
-    assert range_name("\n") == "unnamed"
-
-
 def test_a_running_profiler_is_not_disturbed(config):
-    """With the user's own profiler on, the window is refused and the user's data are whole."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
-        capture, _, _ = record(config())
-
-    assert capture.state == "failed"
-    assert "another torch profiler is active in this process" in capture.notes[0]
-    assert any(event.name == "aten::addmm" for event in own.events())
-
-
-def test_after_a_refusal_the_next_window_records(config):
-    """Once the user's profiler has stopped, windows are recorded again."""
+    """With the user's own profiler on, the window is refused; later ones hold their own work."""
     with rlprof.open(config()) as prof:
         prof.step(1)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
             with prof.phase("rollout"):
                 work()
-        prof.step(2)
-        with prof.phase("rollout"):
-            work()
-
-    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed", "whole"]
-
-
-def test_windows_follow_each_other(config):
-    """A new profiler per window: each trace holds its own work and nothing else."""
-    with rlprof.open(config()) as prof:
-        for step in prof.steps([1, 2, 3]):
+        for step in (2, 3):
+            prof.step(step)
             with prof.phase("rollout"):
                 for _ in range(step):
                     torch.mul(torch.ones(2), 3)
 
-    captures = rlprof.read(prof.run_dir).captures
-    traces = [strict(prof.run_dir / c.artifacts[0].path) for c in captures]
-    assert [len(named(trace, "aten::mul")) for trace in traces] == [1, 2, 3]
+    refused, *captures = rlprof.read(prof.run_dir).captures
+    assert refused.state == "failed"
+    assert "another torch profiler is active in this process" in refused.notes[0]
+    assert any(event.name == "aten::addmm" for event in own.events())
+    traces = [strict(prof.run_dir / capture.artifacts[0].path) for capture in captures]
+    assert [len(named(trace, "aten::mul")) for trace in traces] == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -274,10 +242,9 @@ def test_windows_follow_each_other(config):
     [
         ({"active": 2, "skip_first": 1}, 6, ["_mb2-3"]),
         ({"active": 1, "wait": 1, "repeat": 0}, 5, ["_mb2-2", "_mb4-4"]),
-        ({"active": 2, "warmup": 1}, 3, ["_mb2-3"]),
-        ({"active": 5}, 2, ["_mb1-2"]),
+        ({"active": 5, "warmup": 1}, 3, ["_mb2-3"]),
     ],
-    ids=["skip", "repeat", "warmup", "cut short"],
+    ids=["skip", "repeat", "warmup, cut short"],
 )
 def test_chosen_minibatches_become_traces(config, schedule, batches, parts):
     """The inner schedule records the mini-batches it names, and the file names say which."""
@@ -405,11 +372,9 @@ def test_standard_error_is_not_littered(config, tmp_path):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("skip_first", [0, 2])
-@pytest.mark.parametrize("wait", [0, 2])
-@pytest.mark.parametrize("warmup", [0, 1])
-@pytest.mark.parametrize("active", [1, 3])
-@pytest.mark.parametrize("repeat", [0, 2])
+@pytest.mark.parametrize(
+    ("skip_first", "wait", "warmup", "active", "repeat"), [(2, 2, 1, 3, 2), (0, 2, 0, 1, 0)]
+)
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 def test_the_schedule_is_torchs_own(skip_first, wait, warmup, active, repeat):
     """Our schedule acts in every mini-batch as torch.profiler.schedule with the same numbers."""
@@ -473,11 +438,10 @@ prof.close()
     ("mode", "options"),
     [
         ("discrete", {}),
-        ("discrete", {"schedule": {"active": 1, "repeat": 0}}),
         ("continuous", {"all_threads": False}),
         ("continuous", {"schedule": {"active": 1, "warmup": 1, "repeat": 0}}),
     ],
-    ids=["all threads", "back to back", "one thread", "with warm-up"],
+    ids=["all threads", "one thread", "with warm-up"],
 )
 def test_hundreds_of_windows_do_not_crash(config, tmp_path, mode, options):
     """Our ranges never outlive the trace they began in; bare torch crashes when one does."""

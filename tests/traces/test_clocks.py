@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import attrs
 import pytest
 
-import rlprof
-from rlprof.rundir import Here, Journal, as_line, join
-from rlprof.types import Target
-from rlprof_traces.clocks import Ends, host_clocks, in_words
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from rlprof_traces.clocks import Ends, host_clocks
 
 START = 1_790_857_026_000_000_000
 MS = 1_000_000
@@ -49,8 +42,8 @@ class Cluster:
         return found
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("windows", [1, 2, 6])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("windows", [1, 6])
 def test_planted_clocks_are_found_to_within_the_spread(seed, windows) -> None:
     """Five seconds and 50 ppm, whatever the number of windows, in each of them."""
     cluster = Cluster(seed)
@@ -67,16 +60,6 @@ def test_planted_clocks_are_found_to_within_the_spread(seed, windows) -> None:
         ]
         assert max(off) <= clock.spread_ns < clock.bound_ns
         assert clock.says_more is True
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_good_clocks_are_not_blamed(seed) -> None:
-    """Late threads and the wire are no difference of clocks."""
-    cluster = Cluster(seed, offset_ns=0, drift=0.0)
-
-    clocks = host_clocks([*cluster.window(0), *cluster.window(60_000 * MS)], HOSTS)
-
-    assert [clock.says_more for clock in clocks] == [False] * 7
 
 
 def test_a_clock_that_wanders_is_followed_from_window_to_window() -> None:
@@ -123,34 +106,3 @@ def test_a_trace_that_was_cut_is_not_matched_with_whole_ones() -> None:
     ]
 
     assert [clock.host for clock in host_clocks(cut, HOSTS)] == HOSTS[2:]
-
-
-def manifest(folder: Path, rank: int, host: str, *more: dict) -> None:
-    """Write what a process on *host* says first."""
-    here = attrs.asdict(Here(host, f"boot-{host}", "pid:[1]", 1, "1"))
-    who = {"event": "process", "target": attrs.asdict(Target("actor", rank, 9)), "here": here}
-    clock = {"event": "clock", "realtime_ns": START, "monotonic_ns": 1, "bound_ns": 1}
-    lines = [{"mono": 1, **line} for line in (who, clock, *more)]
-    Journal(folder / "manifest" / f"actor-{rank}.jsonl").write(map(as_line, lines))
-
-
-def test_a_run_says_how_its_clocks_were_brought_together(tmp_path) -> None:
-    """One host, several that nobody measured, and those that the driver of a fleet measured."""
-    folder = join(tmp_path, Target("actor"), {}, env={"RLPROF_RUN_ID": "a-run"}).path
-    manifest(folder, 0, "a")
-    manifest(folder, 1, "a")
-    alone = in_words(rlprof.read(folder))
-    manifest(folder, 2, "b")
-    apart = in_words(rlprof.read(folder))
-    offset = {"boot_id": "boot-b", "process": "", "offset_ns": 5, "bound_ns": 410_000}
-    manifest(folder, 3, "c", {"event": "clock_offset", **offset})
-    measured = in_words(rlprof.read(folder))
-
-    assert alone == "All processes ran on one host and share its clock."
-    assert apart == (
-        "2 hosts have a wall clock each, and nobody measured how far these are apart; the timeline "
-        "compares them where traces have collectives."
-    )
-    assert measured == (
-        "The driver of the fleet measured 1 other host to within 0.410 ms; 1 host did not answer."
-    )

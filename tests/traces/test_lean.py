@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import random
 import subprocess
 import sys
 
@@ -15,15 +14,10 @@ EVENT = '{"ph": "X", "name": "n%d", "pid": 1, "tid": 2, "ts": %d.125, "dur": 3, 
 EVENTS = ",\n".join(EVENT % (n, n) for n in range(60))
 TEXT = f'{{"schemaVersion": 1, "traceEvents": [{EVENTS}], "traceName": "x"}}'.encode()
 ODD = (
-    b"", b"[]", b"{}", b"<html>", b'{"traceEvents": []}', b'{"traceEvents": [] , "a": 1}', b"[NaN]",
-    b'[{"ph": "X", "ts": NaN}]', b'[{"ph": "X", "name": "a\nb"}]', b'[{"ph": "X", "name": "\xff"}]',
-    b'[{"ph": "X", "name": "\\ud800"}, {"ph": "i"}]', b'[{"ph": "X", "name": "\\ud83d\\ude00"}]',
-    b'[{"ph": "X", "n": %s}]' % (b"9" * 5000),
-    b'[{"ph": "X", "a": ' + b"[" * 3000 + b"]" * 3000 + b"}]",
-    b'[{"ph": "X"} {"ph": "i"}]', b'[{"ph": "X",}, {"ph": "i"}]', b'[{"ph": "X"}, {"ph": "i"',
+    b"", b"<html>", b'[{"ph": "X", "ts": NaN}]', b'[{"ph": "X", "name": "\xff"}]',
+    b'[{"ph": "X", "name": "\\ud800"}, {"ph": "i"}]', b'[{"ph": "X",}, {"ph": "i"}]',
+    b'[{"ph": "X"}, {"ph": "i"',
 )  # fmt: skip
-
-NOISE = (b"", b'"', b"{", b"}", b"\\", b"]")
 
 
 def read(path):
@@ -34,19 +28,6 @@ def read(path):
     except UnreadableError as exc:
         return str(exc), text.problems
     return b",".join(batches), text.head, text.tail, text.dropped, text.problems
-
-
-def damaged():
-    """Yield the text with a few bytes of it changed, cut out or doubled."""
-    chance = random.Random(19)  # noqa: S311 -- no secret
-    for _ in range(60):
-        text = bytearray(TEXT)
-        for _ in range(chance.randrange(1, 4)):
-            at = chance.randrange(len(text))
-            text[at : at + chance.randrange(3)] = chance.choice(
-                [b"", b'"', b"{", b"}", b"\\", b"]"]
-            )
-        yield bytes(text)
 
 
 @pytest.fixture(name="lean")
@@ -84,21 +65,7 @@ def test_odd_texts_read_the_same(tmp_path, lean, number):
     assert read(tmp_path / "odd") == fast
 
 
-def test_damaged_texts_read_alike(tmp_path, lean):
-    """Damage costs the same events; only where it is the end may the two judge differently."""
-    texts = list(damaged())
-    fast = []
-    for number, text in enumerate(texts):
-        (tmp_path / str(number)).write_bytes(text)
-        fast.append(read(tmp_path / str(number)))
-    lean()
-
-    found = [read(tmp_path / str(number)) for number in range(len(texts))]
-
-    assert [one[0] for one in found] == [one[0] for one in fast]
-
-
-@pytest.mark.parametrize("size", [0, 1, 11, 400, -9, -1])
+@pytest.mark.parametrize("size", [11, 400, -9])
 def test_gzip_that_was_cut_gives_what_lies_before(tmp_path, lean, size):
     """A cut file gives the same text up to the cut, and says that it was cut."""
     (tmp_path / "cut").write_bytes(gzip.compress(TEXT)[:size])

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from rlprof_traces import Packed, whole
+from rlprof_traces import whole
 
 TEXT = b'{"traceEvents": [' + b'{"ph": "X"},' * 5000 + b'{"ph": "M"}]}'
 
@@ -46,13 +46,3 @@ def test_the_same_text_gives_the_same_bytes(tmp_path, fast):
             packed.write(TEXT)
 
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-def test_members_stand_one_behind_another(tmp_path):
-    """A file of several members is one text to every reader of gzip."""
-    with (tmp_path / "a.gz").open("wb") as file:
-        for part in (b"first ", b"second"):
-            with Packed(file, fast=True) as packed:
-                packed.write(part)
-
-    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"first second"

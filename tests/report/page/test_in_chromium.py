@@ -31,27 +31,17 @@ def without_policy(text):
     return found
 
 
-def with_script(text, code):
-    """Add *code* to a page without a policy, as a fault of ours would."""
-    return without_policy(text).replace("</main>", f"</main><script>{code}</script>")
-
-
 @pytest.fixture(name="looks", scope="module")
 def _looks(tmp_path_factory):
     """Open every page once, in one browser."""
-    usual, bad = page(made()), page(made(odd=hostile))
+    bad = page(made(odd=hostile))
     pages = {
-        "usual": usual,
+        "usual": page(made()),
         "hostile": bad,
         "hostile without policy": without_policy(bad),
         "many ranks": page(made(steps=10, ranks=1000, replicas=16)),
         "empty": page(made(steps=0)),
-        "fetches": with_script(usual, "fetch('http://127.0.0.1:9/x').catch(() => {})"),
-        "logs": with_script(usual, "console.log('x')"),
-        "throws": with_script(usual, "setTimeout(() => { throw Error('x') })"),
-        "asks": with_script(usual, "setTimeout(() => alert('x'))"),
-        "fetches under the policy": usual.replace("</main>", "<img src='http://127.0.0.1:9/x'></main>"),
-    }  # fmt: skip
+    }
     folder = tmp_path_factory.mktemp("pages")
     files = {name: folder / f"{name}.html" for name in pages}
     for name, file in files.items():
@@ -86,18 +76,6 @@ def test_hostile_names_do_nothing(looks, name):
     assert looks[name]["foreign"] == 0
     assert {key: looks[name][key] for key in QUIET} == QUIET
     assert looks[name]["painted"] > 0.001
-
-
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("fetches", "requests"), ("logs", "console"), ("throws", "errors"), ("asks", "dialogs"),
-        ("fetches under the policy", "console"),
-    ],
-)  # fmt: skip
-def test_the_check_sees_a_page_that_does_it(looks, name, what):
-    """A page that fetches, logs, throws or asks is caught, so that the tests above can fail."""
-    assert len(looks[name][what]) >= 1
 
 
 @pytest.mark.parametrize("name", ["phone", "hostile on a phone", "usual", "many ranks"])

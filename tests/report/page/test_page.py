@@ -12,9 +12,8 @@ import pytest
 import rlprof
 from rlprof_report import analyse, notebook
 from rlprof_report._page import page
-from rlprof_report._page._ranks import heat
-from rlprof_report._page._text import number, numbers, percent, printable, seconds
-from rlprof_report.values import Lane, Overlap, PathPart, RankTable, Score
+from rlprof_report._page._text import printable, seconds
+from rlprof_report.values import Overlap, RankTable, Score
 from tests.report.page.made import made
 from tests.report.written_runs import WrittenRun
 
@@ -77,19 +76,6 @@ def test_marked_steps_are_hatched():
 
     assert [told.count(f'class="over {state}"') for state in ("recorded", "touched")] == [2, 2]
     assert "Hatched: recorded: 3; touched: 4; warm-up: 1." in told
-
-
-def test_phases_at_once_are_never_summed():
-    """Where phases overlap the bar is as tall as the step, not as their sum."""
-    one = made(steps=1).steps[0]
-    rollout, update = one.phases[1], one.phases[3]
-    both = attrs.evolve(
-        one, seconds=one.seconds - 10, overlaps=(Overlap(rollout.name, update.name, 10.0),),
-    )  # fmt: skip
-    told = sections(page(attrs.evolve(made(steps=1), steps=(both,))))["steps"]
-
-    assert f"<title>step 1: {seconds(one.seconds - 10)} ·" in told
-    assert "two phases at once 10.0\u00a0s" in told
 
 
 def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():
@@ -160,36 +146,6 @@ def test_names_cannot_be_markup():
     assert text.encode("utf-8").decode("utf-8") == text
 
 
-def test_numbers_are_short_and_whole():
-    """Durations, shares, counts and lists of steps, each in the shortest form that is right."""
-    shown = [
-        seconds(value).replace("\u00a0", " ") for value in (1234.5, 83.21, 1.5, 0.0954, 1.2e-5, 0)
-    ]
-    assert shown == ["1,234 s", "83.2 s", "1.50 s", "95 ms", "12 µs", "0 s"]
-    assert seconds(float("nan")) == "\u2013"
-    assert [percent(value).replace("\u00a0", " ") for value in (0.4, 0.015, 0)] == [
-        "40 %",
-        "1.5 %",
-        "0 %",
-    ]
-    assert [number(value) for value in (8192, 12_500, 4e10, 2187.3, 0.25)] == [
-        "8,192", "12.5k", "40G", "2,187", "0.25",
-    ]  # fmt: skip
-    assert numbers([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"
-
-
-def test_a_heat_map_is_a_png_of_one_pixel_a_value():
-    """A thousand ranks and ten steps are a picture of 10 by 1,000 that is small."""
-    import base64
-    import struct
-
-    picture = heat([[at / 1000, -1.0, None, *[0.0] * 7] for at in range(1000)])
-    data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
-
-    assert struct.unpack(">II", data[16:24]) == (10, 1000)
-    assert len(data) < 5000
-
-
 def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
     """`read(RUN)` in a notebook is a Gantt of a step: a picture that clashes with no other."""
     run = WrittenRun(tmp_path / "run")
@@ -206,31 +162,3 @@ def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
     assert "rollout" in shown
     assert re.findall(r"<script|<style| id=| class=|url\(", shown) == []
     assert analyse(rlprof.read(run.path)).verdict in shown
-
-
-def test_the_key_names_what_takes_longest():
-    """Of many names the key of the Gantt holds those that take most time, and counts the rest."""
-    analysis = made(steps=2, ranks=1)
-    names = tuple((f"execute {at}", 0.0, at / 1000) for at in range(40))
-    lanes = (*analysis.lanes, Lane("engine-h", "engine", names))
-    told = sections(page(attrs.evolve(analysis, lanes=lanes)))["gantt-of-all"]
-
-    assert "execute 39</span>" in told
-    assert "execute 2</span>" not in told
-    assert "28 shorter ones are not in this key." in told
-
-
-def test_short_parts_of_the_path_are_counted_together():
-    """Parts below a thousandth of the step have no row; the caption says how many and how long."""
-    analysis = made(steps=1)
-    step = analysis.steps[0]
-    start, end = step.path[0].start_s, step.path[0].start_s + 0.001
-    path = (
-        PathPart("a blink", start, end),
-        attrs.evolve(step.path[0], start_s=end),
-        *step.path[1:],
-    )
-    told = sections(page(attrs.evolve(analysis, steps=(attrs.evolve(step, path=path),))))["path"]
-
-    assert ">a blink</span>" not in told
-    assert "2 shorter parts, 101\u00a0ms together, are in report.json" in told

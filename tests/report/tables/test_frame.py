@@ -77,20 +77,6 @@ def test_attributes_by_convention_have_columns(run):
     assert json.loads(row["attributes"]) == {"queued_s": 0.25, "finish": "stop"}
 
 
-def test_odd_values_are_kept_as_text(tmp_path):
-    """Half a character, a number beyond 64 bits, tokens that are text: the span is there."""
-    odd = ['{"kind":"span","name":"\\ud800","t0":1000,"t1":2000,"step":1' + "0" * 30
-           + ',"id":99,"attributes":{"tokens":"many","x":"\\udfff"}}', '{"kind": "sp']  # fmt: skip
-    problems = []
-
-    table = rlprof.read(make(tmp_path / "r1", odd_lines=odd)).frame("spans", problems)
-
-    (row,) = rows(table, id=99)
-    assert [row["name"], row["step"], row["tokens"]] == ["\\ud800", None, None]
-    assert "many" in row["attributes"]
-    assert problems == [f"spans/{RANK0}.jsonl: 1 cut line skipped"]
-
-
 def test_captures_say_what_became_of_them(run):
     """A row a capture: its state, the reason, when it was, what it left."""
     whole, failed = run.frame("captures").to_pylist()
@@ -159,18 +145,6 @@ def test_events_outside_of_the_selected_time_are_left_out(run):
     table = part.frame("events")
 
     assert table["name"].to_pylist() == ["ncclDevKernel_AllReduce"]
-
-
-def test_a_trace_that_cannot_be_read_is_told(run):
-    """The other tables are there; which file is missing from this one is said."""
-    (run.path / TRACE).write_bytes(b"no trace")
-    problems = []
-
-    table = run.frame("events", problems)
-
-    assert table.num_rows == 0
-    assert len(problems) == 1
-    assert problems[0].startswith(f"{TRACE}: ")
 
 
 def test_odd_events_are_counted_and_the_others_kept(run):
