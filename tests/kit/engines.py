@@ -37,18 +37,6 @@ class GoodEngine(Mini):
     """Keep every law."""
 
 
-class AwaitsTheEngine(Mini):
-    """Have hooks that are coroutines: an engine's may be."""
-
-    @hookimpl
-    async def start(self, folder, handle):
-        Mini.start(self, folder, handle)
-
-    @hookimpl
-    async def stop(self, handle):
-        Mini.stop(self, handle)
-
-
 class PassesOnItsErrors(Mini):
     """Let the engine's own errors out."""
 

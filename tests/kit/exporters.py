@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import uuid
 
 from rlprof import hookimpl
 
@@ -44,33 +43,6 @@ class TrustsTheTraces:
         return GoodExporter().render(run, out)
 
 
-class ReturnsText:
-    """Return names where Paths are due."""
-
-    @hookimpl
-    def render(self, run, out):
-        return [str(path) for path in GoodExporter().render(run, out)]
-
-
-class MakesUpNames:
-    """Name its file differently every time."""
-
-    @hookimpl
-    def render(self, run, out):
-        file = out / f"{uuid.uuid4()}.txt"
-        file.write_text(table(run))
-        return [file]
-
-
-class LeavesDrafts:
-    """Leave a file it does not speak of."""
-
-    @hookimpl
-    def render(self, run, out):
-        (out / "draft").write_text("x")
-        return GoodExporter().render(run, out)
-
-
 class RemembersTheLastRun:
     """Write what it saw of the run before, too."""
 
@@ -102,14 +74,6 @@ class TakesArguments:
         return [out / "files.txt"]
 
 
-class WantsAnArgument(GoodExporter):
-    """Declare one that is no option."""
-
-    @staticmethod
-    def arguments(group):
-        group.add_argument("depth", nargs="?")
-
-
 class TrustsFiles(GoodExporter):
     """Read whatever it is given as JSON."""
 
@@ -117,13 +81,3 @@ class TrustsFiles(GoodExporter):
     def render_files(self, files):
         for file in files:
             json.loads(file.read_bytes())
-
-
-class NeedsSpans(GoodExporter):
-    """Fail where a run has no spans."""
-
-    @hookimpl
-    def render(self, run, out):
-        if run.captures:
-            min(span.start_ns for span in run.spans())
-        return GoodExporter().render(run, out)

@@ -31,25 +31,16 @@ _ELSEWHERE = (
     "test_two_at_once_are_refused_or_both_record",
     "test_the_command_line_runs_it",
 )
-_LAUNCH = {"test_configure_at_launch_is_pure"}
 _GO_ELSEWHERE = {
-    tools.Good: {*_ELSEWHERE},
-    exporters.GoodExporter: {*_ELSEWHERE},
-    engines.AwaitsTheEngine: {*_ELSEWHERE},
     heavy_tool.ImportsHeavily: {"test_importing_it_is_light"},
-    tools.WritesAtLaunch: _LAUNCH,
-    tools.RemembersInTheProcess: {
-        "test_export_runs_elsewhere_and_later",
-        "test_a_session_records_whole_windows",
-        "test_two_at_once_are_refused_or_both_record",
-    },
-    tools.NamesItsFilesAlike: {"test_export_runs_elsewhere_and_later"},
+    tools.WritesAtLaunch: {"test_configure_at_launch_is_pure"},
+    tools.RemembersInTheProcess: {"test_export_runs_elsewhere_and_later"},
     tools.WantsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
     tools.ClaimsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
     tools.ChangesTheWork: {"test_recording_does_not_change_the_work"},
     exporters.TakesArguments: {"test_the_command_line_runs_it"},
 }
-"""The laws that need processes take most of the time: each runs on the plugins it is there for."""
+"""The laws that need processes run on the plugins that break them; on right ones in `examples/`."""
 _left_out = overrides("needs processes, and breaks no law there")(_offered)
 
 
@@ -71,7 +62,7 @@ def _impatient(request, monkeypatch):
         monkeypatch.setattr(_drive, "ANSWER_S", 2)
 
 
-for _plugin in (*_own_classes(tools), tools.NoDocstring, heavy_tool.ImportsHeavily):
+for _plugin in (*_own_classes(tools), heavy_tool.ImportsHeavily):
     if issubclass(_plugin, tools.Good):
         globals()[f"Test{_plugin.__name__}"] = _tests(
             ToolTests,
@@ -132,11 +123,6 @@ class TestReplacesInSilence(_QuickTests):
         """Say nothing."""
 
 
-class TestTakesATestAway(_QuickTests):
-    plugin = tools.Good
-    test_a_second_stop_is_harmless = None
-
-
 class TestReplacesWithAReason(_QuickTests):
     plugin = tools.StopsOnlyOnce
 
@@ -145,19 +131,9 @@ class TestReplacesWithAReason(_QuickTests):
         super().test_a_second_stop_is_harmless(driven, tmp_path)
 
 
-class TestDeclaresAnotherProduct(_QuickTests):
-    plugin = tools.Good
-    produces = "files"
-
-
 class TestWorksNotHere(_QuickTests):
     plugin = tools.Good
     works_here = "needs a machine that is not here"
-
-
-class TestIsNotPackaged(ToolTests):
-    plugin = tools.Good
-    vars().update(dict.fromkeys(_ELSEWHERE, _left_out))
 
 
 class TestMakesNoEngine(EngineTests):

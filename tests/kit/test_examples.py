@@ -65,10 +65,3 @@ def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
     )
 
     assert done.stdout == "2/rollout whole\n", done.stderr
-
-
-def test_the_adapter_of_the_engine_is_short():
-    """150 lines reach a whole engine."""
-    adapter = EXAMPLES / "third_party_engine/src/rlprof_mini/__init__.py"
-
-    assert len(adapter.read_text().splitlines()) <= 150

@@ -102,12 +102,6 @@ def test_a_tool_shows_what_a_clock_a_mark_and_lighter_options_are(mine, tmp_path
     [
         ("My-Tool", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
         ("My-Tool", "single '_', beginning with a letter; 'my_tool' would do"),
-        ("", "'' cannot be the name of a plugin"),
-        ("../up", "'up' would do"),
-        ("7th", "beginning with a letter"),
-        ("a__b", "'a_b' would do"),
-        ("ünï", "cannot be the name of a plugin"),
-        ("a" * 41, "cannot be the name of a plugin"),
         ("import", "'import' is a keyword of Python; choose another name"),
         ("torch", "tool 'torch' is offered by rlprof-torch; choose another name"),
     ],

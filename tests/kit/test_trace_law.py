@@ -27,7 +27,6 @@ def _recorded(tmp_path):
     ("kind", "coordinates", "is_right"),
     [
         ("engine", {"tp": 0, "pp": 1}, True),
-        ("engine", {"tp": 1, "pp": 1}, False),
         ("engine", {"pp": 1}, False),
         ("tool", {"tp": 0, "pp": 1}, False),
     ],
@@ -75,12 +74,8 @@ def test_a_right_trace_is_returned(recorded):
     ("changes", "told"),
     [
         ({"run": "another"}, "begin it with"),
-        ({"window": {}}, "begin it with"),
         ({"epoch_ns": 1.5}, "give the wall clock of ts 0 in ns, an int"),
-        ({"epoch_ns": True}, "give the wall clock of ts 0 in ns, an int"),
-        ({"epoch_ns": None}, "give the wall clock of ts 0 in ns, an int"),
         ({"epoch_ns": NOW // 1000}, "so it is outside of it"),
-        ({"error_ns": "?"}, "give an int in ns, or null if unknown"),
         ({"error_ns": -1}, "give an int in ns, or null if unknown"),
     ],
 )
@@ -94,10 +89,7 @@ def test_a_header_that_is_wrong_is_told(recorded, changes, told):
     ("event", "told"),
     [
         ({"ts": NOW / 1000}, "so it is outside of it"),
-        ({"ts": "10"}, "in microseconds"),
         ({"dur": -1}, "ends before it begins"),
-        ({"dur": None}, "a `dur` that is not a number"),
-        ({"name": "\ud800"}, "half of a surrogate pair"),
     ],
 )
 def test_an_event_that_is_wrong_is_told(recorded, event, told):
@@ -110,22 +102,13 @@ def test_an_event_that_is_wrong_is_told(recorded, event, told):
     ("content", "told"),
     [
         ({"traceEvents": [EVENT]}, "write the `rlprof` object first"),
-        ([EVENT], "must be an object"),
-        ({"rlprof": 7}, "`rlprof` must be an object"),
         ('{"rlprof": NaN}', "NaN is not JSON"),
-        ('{"rlprof": {', "is not gzipped JSON in UTF-8"),
     ],
 )
 def test_a_file_that_is_no_trace_is_told(recorded, content, told):
     """Strict JSON, an object, with the `rlprof` object first."""
     with pytest.raises(AssertionError, match=told):
         check(recorded, content)
-
-
-def test_the_rlprof_object_comes_first(recorded):
-    """A reader has it without reading the whole."""
-    with pytest.raises(AssertionError, match="its first key is 'traceEvents'"):
-        check(recorded, {"traceEvents": [EVENT], "rlprof": header(recorded)})
 
 
 def test_a_trace_is_gzipped(recorded):

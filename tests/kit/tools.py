@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from rlprof import Advice, Artifact, CaptureError, Ready, hookimpl
+from rlprof import Artifact, CaptureError, hookimpl
 
 
 def _known(value):
@@ -111,18 +111,6 @@ class Good:
         return [Artifact(name, kind="trace", format="chrome-trace", status=status, note="so")]
 
 
-class NoDocstring(Good):
-    pass
-
-
-class AnswersOddly(Good):
-    """Return no Launch."""
-
-    @hookimpl
-    def configure(self, place, options):
-        return {"env": {}} if place == "launch" else None
-
-
 class WritesAtLaunch(Good):
     """Write a file in configure."""
 
@@ -136,42 +124,6 @@ class ParsesBadly(Good):
     """Raise KeyError where ValueError is due."""
 
     Options = BadOptions
-
-
-class GoesInCircles(Good):
-    """Offer options that come again."""
-
-    @staticmethod
-    @hookimpl
-    def lighter(options):
-        return attrs.evolve(options, count=4 if options.count == 3 else 3)
-
-
-class LeavesNothing(Good):
-    """Take out what is not its own."""
-
-    @staticmethod
-    def leave_alone(environ):
-        environ.clear()
-
-
-class AdvisesOtherwise(Good):
-    """Say another thing every time."""
-
-    _count = 0
-
-    @hookimpl
-    def advise(self):
-        AdvisesOtherwise._count += 1
-        return [Advice(f"this is number {self._count}")]
-
-
-class RunsNowhere(Good):
-    """Say a word that core does not know, once it is asked."""
-
-    @hookimpl
-    def configure(self, place):
-        return Ready("anywhere") if place == "process" else None
 
 
 class StopsOnlyAfterStart(Good):
@@ -274,25 +226,6 @@ class SaysNoReason(Good):
         return heard
 
 
-class LacksWhatNobodyAsked(Good):
-    """Say that something cannot be had which is no option."""
-
-    @hookimpl
-    def start(self, folder):
-        heard = Good.start(self, folder)
-        heard.unsupported = {"gpu": "there is none"}
-        return heard
-
-
-class ReturnsANumber(Good):
-    """Return something else than a Recording."""
-
-    @hookimpl
-    def start(self, folder):
-        Good.start(self, folder)
-        return 5
-
-
 class ChokesOnNames(Good):
     """Write names as they come."""
 
@@ -303,14 +236,6 @@ class ChokesOnNames(Good):
             names = ", ".join(f'"{name}"' for name in heard.names)
             text = f"[{names}]".encode("utf-8", "replace")
             (self.folder / "names.json").write_bytes(text)
-
-
-class AwaitsConfigure(Good):
-    """Have a hook that is a coroutine."""
-
-    @hookimpl
-    async def configure(self, place, options):
-        return None
 
 
 class RemembersInTheProcess(Good):
@@ -350,27 +275,6 @@ class CallsAllWhole(Good):
 
     def began(self, folder):
         return time.time_ns()
-
-
-class HidesTheLoss(Good):
-    """Return nothing where data were cut."""
-
-    @hookimpl
-    def export(self, capture, folder, out):
-        try:
-            return self.made(capture, folder, out)
-        except CaptureError:
-            return None
-
-
-class NamesItsFilesAlike(Good):
-    """Name every file the same."""
-
-    @hookimpl
-    def export(self, capture, folder, out):
-        (found,) = self.made(capture, folder, out)
-        (out / found.path).rename(out / "trace.json.gz")
-        return [attrs.evolve(found, path="trace.json.gz")]
 
 
 class WantsToBeAlone(Good):
