@@ -41,12 +41,6 @@ class Driven:
     log: str
     returncode: int
 
-    @property
-    def version(self):
-        """The version of SGLang, to compare: (0, 5, 21)."""
-        (version,) = [one["version"] for one in self.told if "version" in one]
-        return tuple(map(int, version.split(".")[:3]))
-
     def of(self, session):
         """Return what was told of a session."""
         return [one for one in self.told if one.get("session") == session]
@@ -85,8 +79,8 @@ def _drive(model, plugin, tmp_path_factory):
     """Return a function that runs a driver to its end, once; what it has started ends with it."""
     found = {}
 
-    def drive(name, *, must_end=True, env=None, prefix=(), **given):
-        key = json.dumps([name, must_end, env, prefix, given], sort_keys=True)
+    def drive(name, *, env=None, prefix=(), **given):
+        key = json.dumps([name, env, prefix, given], sort_keys=True)
         if key not in found:
             home = tmp_path_factory.mktemp(name)
             asked = json.dumps({"home": str(home), "model": str(model), **given})
@@ -94,8 +88,7 @@ def _drive(model, plugin, tmp_path_factory):
             own = {"PYTHONPATH": os.pathsep.join(map(str, path)), "TMPDIR": str(home)}
             found[key] = driven(name, home, QUIET | own | {"DRIVE": asked} | (env or {}), prefix)
         one = found[key]
-        ended = one.returncode == 0 and one.told[-1:] == [{"done": True}]
-        assert ended or not must_end, one.log[-4000:]
+        assert (one.returncode, one.told[-1:]) == (0, [{"done": True}]), one.log[-4000:]
         return one
 
     return drive

@@ -60,7 +60,7 @@ def _model(tmp_path_factory):
 def _drive(model, tmp_path_factory):
     """Return a function that runs a driver to its end; what it has started ends with it."""
 
-    def drive(name, *, must_end=True, env=None, prefix=(), **given):
+    def drive(name, *, env=None, prefix=(), **given):
         home = tmp_path_factory.mktemp(name)
         asked = json.dumps({"home": str(home), "model": str(model), **given})
         argv = [*prefix, sys.executable, "-m", f"tests.vllm_real.drivers.{name}"]
@@ -79,7 +79,7 @@ def _drive(model, tmp_path_factory):
         log = (home / "log").read_text(errors="replace")
         file = home / "told.jsonl"
         told = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        assert not must_end or (child.returncode == 0 and told[-1] == {"done": True}), log[-4000:]
+        assert (child.returncode, told[-1:]) == (0, [{"done": True}]), log[-4000:]
         return Driven(home, told, log)
 
     return drive

@@ -46,9 +46,6 @@ DEADLY = {
 
 
 async def main():
-    import sglang
-
-    told(version=sglang.__version__)
     launch = rlprof.launch(config(), role="rollout", ranks=[0])
     with tokenizer_manager(launch) as manager:
         await generate(manager, "first", 3)

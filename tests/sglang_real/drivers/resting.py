@@ -8,9 +8,6 @@ from tests.sglang_real.sessions import session
 
 
 def main():
-    import sglang
-
-    told(version=sglang.__version__)
     launch = rlprof.launch(config(), role="rollout", ranks=[0])
     with engine(launch) as one:
         one.generate(input_ids=[1, 2], sampling_params={"max_new_tokens": 2})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 
 import rlprof
@@ -12,7 +11,6 @@ from tests.sglang_real.sessions import session
 
 
 def main():
-    told(version=version("sglang"))
     launch = rlprof.launch(config(), role="rollout", ranks=[0])
     told(flags=rlprof_sglang.server_args(launch))
     with server(launch) as (url, process):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import rlprof
-from tests.sglang_real.drive import ARGUMENTS, config, generate, run, tokenizer_manager, told
+from tests.sglang_real.drive import ARGUMENTS, config, generate, run, tokenizer_manager
 from tests.sglang_real.sessions import windows
 
 
 async def main():
-    import sglang
-
-    told(version=sglang.__version__)
     launch = rlprof.launch(config(sglang={"requests": False}), role="rollout", ranks=[0, 1])
     with tokenizer_manager(launch, **ARGUMENTS["sizes"]) as manager:
         await generate(manager, "first", 3)
