@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -58,7 +56,6 @@ def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, mod
     [
         ("mad", "process:segfault", "configure"),
         ("anywhere", "start:segfault", "start"),
-        ("mad", "stop:segfault", "stop"),
     ],
 )
 def test_a_crash_is_a_finding_that_says_where(tried, module, tool, goes, hook):
@@ -77,7 +74,7 @@ def test_a_hang_is_a_finding_after_the_deadline(tried, how):
     (line,) = tried({"goes": f"start:{how}"}, timeout_s=4)
 
     assert line.startswith(
-        "BAD tool mad of actor: its dry window did not come back within 4 s in misbehave ("
+        "BAD tool mad of actor: its dry window did not return within 4 s in misbehave ("
     )
     assert "rlprof_mad.py:" in line
     assert "), in its start; " in line
@@ -113,7 +110,7 @@ def test_a_tool_that_ends_the_process_is_a_finding(tried):
     assert line.startswith("BAD tool mad of actor: its dry window ended with 3: ")
 
 
-@pytest.mark.parametrize("hook", ["process", "stop", "export"])
+@pytest.mark.parametrize("hook", ["process", "export"])
 def test_a_hook_that_raises_is_told_with_its_reason(tried, hook):
     """What a hook raises stands in the finding, whichever hook it is."""
     lines = tried({"goes": f"{hook}:raise"})
@@ -139,8 +136,8 @@ def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
     assert lines[0].startswith("ok tool mad of actor: recorded")
     assert lines[1:] == [
         (
-            "BAD tool mad of actor: level: there is one level here; take it out of the options, or "
-            "run where it can be had"
+            "BAD tool mad of actor: level: there is one level here; remove it from the options, or "
+            "run where it is available"
         ),
         "warn tool mad of actor: colour: it is grey here",
     ]
@@ -168,13 +165,12 @@ def test_a_tool_that_leaves_nothing_is_a_warning(tried):
     assert line.startswith("warn tool mad of actor: left nothing of a dry window")
 
 
-@pytest.mark.parametrize("how", ["segfault", "hang"])
-def test_a_configure_at_launch_that_goes_wrong_is_a_finding(tried, how):
+def test_a_configure_at_launch_that_goes_wrong_is_a_finding(tried):
     """The first configure is called in a child as well."""
-    (line,) = tried({"goes": f"launch:{how}"}, roles=(), timeout_s=5)
+    (line,) = tried({"goes": "launch:segfault"}, roles=())
 
     assert line.split()[0] in ("BAD", "warn")
-    assert {"segfault": "SIGSEGV", "hang": "within 5 s"}[how] in line
+    assert "SIGSEGV" in line
 
 
 def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
@@ -310,33 +306,6 @@ def test_a_config_that_is_off_is_told(profile):
     assert told.code == 0
     assert f"{file}: is off (enabled: false)" in told["warn"]
     assert "tool mad" not in told.text
-
-
-def test_a_terminal_sees_what_is_waited_for(profile):
-    """On a terminal a line says what is being tried, and is wiped again."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    argv = [sys.executable, "-m", "rlprof", "doctor", str(profile())]
-    env = {**os.environ, "RLPROF_QUIET": "0"}
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=theirs, timeout=120, env=env)
-    os.close(theirs)
-    shown = os.read(ours, 1 << 16).decode()
-    os.close(ours)
-
-    assert done.returncode == 0
-    assert "\r\x1b[Ktool mad of actor: a dry window, 120 s at most" in shown
-    assert shown.endswith("\r\x1b[K")
-
-
-def test_a_bad_deadline_is_wrong_usage(profile):
-    """--timeout takes seconds, more than none."""
-    told = doctor(profile(), "--timeout", "-1")
-
-    assert told.code == 2
-    assert (
-        "argument --timeout: expected seconds, more than 0 and up to 86400, got '-1'" in told.errors
-    )
 
 
 def test_examine_yields_one_finding_after_another(profile):

@@ -9,23 +9,10 @@ import tempfile
 
 import pytest
 
-from rlprof_cli.doctor._folders import kind_in, look_at_run_dir, look_at_scratch
+from rlprof_cli.doctor._folders import look_at_run_dir, look_at_scratch
 from tests.doctor.running import doctor, in_own_mounts, preloaded
 
 ROOM = 10**6
-NO_LINKS = """
-#include <errno.h>
-int link(const char *a, const char *b) { errno = EPERM; return -1; }
-int linkat(int x, const char *a, int y, const char *b, int f) { errno = EPERM; return -1; }
-"""
-MOUNTS = """\
-22 1 254:0 / / rw - ext4 /dev/vda rw
-30 22 0:30 / /mnt rw - autofs auto rw
-31 30 0:31 / /mnt/my\\040data rw shared:1 - nfs4 server:/x rw
-32 22 0:32 / /dev/shm rw - tmpfs tmpfs rw
-33 31 0:33 / /mnt/my\\040data rw - lustre server:/x rw
-garbage
-"""
 
 
 def lines(found):
@@ -124,21 +111,6 @@ def test_a_tmpdir_that_is_passed_over_is_named(tmp_path, monkeypatch):
     assert found[1].startswith(f"warn TMPDIR {tmp_path}/file/tmp: cannot be used; temporary files")
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("/home/me", "ext4"),
-        ("/dev/shm/x", "tmpfs"),
-        ("/dev/shmx", "ext4"),
-        ("/mnt/my data/runs", "lustre"),
-        ("/", "ext4"),
-    ],
-)
-def test_the_kind_of_file_system_is_read(folder, kind):
-    """The longest mount point counts, of two the later; a name that only begins alike does not."""
-    assert kind_in(MOUNTS, folder) == kind
-
-
 @pytest.mark.slow
 def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_path):
     """On tmpfs raw data are welcome; a run folder would be gone with the machine."""
@@ -149,88 +121,23 @@ def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_pa
     told = doctor(profile(run_dir=disk, scratch_dir=disk, limits={"bytes": "1MB"}), wrap=wrap)
 
     assert told.code == 0, told.text
-    assert any(line.startswith(f"run_dir {disk}: lies in memory (tmpfs)") for line in told["warn"])
+    assert any(line.startswith(f"run_dir {disk}: is in memory (tmpfs)") for line in told["warn"])
     assert any(line.startswith(f"scratch_dir {disk}: can be written") for line in told["ok"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [("size=64k", "is full (No space left on device)"), ("size=8m", "is nearly full: ")],
-)
-def test_a_full_tmpdir_is_named(profile, tmp_path, options, what):
-    """A TMPDIR without room for a megabyte, or for a window, is BAD; the run folder is not."""
+def test_a_full_tmpdir_is_named(profile, tmp_path):
+    """A TMPDIR without room for a megabyte is BAD; the run folder is not."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    wrap = in_own_mounts(f"mount -t tmpfs -o {options} tmpfs {disk}")
+    wrap = in_own_mounts(f"mount -t tmpfs -o size=64k tmpfs {disk}")
 
     told = doctor(profile(scratch_dir=str(disk)), wrap=wrap, env={"TMPDIR": str(disk)})
 
     assert told.code == 1
-    assert any(line.startswith(f"scratch_dir {disk}: {what}") for line in told["BAD"]), told.text
+    full = f"scratch_dir {disk}: is full (No space left on device)"
+    assert any(line.startswith(full) for line in told["BAD"]), told.text
     assert any(line.startswith("run_dir") for line in told["ok"]), told.text
-
-
-@pytest.mark.slow
-def test_a_disk_without_inodes_is_named(profile, tmp_path):
-    """A disk with room and no inode takes no file: BAD."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    wrap = in_own_mounts(f"mount -t tmpfs -o size=2g,nr_inodes=3 tmpfs {disk}")
-
-    told = doctor(profile(run_dir=str(disk)), wrap=wrap)
-
-    assert told.code == 1
-    assert any(line.startswith(f"run_dir {disk}: ") for line in told["BAD"]), told.text
-
-
-@pytest.mark.slow
-def test_a_read_only_disk_is_named(profile, tmp_path):
-    """A run folder on a file system that is mounted read-only is BAD."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    wrap = in_own_mounts(f"mount -t tmpfs -o ro tmpfs {disk}")
-
-    told = doctor(profile(run_dir=f"{disk}/runs"), wrap=wrap)
-
-    assert told.code == 1
-    start = f"run_dir {disk}/runs: cannot be written: Read-only file system"
-    assert any(line.startswith(start) for line in told["BAD"]), told.text
-
-
-@pytest.mark.slow
-def test_a_file_size_limit_is_named(profile):
-    """A ulimit -f below what a trial file takes is BAD, and the limit itself is named."""
-    told = doctor(profile(), wrap=["sh", "-c", 'ulimit -f 64; exec "$@"', "sh"])
-
-    assert told.code == 1
-    assert any("a file of 1 MB is too big (File too large)" in line for line in told["BAD"])
-    assert any(line.startswith("ulimit -f: no file may grow beyond") for line in told["warn"])
-
-
-@pytest.mark.slow
-def test_a_disk_that_keeps_whole_seconds_is_named(profile, tmp_path):
-    """On ext4 with small inodes the times of files are whole seconds: a warning."""
-    disk, image = tmp_path / "disk", tmp_path / "image"
-    disk.mkdir()
-    with image.open("wb") as file:
-        file.truncate(96 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-I", "128", str(image)], check=True, capture_output=True)
-    wrap = in_own_mounts(f"mount -o loop {image} {disk}")
-
-    told = doctor(profile(run_dir=str(disk), limits={"bytes": "1MB"}), wrap=wrap)
-
-    start = f"run_dir {disk}: keeps the times of files to the second only"
-    assert any(line.startswith(start) for line in told["warn"]), told.text
-
-
-@pytest.mark.slow
-def test_a_file_system_without_hard_links_is_named(profile, tmp_path):
-    """Where link() is not permitted, as on FAT, two jobs may take the same run: a warning."""
-    told = doctor(profile(), env=preloaded(tmp_path, NO_LINKS))
-
-    assert told.code == 0, told.text
-    assert any("has no hard links, so that two jobs" in line for line in told["warn"]), told.text
 
 
 @pytest.mark.slow
@@ -252,6 +159,6 @@ def test_a_file_system_that_hangs_is_a_finding(profile, tmp_path):
     )  # fmt: skip
 
     assert done.returncode == 1
-    assert done.stdout.count("trying to write there did not come back within 3 s") == 2
+    assert done.stdout.count("trying to write there did not return within 3 s") == 2
     assert "BAD   tools: no tool was tried" in done.stdout
     assert "clocks: " in done.stdout

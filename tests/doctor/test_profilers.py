@@ -20,11 +20,9 @@ def test_a_clean_environment_is_well():
     assert found == Finding("ok", "environment", "brings no other profiler")
 
 
-@pytest.mark.parametrize(
-    "name", ["NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "CUPTI_INJECTION64_PATH"]
-)
-def test_injections_are_named(name, tmp_path):
+def test_injections_are_named(tmp_path):
     """A library that NVTX or CUDA would load is named; so is that it is not there."""
+    name = "NVTX_INJECTION64_PATH"
     (tmp_path / "injection.so").touch()
     there, gone = str(tmp_path / "injection.so"), str(tmp_path / "gone.so")
 
@@ -43,12 +41,7 @@ def test_injections_are_named(name, tmp_path):
     ("name", "value", "who"),
     [
         ("NSYS_PROFILING_SESSION_ID", "17", "Nsight Systems"),
-        ("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "/opt/ncu", "Nsight Compute"),
-        ("NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "1", "Nsight Compute"),
-        ("KINETO_USE_DAEMON", "1", "dynolog"),
-        ("MSMONITOR_USE_DAEMON", "1", "msmonitor"),
-        ("PROFILING_MODE", "true", "msprof"),
-        ("CUDA_LAUNCH_BLOCKING", "1", "every kernel is waited for"),
+        ("CUDA_LAUNCH_BLOCKING", "1", "the CPU waits for every kernel"),
         ("LD_PRELOAD", "/lib/libjemalloc.so:/opt/nsys/libToolsInjectionProxy64.so", "another"),
     ],
 )
@@ -97,25 +90,6 @@ def test_a_profiler_of_functions_is_named():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "process: __main__.hook is called for every function (sys.setprofile); " in done.stdout
-
-
-@pytest.mark.slow
-def test_cprofile_is_found_at_work():
-    """The standard library's profiler is found, by whichever way this Python runs it."""
-    code = (
-        "import cProfile\n"
-        "from rlprof_cli.doctor._profilers import look_at_process\n"
-        "profile = cProfile.Profile()\n"
-        "profile.enable()\n"
-        "found = look_at_process()\n"
-        "profile.disable()\n"
-        "print(*[(f.level, str(f)) for f in found])\n"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert "'warn'" in done.stdout
-    assert "rofile" in done.stdout
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")

@@ -109,7 +109,7 @@ def test_a_long_list_is_streamed(tmp_path):
 def test_what_is_no_list_is_refused(tmp_path):
     """An object without events, or nothing, is no trace of torch_npu."""
     for text in ("", "{}", '{"events": []}'):
-        with pytest.raises(ValueError, match="it is no list of events"):
+        with pytest.raises(ValueError, match="it is not a list of events"):
             finished(tmp_path, text)
         assert not (tmp_path / "out.json.gz").exists()
 

@@ -2,7 +2,7 @@
 
 `msprof-analyze` knows ranks by number alone, and takes the newest of those with one number. So
 two roles of one window would hide each other, and each role has a folder of its own. Each rank's
-export puts its tables there under the name of its own folder, as hard links: they cost no room
+export puts its tables there under the name of its own folder, as hard links: these take no space
 and survive a move of the run.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _COMMAND = "msprof-analyze cluster -d {run}"
 _UNREAD = "trace_view.json"
-"""Large, and of no use to an analysis of a cluster."""
+"""Large files that a cluster analysis does not need."""
 
 
 def join(capture: Capture, out: Path, tree: str, kept: Iterable[str]) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def join(capture: Capture, out: Path, tree: str, kept: Iterable[str]) -> tuple[s
             if file.name != _UNREAD:
                 _link(out / tree / file, there / file)
     except OSError as exc:
-        problem = f"this rank is not, or not whole, in {home}: {exc.strerror or exc}"
+        problem = f"this rank is missing or incomplete in {home}: {exc.strerror or exc}"
     return f"{_COMMAND}/{home}", problem
 
 

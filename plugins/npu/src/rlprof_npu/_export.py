@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FORMATS = {".csv": "csv", ".json": "json", ".db": "sqlite"}
 _KEPT = ("profiler_info_*.json", "profiler_metadata.json", f"{_raw.OUTPUT}/**/*")
-"""What of torch_npu's folder is of use once it is analysed."""
+"""The parts of torch_npu's folder that are useful after the analysis."""
 
 
 def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
@@ -126,7 +126,7 @@ def _trace_of(
     if not found.events:
         lost.append("trace_view.json holds no event")
     if "npu" in applied["activities"] and not found.device_events:
-        said.append("no event of the NPU, which was asked for")
+        said.append("no event of the NPU, although contents include npu")
     return [
         Artifact(
             path=name,

@@ -136,7 +136,7 @@ def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], di
 
 
 def _is_asked(value: Any) -> bool:
-    return value is not False and value is not None and value != []  # 0 is: all collections
+    return value is not False and value is not None and value != []  # 0 means all collections
 
 
 def _exports(profiler: Any, options: NpuOptions) -> Any:

@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOTES = "npu.json"
-"""Next to torch_npu's folder: what was asked and applied, the clocks, and how the window ended."""
+"""Next to torch_npu's folder: requested and applied options, clocks, and how the window ended."""
 _ALWAYS = {"rank", "applied", "marks", "analysis", "timeout_s", "export_type", "clock"}
 
 
 def write_notes(folder: Path, notes: Mapping[str, Any]) -> None:
-    """Replace the notes in *folder*; raise CaptureError where there is no room."""
+    """Replace the notes in *folder*; raise CaptureError if they cannot be written."""
     draft = folder / f"{NOTES}.tmp"
     try:
         draft.write_text(json.dumps(notes))
         draft.rename(folder / NOTES)
     except OSError as exc:
-        raise CaptureError(f"{folder} takes no notes: {exc.strerror or exc}") from exc
+        raise CaptureError(f"cannot write notes into {folder}: {exc.strerror or exc}") from exc
 
 
 def read_notes(folder: Path) -> dict[str, Any]:
-    """Read the notes in *folder*; raise CaptureError where they are damaged."""
+    """Read the notes in *folder*; raise CaptureError if they are damaged."""
     file = folder / NOTES
     notes = None
     if file.is_file():  # reading a FIFO would wait for ever

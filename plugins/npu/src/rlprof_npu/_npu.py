@@ -1,4 +1,4 @@
-"""The tool `npu`: torch_npu.profiler around a window, with the least done while the step waits.
+"""The tool `npu`: torch_npu.profiler around a window, with little work while the step waits.
 
 In the process: start, ranges, stop. A helper process does everything else in `export`.
 """
@@ -28,7 +28,7 @@ class Npu:
     """Experimental: record windows on Ascend NPUs with torch_npu.profiler."""
 
     Options = NpuOptions
-    runs_on = "thread"  # stopped on another, torch_npu leaves its recorder running
+    runs_on = "thread"  # stopped on another thread, torch_npu leaves its recorder running
     claims = {"kineto": "process", "npu": "device"}  # noqa: RUF012 -- read, never written
 
     lighter = staticmethod(hookimpl(lighter))
@@ -39,7 +39,7 @@ class Npu:
 
     @staticmethod
     def sample(rounds: int) -> None:
-        """Do what makes the most events: small operators, one after the other."""
+        """Do the work with the most events: small operators, one after the other."""
         import torch
 
         values = torch.ones(8, 8)

@@ -94,16 +94,16 @@ class NpuOptions:
     """Options of `npu`."""
 
     contents: tuple[str, ...] = _field(partial(_some, CONTENTS), ())
-    """What to record; where neither `npu` nor `cpu` is named, both are."""
+    """What to record; without `npu` and `cpu`, both are recorded."""
     level: str = _field(_level, "0")
-    """How much of the device: `none` (marks alone), 0, 1 (communication, AI Core metrics), 2."""
+    """Detail of the device: `none` (only marks), 0, 1 (communication, AI Core metrics), or 2."""
     aic_metrics: str | None = _field(partial(_one, METRICS))
     """AI Core metrics, from level 1 on; default there: PipeUtilization."""
     l2_cache: bool = False
     op_attr: bool = False
-    """Attributes of operators; only in a `db`."""
+    """Record attributes of operators; only a `db` has them."""
     record_op_args: bool = False
-    """Arguments of operators, for AOE tuning."""
+    """Record arguments of operators, for AOE tuning."""
     gc_detect_threshold: float | None = _field(partial(_number, "milliseconds, 0 or more", 0))
     """Record garbage collections that take longer, in ms; 0: all. Needs `cpu`."""
     export_type: tuple[str, ...] = _field(_exports, ("text",))
@@ -112,15 +112,15 @@ class NpuOptions:
     sys_io: bool = False
     sys_interconnection: bool = False
     mstx: bool | None = None
-    """Marks, those of phases among them; default: where the device is recorded."""
+    """Record marks, including those of phases; default: if the device is recorded."""
     mstx_domain_include: tuple[str, ...] = _field(_domains, ())
-    """Only these domains; ours, `rlprof`, always belongs to them."""
+    """Record only these domains; our domain `rlprof` is always included."""
     mstx_domain_exclude: tuple[str, ...] = _field(_domains, ())
     analysis: str = _field(_analysis, "after")
-    """`after`: torch_npu's analysis runs after the window, in a process of its own; `none`: the
-    raw data are kept for an analysis elsewhere."""
+    """`after`: torch_npu's analysis runs after the window, in a separate process; `none`: the raw
+    data are kept for an analysis elsewhere."""
     analysis_timeout_s: float = _field(partial(_number, "seconds, more than 0", 1e-3), 540.0)
-    """What that process may take; it must be less than `limits.export_timeout_s`."""
+    """The time limit of the analysis; it must be less than `limits.export_timeout_s`."""
     discrete: bool | None = None
     """verl's word for `mode`; the manifest reports a window of the other kind."""
 

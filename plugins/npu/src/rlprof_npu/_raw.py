@@ -24,7 +24,7 @@ _STAMP = re.compile(r"_(\d{14,20})_ascend_pt$")
 _ERROR = re.compile(r"\[ERROR\](?:[^\n]*?\.py:)?([^\n]*)")
 _LONGEST = 300
 _MADE_LATER = (OUTPUT, "logs")
-"""Made by an analysis: no raw data."""
+"""Folders that an analysis makes; they are not raw data."""
 
 
 def first_error(text: str) -> str:

@@ -1,9 +1,9 @@
 """Write torch_npu's `trace_view.json` again as a chrome-trace on the wall clock, in bounded memory.
 
 torch_npu writes a bare list, with `ts` as text: microseconds since 1970 with three decimals. A
-float of those is 0.25 us coarse, so they are read as whole nanoseconds and written relative to the
-first. Marks show where they lie on the wall clock: torch_npu 2.13 reads a clock that is never
-slewed and adds the offset of one that is, 0.25 s off on a host up for eight hours.
+float of such a time is only exact to 0.25 us, so times are read as whole nanoseconds and written
+relative to the first. Marks place them on the wall clock: torch_npu 2.13 reads a clock that is
+never slewed and adds the offset of a slewed clock. The error was 0.25 s on a host up for 8 hours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _OVERLAP = 4096
-_EARLIEST_NS = 10**17  # 1973; before that it is no time of the wall clock
+_EARLIEST_NS = 10**17  # 1973; an earlier time is not from the wall clock
 
 _NUMBER = r'"?(\d{1,19})(?:\.(\d{1,9}))?'
 _TIME = re.compile(_NUMBER)
@@ -39,7 +39,7 @@ class Finished:
 
     events: int = 0
     dropped: int = 0
-    """Entries that are no events."""
+    """Entries that are not events."""
     device_events: int = 0
     truncated: bool = False
     """The list has no end: the analysis failed while it wrote."""
@@ -134,14 +134,14 @@ def _batches(raw: Path, first_ns: int, found: Finished) -> Iterator[list[bytes]]
             if lines:
                 yield lines
     except UnreadableError as exc:
-        raise ValueError(f"it is no list of events: it {exc}") from None
+        raise ValueError(f"it is not a list of events: it {exc}") from None
     found.dropped += text.dropped
     found.truncated = bool(text.problems)
     found.device_events = sum(of_process.get(pid, 0) for pid in devices)
 
 
 def _line(entry: Any, first_ns: int) -> bytes | None:
-    """Return an event with exact times after the first; None if it is no event."""
+    """Return an event with exact times relative to the first; None if it is not an event."""
     if not isinstance(entry, dict) or not isinstance(entry.get("ph"), str):
         return None
     if entry["ph"] == "M":

@@ -9,14 +9,14 @@
             with fleet.phase("update_actor"):
                 ray.get([actor.update.remote() for actor in actors])
 
-What a driver calls: `_fleet`, `_replica`. Who takes part: `_roll` all roles, `_attach` what was
-given for one, `_crew` its members, `_member` one actor, `_clocks` their clocks. What is asked of
-them: `_window` one that is open on all, `_messages` the words, `_inside` what is called in the
-actor, `_loop` the event loop of an async one. Phases outside of
-windows: `_history`, from `_calls`; `_unrecorded` members without a session, `_waits` who waits for
-whom. Where Ray ends first: `_tie`, `_rest`. What lies on other nodes: `_collect` all of them,
-`_visit` one, `_agent` what runs there, `_landing` where files arrive, `_paths` which names they may
-have, `_command` is `rlprof collect`. A run that others have started: `attaching`, `rlprof attach`.
+A driver calls `_fleet` and `_replica`. Members: `_roll` (all roles), `_attach` (arguments of
+`attach`), `_crew` (members of a role), `_member` (one actor), `_clocks` (their clocks). Windows:
+`_window` (one window on all members), `_messages`, `_inside` (functions called in the actor),
+`_loop` (the event loop of an async actor). Phases outside of windows: `_history`, from `_calls`;
+`_unrecorded` (members without a session), `_waits` (waits for the slowest member). A Ray that ends
+first: `_tie`, `_rest`. Files on other nodes: `_collect` (all nodes), `_visit` (one node), `_agent`
+(the actor there), `_landing` (where files arrive), `_paths` (allowed names), `_command`
+(`rlprof collect`). Runs started without rlprof: `attaching` (`rlprof attach`).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Inventory:
 
     items: tuple[Item, ...]
     note: str = ""
-    """Why something stays, although all of it was collected."""
+    """Why files stay, although all were collected."""
 
 
 class Agent:
@@ -59,7 +59,7 @@ class Agent:
     def __init__(self, run_id: str, attempt: int) -> None:
         self._run = run_id, attempt
         with suppress(OSError):
-            os.nice(10)  # whoever trains there now goes first
+            os.nice(10)  # let a job that trains there now run first
 
     def sees(self, path: str) -> bool:
         """Whether *path* exists: then the run folder at home is this one."""
@@ -101,7 +101,7 @@ class Agent:
         return found.hexdigest()
 
     def remove(self, folder: str, item: Item) -> None:
-        """Remove a file that is home; raise OSError if it differs from the collected one."""
+        """Remove a collected file; raise OSError if it differs from the copy."""
         file = self._file(folder, item.path)
         found = file.lstat()
         if (found.st_size, found.st_mtime_ns) != (item.size, item.mtime_ns):
@@ -157,7 +157,7 @@ def _item(entry: os.DirEntry[str], path: str, writers: dict[str, str]) -> Item:
     status = entry.stat(follow_symlinks=False)
     why = _paths.why_not(path) or writers.get(path, writers.get("", ""))
     if not entry.is_file(follow_symlinks=False):
-        why = "is a link, not a file" if entry.is_symlink() else "is no regular file"
+        why = "is a link, not a file" if entry.is_symlink() else "is not a regular file"
     return Item(path, status.st_size, status.st_mtime_ns, why)
 
 

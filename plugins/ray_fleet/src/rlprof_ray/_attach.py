@@ -125,6 +125,6 @@ def _beside(found: Sequence[Given], within_s: float) -> Given | None:
     there, _ = ray.wait(list(asked), num_returns=len(asked), timeout=within_s) if asked else ([], 0)
     beside = [one for one in unordered if one.attribute is not None]
     for ref in there:
-        with suppress(ray.exceptions.RayError):  # it is dead, which its session will tell
+        with suppress(ray.exceptions.RayError):  # it is dead; opening its session will report that
             beside += [] if ray.get(ref) else [asked[ref]]
     return min(beside, key=unordered.index, default=None)

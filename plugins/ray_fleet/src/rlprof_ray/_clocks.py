@@ -87,7 +87,7 @@ def _ask(members: Sequence[Member]) -> list[Reading]:
         after = time.time_ns()
         for ref in done:
             member, before = sent[ref]
-            with suppress(Exception):  # it is gone, or has no session: another ask will tell
+            with suppress(Exception):  # it is gone, or has no session: a later call reports it
                 at_ns, boot_id, process = ray.get(ref)
                 middle, bound = (before + after) // 2, (after - before) // 2
                 readings.append(Reading(member, boot_id, process, at_ns - middle, bound))

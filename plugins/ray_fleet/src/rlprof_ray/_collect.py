@@ -40,7 +40,7 @@ def come_home(session: Session, places: set[Place], *, bring: bool) -> set[Place
         return set()
     say = session.log
     later = f"collect them with: rlprof collect {session.run_dir}"
-    if not ray.is_initialized():  # to ask for an agent now would begin a new cluster
+    if not ray.is_initialized():  # starting an agent now would start a new cluster
         say(f"Ray is shut down and files lie on nodes; {later}", logging.WARNING)
         return set()
     outcomes = collect(
@@ -86,7 +86,7 @@ def collect(
                 say(tour.progress)
     finally:
         is_stuck = thread.is_alive()
-        tour.until = 0.0  # whoever is still at it ends
+        tour.until = 0.0  # ends visits that are still running
     late = f"{run.path} does not answer"
     return [
         tour.outcomes.get(place) or Outcome(place, error=late if is_stuck else "was not looked at")

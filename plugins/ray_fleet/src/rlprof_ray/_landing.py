@@ -1,4 +1,4 @@
-"""The run folder at home, where files of other nodes arrive.
+"""The driver's run folder, where files of other nodes arrive.
 
 A file arrives under a temporary name, and gets its final name when it is whole. Links are not
 followed.
@@ -79,7 +79,7 @@ class Landing:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Make room in the run folder; raise OSError if that fails, or another process has it."""
+        """Create the folder for arriving files; raise OSError if another process has it."""
         self._room.mkdir(exist_ok=True)
         sign = self.run / self.sign
         try:
@@ -90,7 +90,7 @@ class Landing:
                 finally:
                     sign.unlink()
         finally:
-            with suppress(OSError):  # it holds parts of what could not be brought
+            with suppress(OSError):  # it holds parts of files that could not be collected
                 self._room.rmdir()
 
     @contextmanager
@@ -107,7 +107,7 @@ class Landing:
             os.close(fd)
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file that is home; None: there is no such file."""
+        """Return the size of a collected file; None: there is no such file."""
         try:
             found = self._file(path).lstat()
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class Landing:
         return found.st_size
 
     def digest(self, path: str) -> str:
-        """Return the SHA-256 of a file that is home."""
+        """Return the SHA-256 of a collected file."""
         fd = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             return Part(fd).sha256
@@ -156,7 +156,7 @@ class Landing:
         for above in PurePosixPath(path).parents:
             folder = self.run / above
             if above.name and (folder.is_symlink() or folder.is_file()):
-                raise OSError(f"{above} in the run folder is no folder")
+                raise OSError(f"{above} in the run folder is not a folder")
         return self.run / path
 
 

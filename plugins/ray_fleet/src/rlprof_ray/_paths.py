@@ -1,4 +1,4 @@
-"""The files that belong to a run: these may be read on a node, and written at home."""
+"""The files that belong to a run: only these are read on a node and written by the driver."""
 
 from __future__ import annotations
 

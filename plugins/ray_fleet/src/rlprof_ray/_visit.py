@@ -42,7 +42,7 @@ class Outcome:
     """None: it could not be read."""
     left_bytes: int | None = None
     error: str = ""
-    """Why something is left; empty: all of it is home."""
+    """Why files are left; empty: all were collected."""
 
 
 class _GoneError(Exception):
@@ -95,7 +95,7 @@ class Visit:
                 error = "fleet.collect is false"
         except (_GoneError, _LateError) as exc:
             error = str(exc)
-        except Exception as exc:  # whatever it is, the other nodes are still collected
+        except Exception as exc:  # after any error, the other nodes are still collected
             error = _said(exc)
         finally:
             self._end_agent()
@@ -139,7 +139,7 @@ class Visit:
             else:
                 self._home[item.path] = item.size
         if not self._left:
-            with suppress(OSError):  # all of it is home
+            with suppress(OSError):  # all were collected
                 self._ask("tidy", self._place.folder)
 
     def _tried(self, item: Item) -> str:
@@ -154,7 +154,7 @@ class Visit:
             except OSError as exc:
                 why = _said(exc)
                 if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-                    self._landing.drop(self._key(item))  # others need what it took
+                    self._landing.drop(self._key(item))  # others need the space it took
                     break
             else:
                 return ""

@@ -21,15 +21,15 @@ def look_at_backends(timeout_s: float) -> list[Finding]:
         return []
     names = ", ".join(found.value)
     if os.environ.get(_SWITCH) == "0":
-        what = f"{names}: not loaded with torch, for {_SWITCH} is 0"
+        what = f"{names}: not loaded with torch, because {_SWITCH} is 0"
         return [Finding("warn", _WHERE, what, "import it yourself where you need it")]
     whole = ask("import_torch", timeout_s=timeout_s)
     if not whole.fault:
         return [Finding("ok", _WHERE, f"{names}: loaded with torch {whole.value}")]
     if whole.raised and whole.raised[-1].startswith("ModuleNotFoundError: No module named 'torch'"):
-        return []  # said by the tools that need it
+        return []  # reported by the tools that need torch
     alone = ask("import_torch", timeout_s=timeout_s, env={_SWITCH: "0"})
-    if alone.fault:  # the same without extensions: torch itself
+    if alone.fault:  # it fails without extensions too, so torch itself is broken
         return [Finding("BAD", "torch", f"its import {whole.fault}", "reinstall torch")]
     cause = f" (cause: {whole.raised[0]})" if len(whole.raised) > 1 else ""
     what = f"{names}: breaks every `import torch`, which {whole.fault}{cause}"

@@ -102,7 +102,7 @@ def _text(memory: int) -> str:
 def _end(process: subprocess.Popen[bytes], marked: str) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):  # stuck in a file system: it dies when that wakes
+    with suppress(subprocess.TimeoutExpired):  # stuck in a file system; it dies later
         process.wait(1)
     for folder in Path("/proc").glob("[0-9]*") if marked else ():
         with suppress(OSError):
@@ -112,7 +112,7 @@ def _end(process: subprocess.Popen[bytes], marked: str) -> None:
 
 def _fault(code: int | None, said: str, timeout_s: float) -> str:
     if code is None:
-        return f"did not come back within {timeout_s:g} s{_place(said)}"
+        return f"did not return within {timeout_s:g} s{_place(said)}"
     if code < 0:
         known = -code in signal.Signals.__members__.values()
         name = signal.Signals(-code).name if known else f"signal {-code}"

@@ -31,7 +31,7 @@ def look_at_clocks(before: Clock, after: Clock, kernel: int) -> list[Finding]:
     wrong = [*_date(after), *_steps(before, after), *_reading(after)]
     source = _source()
     if source in _SLOW_SOURCES:
-        what = f"is {source}: every reading takes microseconds, and spans get dearer"
+        what = f"is {source}: every reading takes microseconds, so spans cost more"
         advice = "let the kernel use tsc (see /sys/devices/system/clocksource)"
         wrong.append(Finding("warn", "clock source", what, advice))
     wrong += _ntp(kernel)
@@ -71,7 +71,7 @@ def _reading(now: Clock) -> list[Finding]:
 def _ntp(status: int) -> list[Finding]:
     if not status & _UNSYNCHRONISED:
         return []
-    what = "the kernel says nobody keeps the wall clock (unsynchronised)"
+    what = "the kernel reports the wall clock as unsynchronised"
     return [Finding("warn", "clocks", what, _MANY_HOSTS)]
 
 
@@ -83,7 +83,7 @@ def kernel_status() -> int:
     timex = ctypes.create_string_buffer(512)  # modes 0: read only; the struct has 208 bytes
     if call(timex) < 0:
         return 0
-    (status,) = struct.unpack_from("=40xi", timex.raw)  # behind modes and four longs
+    (status,) = struct.unpack_from("=40xi", timex.raw)  # after modes and four longs
     return int(status)
 
 

@@ -49,7 +49,7 @@ def uses_of(config: Config, roles: list[str], driving: Collection[str] = ()) -> 
 def try_tool(
     use: Use, config: Config, *, timeout_s: float, progress: Callable[[str], None]
 ) -> list[Finding]:
-    """Load the tool, ask what its process must be born with, and let it record a window."""
+    """Load the tool, ask for its `Launch`, and let it record a window."""
     role = next(iter(use.roles), _ANY_ROLE)
     dry: dict[str, Any] = {"tool": use.tool, "roles": {role: {}}, "tools": {use.tool: use.asked}}
     progress(f"{use.where}: loading it")
@@ -57,7 +57,7 @@ def try_tool(
     if checked.fault:
         what = f"importing it, or its configure at launch, {checked.fault}"
         return [Finding("BAD", use.where, what, "leave it out of the run, or repair it")]
-    if checked.value["faults"]:  # with a config, all of it was checked before, and has said so
+    if checked.value["faults"]:  # with a config, the check of the config has reported this
         return [] if use.roles else [_unfit(use, fault) for fault in checked.value["faults"]]
     progress(f"{use.where}: a dry window, {timeout_s:g} s at most")
     base = Path(config.scratch_dir or tempfile.gettempdir()).absolute()
@@ -73,7 +73,7 @@ def try_tool(
             )  # fmt: skip
             return report(use, answer, _capture(run), config.limits)
     except OSError as exc:
-        what = f"was not tried, for its dry window needs a folder: {exc}"
+        what = f"was not tried, because its dry window needs a folder: {exc}"
         return [Finding("BAD", use.where, what, "see scratch_dir")]
 
 
@@ -88,7 +88,7 @@ def _unfit(use: Use, fault: str) -> Finding:
 def _places(folder: Path, config: Config, timeout_s: float) -> dict[str, Any]:
     """Return the config of a dry window: its folder, its step and its limits."""
     limits = attrs.asdict(config.limits)
-    # The helper process ends within our time, or it would outlive the one that started it.
+    # Limit the helper process to our time, or it would outlive its parent.
     limits["export_timeout_s"] = min(limits["export_timeout_s"], timeout_s / 2)
     scratch = str(folder / "scratch")
     places = {"run_dir": str(folder), "scratch_dir": scratch}

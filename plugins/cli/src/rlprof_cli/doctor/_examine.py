@@ -81,7 +81,7 @@ def examine(
     for use in uses if answers else ():
         yield from try_tool(use, config, timeout_s=timeout_s, progress=progress)
     if uses and not answers:
-        what = "no tool was tried, for a dry window needs scratch_dir"
+        what = "no tool was tried, because a dry window needs scratch_dir"
         yield Finding("BAD", "tools", what, "see above")
     yield from look_at_clocks(before, read_clock(), kernel_status())
 

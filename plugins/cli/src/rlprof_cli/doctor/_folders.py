@@ -46,10 +46,10 @@ def look_at_run_dir(path: str, room: int) -> list[Finding]:
         return [_refused(where, exc, advice)]
     kind = _kind_of(folder)
     if kind in _MEMORY:
-        what = f"lies in memory ({kind}): it is gone with the machine, and takes from its memory"
+        what = f"is in memory ({kind}): it is lost with the machine, and uses its memory"
         wrong.append(Finding("warn", where, what, "name a run_dir on a disk"))
     if kind == "overlay":
-        what = "lies in the container (overlay): it is gone with it"
+        what = "is in the container (overlay): it is lost with the container"
         wrong.append(Finding("warn", where, what, "name a run_dir on a volume"))
     return unless_wrong(where, f"can be written ({_free(folder)}, {kind or 'unknown'})", wrong)
 
@@ -64,7 +64,7 @@ def look_at_scratch(path: str | None) -> list[Finding]:
         what = f"no folder for temporary files can be written: {exc.strerror or exc}"
         wrong.append(Finding("BAD", "TMPDIR", what, "make room, or set TMPDIR to a local disk"))
         system = named or "/tmp"  # noqa: S108 -- tried below, and nothing is left there
-    if named and not _is_same(named, system):  # Python falls back and says nothing
+    if named and not _is_same(named, system):  # Python falls back silently
         wrong += _tried(f"TMPDIR {named}", Path(named).absolute())
         what = f"cannot be used; temporary files go to {system}"
         wrong.append(Finding("warn", f"TMPDIR {named}", what, "make room there, or unset it"))
@@ -73,7 +73,7 @@ def look_at_scratch(path: str | None) -> list[Finding]:
     wrong += _tried(where, folder) + _others(where, folder)
     kind = _kind_of(folder)
     if kind in _NETWORK:
-        what = f"lies on a network file system ({kind}), and a step waits when that does"
+        what = f"is on a network file system ({kind}), so a step waits when the file system does"
         wrong.append(Finding("warn", where, what, "set scratch_dir to a local disk"))
     return unless_wrong(where, f"can be written ({_free(folder)}, {kind or 'unknown'})", wrong)
 
@@ -102,7 +102,7 @@ def borrowed(folder: Path) -> Iterator[Path]:
         for parent in parents:
             try:
                 parent.rmdir()
-            except OSError:  # never made, or somebody else has begun to use it
+            except OSError:  # never made, or another process has begun to use it
                 break
 
 
@@ -113,7 +113,7 @@ def _trial(folder: Path) -> Iterator[Path]:
         with (own / "file").open("wb") as file:
             file.write(bytes(_TRIAL))
             file.flush()
-            os.fsync(file.fileno())  # a full disk may say so only now
+            os.fsync(file.fileno())  # a full disk may report it only now
         yield own
 
 
@@ -132,7 +132,7 @@ def _full(where: str, folder: Path, room: int) -> list[Finding]:
     free = stat.f_bavail * stat.f_frsize
     advice = "make room, or name another folder"
     if stat.f_files and not stat.f_favail:
-        return [Finding("BAD", where, "has no inode left", advice)]
+        return [Finding("BAD", where, "has no free inodes", advice)]
     if free < _NEARLY_FULL:
         return [Finding("BAD", where, f"is nearly full: {_size(free)} are free", advice)]
     if free < room:
@@ -147,7 +147,7 @@ def _links(where: str, folder: Path) -> list[Finding]:
     except OSError as exc:
         if exc.errno not in _NO_LINKS:
             raise
-        what = "has no hard links, so that two jobs that begin a run at once may both think it"
+        what = "has no hard links, so two jobs that begin a run at once may both take it as"
         advice = "set RLPROF_RUN_ID for each job, or take another file system"
         return [Finding("warn", where, f"{what} theirs", advice)]
     return []
@@ -163,12 +163,12 @@ def _times(where: str, folder: Path) -> list[Finding]:
     away = times[-1] / 1e9 - time.time()
     wrong = []
     if all(stamp % 10**9 == 0 for stamp in times):
-        what = "keeps the times of files to the second only"
+        what = "keeps the times of files only to the second"
         advice = "expect runs begun within a second to be listed in any order"
         wrong.append(Finding("warn", where, what, advice))
     if abs(away) > _FAR_S:
         what = f"the clock of its server is {away:+.0f} s from ours"
-        advice = "synchronise both, or runs that live are taken for dead"
+        advice = "synchronise both, or live runs are taken for dead"
         wrong.append(Finding("warn", where, what, advice))
     return wrong
 

@@ -30,13 +30,13 @@ def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Find
 
 def look_at_core() -> list[Finding]:
     """Say which rlprof this is, and whether other copies are in its way."""
-    # A folder of distributions may be on the path twice; a distribution is one by where it lies.
+    # A folder may be on the path twice, so compare distributions by location.
     found = {
         str(dist.locate_file("")): dist.version
         for dist in metadata.distributions(name="rlprof-core")
     }
     if not found:
-        what = "is imported without being installed, so that no plugin can say whether it fits"
+        what = "is imported without being installed, so plugins cannot tell whether it fits"
         return [Finding("BAD", "rlprof", what, "pip install rlprof-core")]
     versions = list(found.values())
     wrong = []
@@ -52,12 +52,12 @@ def look_at_limits() -> list[Finding]:
     wrong = []
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY and files < _FEW_FILES:
-        what = f"this process may open {files} files only"
+        what = f"this process may open only {files} files"
         advice = f"ulimit -n {_FEW_FILES} or more, before the run"
         wrong.append(Finding("warn", "ulimit -n", what, advice))
     size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if size != resource.RLIM_INFINITY:
-        what = f"no file may grow beyond {size:,} bytes; a trace that does is cut"
+        what = f"no file may grow beyond {size:,} bytes, so larger traces are cut"
         wrong.append(Finding("warn", "ulimit -f", what, "ulimit -f unlimited, before the run"))
     return unless_wrong("ulimit", f"{_many(files)} files, of any size", wrong)
 

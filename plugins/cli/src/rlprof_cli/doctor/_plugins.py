@@ -19,13 +19,13 @@ _CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>)(\d+(?:\.\d+)*)$")
 def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Finding]:
     """Report plugins for another core, and load all but tools: dry windows load these.
 
-    With *names* only those count: the others are none of this config's.
+    With *names*, check only these: the config does not use the others.
     """
     found = [offer for offer in offers() if names is None or offer.name in names]
     core = core_version()
     for offer in found:
         if core and not fits(core, offer.requires):
-            what = f"asks for {offer.requires}, and this is rlprof {core}"
+            what = f"needs {offer.requires}, but this is rlprof {core}"
             advice = "install versions that fit each other"
             yield Finding("warn", f"{offer.kind} {offer.name}", what, advice)
     for kind, name in dict.fromkeys((offer.kind, offer.name) for offer in found):
@@ -52,7 +52,7 @@ def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
     where = f"engine {name}"
     answer = ask("advise", timeout_s=timeout_s, name=name)
     if answer.fault:
-        yield Finding("warn", where, f"asking it what can be had here {answer.fault}")
+        yield Finding("warn", where, f"asking it what works here {answer.fault}")
     for advice in answer.value or ():
         yield advised(where, advice)
 

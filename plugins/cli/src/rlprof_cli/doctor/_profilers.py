@@ -59,7 +59,7 @@ def look_at_environment(env: Mapping[str, str] | None = None) -> list[Finding]:
         if env.get(name, "") not in _OFF:
             wrong.append(Finding("warn", name, what, _ONE_RECORDS))
     if env.get("CUDA_LAUNCH_BLOCKING", "") not in _OFF:
-        what = "every kernel is waited for, so a trace shows a run that is not yours"
+        what = "the CPU waits for every kernel, so a trace does not show your normal run"
         wrong.append(Finding("warn", "CUDA_LAUNCH_BLOCKING", what, "unset it for this run"))
     return unless_wrong("environment", "brings no other profiler", wrong)
 
@@ -73,7 +73,7 @@ def look_at_process() -> list[Finding]:
 def _tracer() -> list[Finding]:
     try:
         status = Path("/proc/self/status").read_text()
-    except OSError:  # no Linux; nothing else to ask
+    except OSError:  # not Linux: there is no other source
         return []
     pid = next((line.split()[1] for line in status.splitlines() if "TracerPid" in line), "0")
     if pid == "0":

@@ -99,7 +99,7 @@ def _unsupported(use: Use, capture: CaptureResult) -> list[Finding]:
             "BAD" if option in named else "warn",
             use.where,
             f"{option}: {why}",
-            "take it out of the options, or run where it can be had" if option in named else "",
+            "remove it from the options, or run where it is available" if option in named else "",
         )
         for option, why in capture.unsupported.items()
     ]

@@ -50,7 +50,7 @@ def record(
 ) -> Path:
     """Record upcoming steps of *found*; return the run folder."""
     given: dict[str, list[Any]] = {}
-    for one in sorted(found, key=lambda one: not one.kind.engine):  # who waits for nobody first
+    for one in sorted(found, key=lambda one: not one.kind.engine):  # engines first: they do not wait
         is_engine = one.kind.engine and config["tool"]
         given.setdefault(one.role, []).append(one.replica if is_engine else one.handle)
     edges, count = steps
@@ -66,7 +66,7 @@ def record(
                 say(f"step {step}: {doing} {len(found)} actors")
         finally:
             _wait_for_exports(fleet.run_dir, say)
-        say("letting go")
+        say("detaching")
     run_dir: Path = fleet.run_dir
     return run_dir
 
