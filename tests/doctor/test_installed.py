@@ -42,7 +42,7 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
     [
         ("rlprof>=0.1,<0.2", True),
         ("rlprof~=0.1.0", True),
-        ("rlprof", True),
+        ("rlprof>=0.2", False),
     ],
 )
 def test_ranges_of_versions_are_read(requirement, does):

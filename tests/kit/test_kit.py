@@ -80,7 +80,7 @@ def _cases(tmp_path_factory):
     report = folder / "report.xml"
     argv = [sys.executable, "-m", "pytest", str(ROOT / "tests/kit/suite.py"), "-q"]
     argv += ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
-    argv += ["--junitxml", str(report)]
+    argv += ["-W", "ignore", "--junitxml", str(report)]
     result = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
     assert report.exists(), result.stdout + result.stderr
     found = {}
