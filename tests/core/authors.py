@@ -14,7 +14,6 @@ def _returning(found):
     class Odd(Fake):
         @hookimpl
         def export(self, capture, folder, out):
-            (out / "sub").mkdir()
             (out / "there.txt").write_text("x")
             return found
 
@@ -25,14 +24,11 @@ def _artifact(path="there.txt", **changes):
     return Artifact(path, **({"kind": "files", "format": "text"} | changes))
 
 
-Text = _returning("nope.txt")
 Names = _returning(["there.txt"])
 Alone = _returning(_artifact())
-Number = _returning(5)
 Unwritten = _returning([_artifact("nope.txt")])
-Folder = _returning([_artifact("sub")])
+Outside = _returning([_artifact("../there.txt")])
 Kind = _returning([_artifact(kind="tracee")])
-Status = _returning([_artifact(status="fine")])
 
 
 class Copies(Fake):
@@ -70,22 +66,6 @@ class StartsFive(Fake):
     def start(self, window, folder):
         Fake.start(self, window, folder)
         return 5
-
-
-class AppliesFive(Fake):
-    """Return a Recording whose `applied` is a number."""
-
-    @hookimpl
-    def start(self, window, folder):
-        recording = Fake.start(self, window, folder)
-        recording.applied = 5
-        return recording
-
-
-class RunsAnywhere(Fake):
-    """Run on a place that core does not know."""
-
-    runs_on = "anywhere"
 
 
 class RunsAnywhereLater(Fake):

@@ -62,22 +62,3 @@ def test_commands_say_that_nothing_is_recorded(argv, said, capsys):
     assert main([*argv, "always"]) == 0
 
     assert capsys.readouterr().out.endswith(said)
-
-
-@pytest.mark.usefixtures("always")
-def test_ls_says_that_nothing_was_asked_for(capsys):
-    """A run without captures is no run that went wrong."""
-    with rlprof.open() as prof:
-        prof.step(1)
-
-    assert main(["ls", str(prof.run_dir)]) == 0
-    assert (
-        "nothing was captured; the config asks for spans and counters only"
-        in capsys.readouterr().out
-    )
-
-
-def test_a_role_without_a_tool_still_is_a_fault_where_nobody_says_none():
-    """Leaving the key out is a mistake; the word is a choice."""
-    with pytest.raises(rlprof.ConfigError, match="has no tool; name one here or for the run"):
-        check_config({"roles": {"actor": {}}})

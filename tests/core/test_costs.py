@@ -10,7 +10,6 @@ import pytest
 import rlprof
 from rlprof.config import check_config
 from rlprof_cli import _calibration, main
-from tests.fakes import tools
 
 
 @pytest.fixture(name="use")
@@ -47,15 +46,6 @@ def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
     assert _calibration.measured(use) == found
 
 
-def test_whose_version_it_is_is_found_without_a_look_at_all_of_them(use, monkeypatch):
-    """Looking through all that is installed would fill a trace with stacks, and take its time."""
-    _calibration._version.cache_clear()
-    monkeypatch.delattr("importlib.metadata.packages_distributions")
-
-    assert _calibration.file_of(use).name.startswith("costly-")
-    assert _calibration._version("rlprof_torch._torch") == _calibration._version("rlprof_torch")
-
-
 def test_a_tool_without_a_sample_has_no_estimate(config):
     """The reason is said."""
     _, uses = check_config(config())
@@ -64,42 +54,19 @@ def test_a_tool_without_a_sample_has_no_estimate(config):
 
 
 @pytest.mark.slow
-def test_a_tool_that_cannot_be_measured_says_why(use):
-    """What went wrong in the other process is told, and tried again the next time."""
-    broken = attrs.evolve(use, asked={"raises_in": "start"})
+@pytest.mark.parametrize(
+    ("hook", "why"),
+    [
+        ("start", "RuntimeError: start went wrong"),
+        ("export", "it is measured without a device, and refuses that: export says no"),
+    ],
+)
+def test_a_tool_that_cannot_be_measured_says_why(use, hook, why):
+    """What went wrong, or was refused, in the other process is told, and tried again next time."""
+    broken = attrs.evolve(use, asked={"raises_in": hook})
 
-    assert _calibration.measured(broken) == "RuntimeError: start went wrong"
+    assert _calibration.measured(broken) == why
     assert not _calibration.file_of(broken).exists()
-
-
-@pytest.mark.slow
-def test_a_tool_that_refuses_is_told_apart_from_one_that_breaks(use):
-    """It may well record in training, where it sees a device; so where it was tried is said."""
-    refusing = attrs.evolve(use, asked={"raises_in": "export"})
-
-    assert _calibration.measured(refusing) == (
-        "it is measured without a device, and refuses that: export says no"
-    )
-
-
-@pytest.mark.slow
-def test_plan_estimates_what_a_window_will_cost(config, use, tmp_path, capsys):
-    """By the length given, or by the phases of an earlier run."""
-    file = tmp_path / "p.yaml"
-    file.write_text("{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}")
-    with rlprof.open(config(steps="none")) as prof:
-        train(prof, range(3))
-
-    codes = [
-        main(["plan", str(file), "--window-s", "7"]),
-        main(["plan", str(file), "--like", str(prof.run_dir)]),
-    ]
-
-    given, like = capsys.readouterr().out.split("mode discrete")[1:]
-    assert codes == [0, 0]
-    assert "actor  costly  rollout  7.0 s" in given
-    assert "actor  costly  rollout   0 ms" in like
-    assert "one window costs at most, measured on this host" in given
 
 
 def test_plan_says_why_there_is_no_estimate(tmp_path, capsys):
@@ -141,37 +108,3 @@ def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
 
     assert levels(prof) == [1, 0, 0]
     assert "the last stop took 61.0 s of limits.stop_timeout_s" in notes(prof)[1]
-
-
-@pytest.mark.slow
-def test_a_tool_that_has_nothing_lighter_goes_on_as_it_was(config):
-    """Then limits alone hold: of bytes, and of the time a stop may take."""
-    with rlprof.open(config()) as prof:
-        train(prof, [0])
-        prof._tracks[0]._instruments._recorders["fake"].pressure.last_stop_s = 61.0
-        train(prof, [1])
-
-    assert levels(prof) == [1, 1]
-    assert notes(prof) == ["", ""]
-
-
-@pytest.mark.parametrize(
-    ("tool", "options"),
-    [("torch", {"contents": ["cpu", "stack", "shapes", "memory", "flops", "modules"]}),
-     ("torch", {"contents": ["stack"]}), ("torch_memory", {}), ("costly", {"level": 3})],
-    ids=str,
-)  # fmt: skip
-def test_lighter_options_come_to_an_end(tool, options):
-    """Each notch is a different value of the tool's own options, and the last has none below."""
-    tools.register()
-    _, uses = check_config({
-        "tool": tool, "tools": {tool: options}, "steps": [1], "roles": {"actor": {}}
-    })  # fmt: skip
-    use = uses["actor"][0]
-    seen = [use.options]
-    while (less := use.plugin.lighter(seen[-1])) is not None:
-        seen.append(less)
-        assert len(seen) < 20
-
-    assert len(set(seen)) == len(seen) > 1
-    assert {type(value) for value in seen} == {use.plugin.Options}

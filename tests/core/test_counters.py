@@ -90,14 +90,3 @@ def test_devices_are_those_the_launcher_gave(config, monkeypatch):
 
     (process,) = rlprof.read(prof.run_dir).processes
     assert process.devices == (f"{process.here.host}/cuda:6",)
-
-
-def test_devices_that_nobody_names_are_not_known(config, monkeypatch):
-    """Without a word of the launcher nothing is said."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-    with rlprof.open(config(steps="none")) as prof:
-        pass
-
-    (process,) = rlprof.read(prof.run_dir).processes
-    assert process.devices == ()

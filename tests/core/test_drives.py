@@ -45,7 +45,7 @@ def record(config, cells, **given):
 
 
 def test_every_process_of_the_engine_records_itself(hive_config):
-    """By the run's tool, in sessions of their own that close with the driver's."""
+    """By the run's tool, each under its own name, in a session that closes with the driver's."""
     run = record(hive_config(), [0, 1], ranks=[6, 7], world_size=8)
 
     found = {(c.window.id, c.tool, c.target.worker, c.target.rank) for c in run.captures}
@@ -56,25 +56,12 @@ def test_every_process_of_the_engine_records_itself(hive_config):
     } == found
     assert {"whole"} == {c.state for c in run.captures}
     assert [process.state for process in run.processes] == ["ended"] * 3
-
-
-def test_workers_are_told_apart(hive_config):
-    """In words, in the names of files, and by the place each said it has."""
-    run = record(hive_config(), [0, 1], ranks=[6, 7], world_size=8)
-
-    targets = {c.target for c in run.captures if c.tool == "fake"}
-    paths = [a.path for c in run.captures if c.tool == "fake" for a in c.artifacts]
-
-    assert {"rollout replica 3 worker 0", "rollout replica 3 worker 1"} == set(map(str, targets))
-    assert sorted((dict(target.coordinates) for target in targets), key=str) == [
-        {"cell": 0},
-        {"cell": 1},
-    ]
-    workers = [process for process in run.processes if process.target.worker is not None]
-    files = {"-".join(process.name.split("-")[-2:]) for process in workers}
-    assert files == {"replica3-worker0", "replica3-worker1"}
-    assert len(set(paths)) == 4
-    assert all("rollout_replica_3/fake/rollout_replica3_rank" in path for path in paths)
+    inside = [c for c in run.captures if c.tool == "fake"]
+    assert {"rollout replica 3 worker 0", "rollout replica 3 worker 1"} == {
+        str(c.target) for c in inside
+    }
+    assert {dict(c.target.coordinates)["cell"] for c in inside} == {0, 1}
+    assert len({artifact.path for c in inside for artifact in c.artifacts}) == 4
 
 
 def test_ranks_that_are_not_chosen_are_left_alone(hive_config):
@@ -104,23 +91,7 @@ def test_a_tool_of_the_role_stands_for_the_runs(hive_config):
     assert {("other", 0), ("hive", None)} == {(c.tool, c.target.worker) for c in run.captures}
 
 
-def test_the_engine_is_born_with_what_the_tools_need(hive_config):
-    """Their Launches are merged into its own, for the rank that is to be launched."""
-
-    class Wrapper(tools.Bare):
-        @rlprof.hookimpl
-        def configure(self, place):
-            return rlprof.Launch(env={"WRAPPED": "1"}) if place == "launch" else None
-
-    rlprof.register("tool", "wrapper", Wrapper)
-
-    launch = rlprof.launch(hive_config(role={"tool": "wrapper"}), role="rollout", rank=4)
-
-    assert dict(launch.engine_args) == {"cells_of": 4}
-    assert dict(launch.env) == {"WRAPPED": "1"}
-
-
-def test_an_engine_is_born_recordable_if_any_of_its_ranks_is_chosen(hive_config):
+def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hive_config):
     """`ranks: [5]` chooses the replica that holds 4 and 5, and not the one before it."""
 
     class Wrapper(tools.Bare):
@@ -136,18 +107,16 @@ def test_an_engine_is_born_recordable_if_any_of_its_ranks_is_chosen(hive_config)
     found = [rlprof.launch(config, role="rollout", ranks=held) for held in ([2, 3], [4, 5])]
 
     assert [launch.env for launch in found] == [{}, {"FIRST": "4"}]
-    with pytest.raises(rlprof.ConfigError, match="launch: ranks: expected"):
-        rlprof.launch(config, role="rollout", ranks=[])
+    assert dict(found[1].engine_args) == {"cells_of": 4}
 
 
 @pytest.mark.usefixtures("hive", "calls")
-@pytest.mark.parametrize("command", [["check"], ["plan", "--no-estimate", "--steps", "1-1"]])
-def test_who_asks_before_a_run_is_told_what_records_inside(tmp_path, capsys, command):
+def test_check_says_what_records_inside(tmp_path, capsys):
     """The tools of its role are not those of the process that holds the engine."""
     file = tmp_path / "profile.yaml"
     file.write_text("tool: fake\nsteps: [1]\nroles: {rollout: {engine: hive}}")
 
-    assert main([command[0], str(file), *command[1:]]) == 0
+    assert main(["check", str(file)]) == 0
 
     assert "engine hive (inside it: fake)" in capsys.readouterr().out
 
@@ -160,36 +129,13 @@ def test_what_fails_in_a_worker_fails_there_alone(hive_config):
     assert states == {"hive": "whole", "fake": "failed"}
 
 
-def test_a_request_reaches_the_processes_with_options_of_its_own(hive_config):
-    """And with its name, so that what they recorded is told as its answer."""
-    config = hive_config(role={"options": {"fake": {"level": 2}}}) | {"steps": [1]}
-    with rlprof.open(config, role="driver") as prof:
-        prof.attach([0], role="rollout")
-        steps = prof.steps(range(1, 5))
-        next(steps)
-        with prof.phase("rollout"):
-            pass
-        asked = ask(prof, role="rollout", options={"fake": {"level": 5}})
-        for _ in steps:
-            with prof.phase("rollout"):
-                pass
-    run = rlprof.read(prof.run_dir)
-
-    inside = [c for c in run.captures if c.tool == "fake"]
-    assert [(c.window.start_step, c.asked["level"], c.request) for c in inside] == [
-        (1, 2, ""),
-        (2, 5, asked.id),
-    ]
-    assert {c.state for c in run.captures} == {"whole"}
-
-
 def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive_config):
-    """With `steps: none` the first order that comes is a request's."""
+    """With `steps: none` the first order that comes is a request's, with options of its own."""
     with rlprof.open(hive_config() | {"steps": "none"}, role="driver") as prof:
         prof.attach([0], role="rollout")
         steps = prof.steps(range(1, 4))
         next(steps)
-        asked = ask(prof, role="rollout")
+        asked = ask(prof, role="rollout", options={"fake": {"level": 5}})
         for _ in steps:
             with prof.phase("rollout"):
                 pass
@@ -197,24 +143,7 @@ def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive
 
     found = [(c.window.start_step, c.tool, c.request, c.state) for c in run.captures]
     assert sorted(found) == [(2, "fake", asked.id, "whole"), (2, "hive", asked.id, "whole")]
-
-
-def test_an_order_nobody_can_obey_is_answered_so(hive_config, monkeypatch):
-    """A process of the engine that opens no window says it, and does not call that recorded."""
-    told = []
-    real = rlprof.Order.begin
-    monkeypatch.setattr(
-        rlprof.Order, "begin", lambda self, member: told.append(real(self, member)) or told[-1]
-    )
-
-    def record_nothing(self, *_, **__):
-        return ""
-
-    monkeypatch.setattr("rlprof.session._track.Track.open_window", record_nothing)
-
-    record(hive_config(), [0])
-
-    assert told == ["its tools are not there; the log of this process says why"] * 2
+    assert [c.asked["level"] for c in run.captures if c.tool == "fake"] == [5]
 
 
 def test_a_rank_that_no_engine_holds_is_a_problem(hive_config):

@@ -10,8 +10,6 @@ from contextlib import suppress
 import pytest
 
 import rlprof
-from rlprof.session._loops import Link
-from rlprof.session._recorder import Recorder
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
 
@@ -94,27 +92,6 @@ def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
 
 
 @pytest.mark.slow
-def test_a_step_that_begins_while_a_cancelled_window_closes_is_told(given):
-    """It does not wait for it; nothing is recorded of the step, and it is said why."""
-
-    async def main():
-        with opened(given()) as prof:
-            await ready()
-            prof.step(1)
-            await cancelled(rollout(prof), until("begin", "start", "1/rollout"))
-            prof.step(2)
-            await rollout(prof)
-            await ready()
-        return prof
-
-    prof = asyncio.run(main())
-
-    (skipped,) = rlprof.read(prof.run_dir).skipped
-    assert skipped.step == 2
-    assert skipped.reason == "its phases began while another window was open or ended"
-
-
-@pytest.mark.slow
 def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
     """The engine is stopped all the same, and the phase has its line on the timeline."""
 
@@ -171,6 +148,7 @@ def test_a_session_that_is_closed_in_a_window_has_it_stopped(given):
     assert "it ended on the engine's own event loop" in capture.notes[0]
 
 
+# failures.md: engine-loop
 @pytest.mark.slow
 def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     """The engine itself has said that this is its loop; nobody waits for what cannot come."""
@@ -230,67 +208,6 @@ def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
 
     assert states(prof) == {"1/rollout": "whole"}
     assert engines.calls.count(("configure", "")) == 2
-
-
-def test_an_engine_that_raises_when_it_is_looked_at_spoils_no_phase(given):
-    """What a plugin says of itself may raise; the step goes on, and its window is not there."""
-
-    class Cross(engines.Guest):
-        async def _arrive(self, handle):
-            await super()._arrive(handle)
-            return rlprof.Ready(self._runs_on, self._loop)
-
-        def _runs_on(self):
-            if threading.current_thread() is threading.main_thread():
-                raise RuntimeError("not now")
-            return "process"
-
-    rlprof.register("engine", "guest", Cross)
-    done = []
-
-    async def main():
-        with opened(given()) as prof:
-            await ready()
-            for step in prof.steps([1, 2]):
-                await rollout(prof)
-                done.append(step)
-        return prof
-
-    prof = asyncio.run(main())
-
-    assert done == [1, 2]
-    assert "whole" not in states(prof).values()
-
-
-def test_an_engine_that_is_just_made_ready_can_be_looked_at(given):
-    """Its recorder is there before its plugin is: a phase may be entered in between."""
-    with rlprof.open(given(), role="trainer") as prof:
-        recorder = Recorder("guest", prof.means.target, prof.means, link=Link(object()))
-
-        assert (recorder.needs_its_thread, recorder.needs_this_loop) == (False, False)
-
-
-def test_a_host_without_a_thread_left_loses_a_window_and_no_phase(given, monkeypatch):
-    """Nothing can be begun beside the loop: the phase is entered and left all the same."""
-    start = threading.Thread.start
-
-    def no_thread(self):
-        if self.name == "rlprof-away":
-            raise RuntimeError("can't start new thread")
-        start(self)
-
-    async def main():
-        with opened(given(steps=[1])) as prof:
-            await ready()
-            monkeypatch.setattr(threading.Thread, "start", no_thread)
-            prof.step(1)
-            await rollout(prof)
-        return prof
-
-    prof = asyncio.run(main())
-
-    assert states(prof) == {}
-    assert [s.name for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"] == ["rollout"]
 
 
 class Asking:

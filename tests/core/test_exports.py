@@ -63,7 +63,6 @@ def test_what_waits_is_given_to_one_helper(record, monkeypatch, at_once, helpers
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"raises_in": "export"}, "export: CaptureError: export says no"),
         ({"raises_in": "export:die"}, "export: the helper process ended with 3: dying"),
         ({"hangs_in": "export"}, "export: took longer than export_timeout_s 3"),
     ],

@@ -54,15 +54,6 @@ def test_while_the_driver_runs_nothing_is_left(write):
     assert run.left == ()
 
 
-def test_a_driver_that_died_leaves_it(write):
-    """It has said where its members write when they came."""
-    dead = attrs.evolve(Here.now(), started="before it")
-
-    run = write(*beginning(here=dead), WRITES)
-
-    assert [one.folder for one in run.left] == [FOLDER]
-
-
 def test_what_was_collected_is_not_left(write):
     """Whoever brought it home says so in a file of his own."""
     write(*beginning(), WRITES, ENDED)
@@ -131,11 +122,3 @@ def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, capsys)
 
     assert [str(one) for one in run.missing] == ["actor 0/3", "actor 2/3", "ref 0/3", "ref 2/3"]
     assert "actor 1/" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("line", [{}, {"node": 1}, {**PLACE, "realtime_ns": "x"}])
-def test_lines_that_do_not_fit_are_passed_over(write, line):
-    """Nobody is stopped by what somebody else wrote."""
-    run = write(*beginning(), event("elsewhere", **line), event("collected", **line), ENDED)
-
-    assert all(one.folder == FOLDER for one in run.left)

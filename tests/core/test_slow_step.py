@@ -66,13 +66,6 @@ def test_what_takes_no_time_is_not_slow(config):
     assert watched(config, [*[0.001] * 6, 0.09]) == []
 
 
-def test_slow_steps_are_recorded_a_bounded_number_of_times(config):
-    """A run that has become slow for good is not recorded for good."""
-    told = watched(config, [*[1.0] * 20, *[9.0] * 10], most=2)
-
-    assert len(told) == 2
-
-
 @pytest.mark.slow
 def test_a_step_that_is_recorded_is_no_measure(config):
     """Recording takes time of its own."""
@@ -86,15 +79,7 @@ def test_a_step_that_is_recorded_is_no_measure(config):
     assert rlprof.read(prof.run_dir).answers == ()
 
 
-@pytest.mark.parametrize(
-    ("rule", "fault"),
-    [
-        ({"times": 1}, "slow_step.times: expected more than 1"),
-        ({"most": 0}, "slow_step.most: expected more than 0"),
-        (2, "slow_step: expected keys and values"),
-    ],
-)
-def test_a_rule_that_cannot_be_is_a_fault_of_the_config(config, rule, fault):
+def test_a_rule_that_cannot_be_is_a_fault_of_the_config(config):
     """It names the key and what was expected."""
-    with pytest.raises(ConfigError, match=fault):
-        rlprof.open(config(slow_step=rule))
+    with pytest.raises(ConfigError, match=r"slow_step.times: expected more than 1"):
+        rlprof.open(config(slow_step={"times": 1}))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import random
-import threading
 from collections import Counter
 
 import pytest
@@ -174,58 +172,25 @@ def test_what_was_cancelled_or_has_failed_says_so(config):
 
     async def fails(n, exc):
         async with rlprof.trajectory(n) as path, path.turn(0):
-            with path.tool_call("search"):
-                if exc:
-                    raise exc
-                await asyncio.sleep(60)
+            if exc:
+                raise exc
+            await asyncio.sleep(60)
 
     async def main():
-        waiting = [asyncio.create_task(fails(n, None)) for n in range(50)]
-        failing = [asyncio.create_task(fails(50 + n, ValueError(str(n)))) for n in range(50)]
+        waiting = asyncio.create_task(fails(0, None))
+        failing = asyncio.create_task(fails(1, ValueError()))
         await asyncio.sleep(0)
-        for task in waiting:
-            task.cancel()
-        out = await asyncio.gather(*waiting, *failing, return_exceptions=True)
-        await agent(100, turns=1)
-        return [type(one).__name__ for one in out]
+        waiting.cancel()
+        await asyncio.gather(waiting, failing, return_exceptions=True)
+        await agent(2, turns=1)
 
     with rlprof.open(config(steps="none")) as prof:
-        raised = asyncio.run(main())
+        asyncio.run(main())
 
-    assert raised == ["CancelledError"] * 50 + ["ValueError"] * 50
     errors = {(s.attributes["trajectory"], s.name): s.attributes.get("error") for s in read(prof)}
-    for n, error in enumerate(raised):
-        left = [errors.pop((n, name)) for name in ("trajectory", "turn", "tool_call")]
-        assert left == [error] * 3
+    for n, error in enumerate(["CancelledError", "ValueError"]):
+        assert [errors.pop((n, name)) for name in ("trajectory", "turn")] == [error] * 2
     assert set(errors.values()) == {None}
-
-
-def test_threads_with_a_copy_of_the_context_have_it(config):
-    """One without has no trajectory, but whoever holds the path may say which."""
-
-    def work(name):
-        with rlprof.span(name):
-            pass
-
-    def hold(path):
-        with path.tool_call("search"):
-            work("held")
-        work("let go")
-
-    with rlprof.open(config(steps="none")) as prof, rlprof.trajectory(7) as path:
-        copied = contextvars.copy_context()
-        aims = [(copied.run, work, "copied"), (contextvars.Context().run, hold, path)]
-        for aim, *args in aims:
-            thread = threading.Thread(target=aim, args=args)
-            thread.start()
-            thread.join()
-
-    found = by_name(prof)
-    ids = {name: span.attributes.get("trajectory") for name, span in found.items()}
-    assert ids == {"trajectory": 7, "copied": 7, "tool_call": 7, "held": 7, "let go": None}
-    parents = {name: found[name].parent for name in ("copied", "tool_call")}
-    assert parents == dict.fromkeys(parents, found["trajectory"].id)
-    assert (found["held"].parent, found["let go"].parent) == (found["tool_call"].id, None)
 
 
 def test_items_of_a_generator_are_of_who_takes_them(config):
@@ -285,16 +250,6 @@ def test_results_and_errors_are_the_same_on_and_off(config, is_on):
         assert names == [span.name for span in read(prof)]
 
 
-def test_off_is_one_object_for_all():
-    """Nothing is made where there is no session: neither spans nor trajectories nor parts."""
-    path = rlprof.trajectory(1, {"a": 1})
-    spans = {rlprof.span("a"), rlprof.span("b", {"c": 1}), path.turn(1), path.request({}),
-             path.tool_call("t"), path.reward()}  # fmt: skip
-
-    assert {rlprof.Off().span("a")} == spans
-    assert {path} == {rlprof.trajectory(2), rlprof.Off().trajectory(3), path.__enter__()}
-
-
 def test_after_the_session_nothing_is_written(config):
     """A path that is held on to does no harm once the session is closed, in strict mode, too."""
     with rlprof.open(config(steps="none", strict=True)) as prof:
@@ -308,12 +263,11 @@ def test_after_the_session_nothing_is_written(config):
     assert read(prof) == []
 
 
-@pytest.mark.parametrize("strict", [False, True])
-def test_odd_ids_and_attributes_never_raise(config, strict):
+def test_odd_ids_and_attributes_never_raise(config):
     """Whatever is an id is written as well as JSON can."""
     odd = [None, object(), [1, {}], float("nan"), "\ud800", {}, 2**70]
 
-    with rlprof.open(config(steps="none", strict=strict)) as prof:
+    with rlprof.open(config(steps="none", strict=True)) as prof:
         for one in odd:
             with rlprof.trajectory(one, one) as path, path.turn(one, 5), path.tool_call(one):
                 pass
@@ -321,14 +275,3 @@ def test_odd_ids_and_attributes_never_raise(config, strict):
     found = Counter(span.name for span in read(prof))
     assert found == {"trajectory": len(odd), "turn": len(odd), "tool_call": len(odd)}
     assert all("trajectory" in span.attributes for span in read(prof))
-
-
-def test_a_trajectory_of_an_earlier_session_is_over(config):
-    """One that was never left is not handed on to the next session."""
-    with rlprof.open(config(steps="none")):
-        rlprof.trajectory(1).__enter__()
-
-    with rlprof.open(config(steps="none")) as prof, rlprof.span("anew"):
-        pass
-
-    assert by_name(prof)["anew"].attributes == {}

@@ -49,28 +49,6 @@ def test_a_nested_phase_is_a_range_inside_the_window(config, calls):
     assert pushes[1][3] == {"step": 7, "occurrence": 0}
 
 
-def test_the_outermost_chosen_phase_is_the_window(config, calls):
-    """A chosen phase inside one that is not chosen still gets its window."""
-    with rlprof.open(config(roles={"actor": {"phases": ["inner"]}})) as prof:
-        prof.step(1)
-        with prof.phase("outer"), prof.phase("inner"):
-            pass
-
-    assert starts(calls) == ["1/inner"]
-
-
-@pytest.mark.slow
-def test_a_recurring_phase_gets_a_window_each_time(config, calls):
-    """The second occurrence of a phase in a step has its own number, the next step starts anew."""
-    with rlprof.open(config()) as prof:
-        for _ in prof.steps([1, 2]):
-            for _ in range(2):
-                with prof.phase("rollout"):
-                    pass
-
-    assert starts(calls) == ["1/rollout", "1/rollout.1", "2/rollout", "2/rollout.1"]
-
-
 # failures.md: all-whole
 @pytest.mark.slow
 def test_a_step_that_comes_again_overwrites_nothing(config, calls):
@@ -129,18 +107,6 @@ def test_a_role_that_is_left_out_is_not_recorded(config, calls):
     assert [s.name for s in rlprof.read(prof.run_dir).spans()] == ["update_critic", "step 1"]
 
 
-def test_both_configures_come_before_the_first_window(config, calls):
-    """Configure is called at launch and in the process, on the target it is for."""
-    with rlprof.open(config(), rank=0, world_size=2):
-        pass
-
-    expected = [
-        ("fake", "configure", "launch", "actor 0/1"),
-        ("fake", "configure", "process", "actor 0/2"),
-    ]
-    assert expected == calls
-
-
 @pytest.mark.slow
 def test_tools_start_in_order_and_stop_in_reverse(config, calls):
     """Several tools record the same window, nested like brackets."""
@@ -195,19 +161,6 @@ def test_a_step_that_enters_other_phases_only_is_reported(config):
     assert skipped.reason == "the step entered none of update; it entered: rollout"
 
 
-@pytest.mark.slow
-def test_a_phase_that_outlives_its_step_keeps_its_window(config, calls):
-    """The window ends with its phase, whatever step that is."""
-    with rlprof.open(config(steps=[1])) as prof:
-        prof.step(1)
-        phase = prof.phase("rollout")
-        with phase:
-            prof.step(2)
-
-    assert hooks(calls) == ["start", "push", "pop", "stop"]
-    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
-
-
 # failures.md: shared-window
 @pytest.mark.slow
 def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, calls):
@@ -229,42 +182,16 @@ def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, call
 
 
 @pytest.mark.slow
-def test_ranges_of_overlapping_phases_close_innermost_first(config, calls):
-    """A range that ends out of turn is closed when its turn comes, and none is left open."""
-    with rlprof.open(config(mode="continuous")) as prof:
-        prof.step(1)
-        first, second = prof.phase("first"), prof.phase("second")
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        before = hooks(calls)
-        second.__exit__(None, None, None)
-
-    assert "pop" not in before
-    assert hooks(calls) == ["start", "push", "push", "pop", "pop", "stop"]
-
-
-@pytest.mark.slow
-def test_a_tool_of_a_thread_is_called_on_the_working_thread(config, calls):
-    """A tool that declares nothing is started and stopped where the phase is."""
-    with rlprof.open(config()) as prof:
+def test_a_tool_is_called_on_the_thread_it_needs(config, calls):
+    """On that of the phase, unless it may start anywhere: then it can be given up."""
+    with rlprof.open(config(tool=["fake", "anywhere"])) as prof:
         prof.step(1)
         with prof.phase("rollout"):
             pass
 
+    threads = {(call[0], call[3]) for call in calls if call[1] in ("start", "stop")}
     here = threading.current_thread().name
-    assert {here} == {call[3] for call in calls if call[1] in ("start", "stop")}
-
-
-@pytest.mark.slow
-def test_a_tool_of_the_process_is_called_on_a_thread_of_core(config, calls):
-    """A tool that may start anywhere gets a thread of its own, so that it can be given up."""
-    with rlprof.open(config(tool="anywhere")) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
-
-    assert {"rlprof-anywhere"} == {call[3] for call in calls if call[1] in ("start", "stop")}
+    assert threads == {("fake", here), ("anywhere", "rlprof-anywhere")}
 
 
 # failures.md: window-time
@@ -325,10 +252,9 @@ def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
 
 
 # failures.md: bad-step
-@pytest.mark.parametrize("steps", [["a", None], [1.5, object()]], ids=["text", "objects"])
-def test_a_step_that_is_no_number_reaches_nobody(config, caplog, steps):
+def test_a_step_that_is_no_number_reaches_nobody(config, caplog):
     """Nonsense told to the session is logged and training goes on."""
-    seen = []
+    steps, seen = ["a", None, 1.5, object()], []
 
     with rlprof.open(config()) as prof:
         for step in prof.steps(steps):
@@ -339,7 +265,7 @@ def test_a_step_that_is_no_number_reaches_nobody(config, caplog, steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [-5, 2**63, 10**30])
+@pytest.mark.parametrize("step", [-5, 10**30])
 def test_a_step_beyond_all_steps_is_told(config, step):
     """It is not recorded, and the run says so; training goes on, the steps around it are."""
     seen = []
@@ -357,14 +283,13 @@ def test_a_step_beyond_all_steps_is_told(config, step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [None, 7, ["update"]])
-def test_a_name_that_is_no_text_is_written_out(config, name):
-    """A phase called None is not taken for whole steps, and a list harms nobody."""
+def test_a_name_that_is_no_text_is_written_out(config):
+    """A phase called None is not taken for whole steps."""
     with rlprof.open(config(steps=[1])) as prof:
         prof.step(1)
-        with prof.phase(name), prof.span(name, 5):
+        with prof.phase(None), prof.span(None, 5):
             pass
 
     run = rlprof.read(prof.run_dir)
-    assert [one.window.phase for one in run.captures] == [str(name)]
+    assert [one.window.phase for one in run.captures] == ["None"]
     assert [s.attributes for s in run.spans() if s.kind == "span"] == [{"attributes": 5}]

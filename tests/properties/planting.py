@@ -11,27 +11,12 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NOT_TEXT = (None, True, 0, 7, -1.5, 10**400, [], ["x"], {}, {"x": 1})
-_NOT_BOOL = (None, 0, 1, 2.0, "", "true", "yes", [], [True], {}, {"x": True})
-_NOT_SECONDS = (
-    None,
-    True,
-    0,
-    -1,
-    -0.5,
-    10**10,
-    10**400,
-    1e300,
-    float("inf"),
-    "60",
-    "",
-    [],
-    [60],
-    {},
-)
-_NOT_NAMES = (None, True, 7, 1.5, "", {}, {"x": 1}, [""], ["a", "a"], ["a", 7], [["a"]], [None])
-_NOT_SIZE = (None, True, 0, -1, 4e9, 2**63, "", "4 parsec", "0GB", [], ["4GB"], {})
-_NOT_MAPPING = (None, True, 7, 1.5, "x", "", ["x"], [])
+_NOT_TEXT = (None, 7, [], {"x": 1})
+_NOT_BOOL = (None, 0, "true", [True])
+_NOT_SECONDS = (None, True, -1, 10**10, float("inf"), "60", {})
+_NOT_NAMES = (None, 7, "", {"x": 1}, ["a", "a"], ["a", 7])
+_NOT_SIZE = (None, True, 0, 2**63, "4 parsec", ["4GB"])
+_NOT_MAPPING = (None, 7, "x", ["x"])
 
 WRONG: dict[str, tuple[Any, ...]] = {
     "run_dir": _NOT_TEXT,
@@ -40,14 +25,13 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "strict": _NOT_BOOL,
     "quiet": _NOT_BOOL,
     "tool": _NOT_NAMES,
-    "steps": (True, -1, 1.5, 10**18, "x", "4-2", "2-", "", [None], [[2]], {"first": 2},
-              {"every": 0}, {"every": 1, "x": 1}, {"every": True}, {"every": 2, "last": "7"},
-              [10**400]),
-    "mode": (None, True, 0, 1.5, "", "continous", "Discrete", [], ["discrete"], {}),
+    "steps": (True, -1, 1.5, 10**18, "x", "4-2", [None], {"first": 2}, {"every": 0},
+              {"every": 1, "x": 1}, {"every": 2, "last": "7"}),
+    "mode": (None, 0, "continous", ["discrete"]),
     "join_steps": _NOT_BOOL,
-    "roles": (True, 7, 1.5, "actor", ["actor"], {}, []),
+    "roles": (7, "actor", {}, []),
     "roles.actor": _NOT_MAPPING,
-    "roles.actor.ranks": (True, -1, 2**31, 1.5, "7", "", [], [0, -1], [True], ["all"], {}, [[0]]),
+    "roles.actor.ranks": (True, -1, 2**31, "7", [], [0, -1], ["all"], {}),
     "roles.actor.phases": (*_NOT_NAMES[1:], []),
     "roles.actor.tool": _NOT_NAMES[1:],
     "roles.actor.engine": _NOT_TEXT[1:],
@@ -65,7 +49,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "limits.configure_timeout_s": _NOT_SECONDS,
     "listeners": _NOT_NAMES[1:],
     "fleet": _NOT_MAPPING,
-    "fleet.node_dir": (True, 7, [], {}, "", " ", "here", "~/x", "$HOME"),
+    "fleet.node_dir": (7, "", "here", "~/x"),
     "fleet.collect": _NOT_BOOL,
     "spans": _NOT_MAPPING,
     "spans.bytes": _NOT_SIZE,
@@ -73,15 +57,15 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "counters.every_s": _NOT_SECONDS,
     "counters.in_window_s": _NOT_SECONDS,
     "counters.bytes": _NOT_SIZE,
-    "slow_step": (True, 2, "2", [], [2.0]),
-    "slow_step.times": (None, True, "2", [], {}, 0, 1, -1, 1e7),
-    "slow_step.most": (None, True, "2", [], {}, 1.5, 0, -1, 1001),
+    "slow_step": (True, 2, [2.0]),
+    "slow_step.times": (None, "2", 1, 1e7),
+    "slow_step.most": (None, 1.5, 0, 1001),
 }  # fmt: skip
 """Path of a key → values that are of the wrong type or out of bounds there."""
 
 WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
-    "tools.fake.level": (None, True, 1.5, "1", [], {}),
-    "tools.fake.unsupported": (None, "x", 7, {}, [7], ["a", None]),
+    "tools.fake.level": (None, True, "1", []),
+    "tools.fake.unsupported": (None, "x", [7]),
     "roles.critic.options.fake.raises_in": _NOT_TEXT,
 }
 """Likewise, for what only the plugin of `fake` knows."""

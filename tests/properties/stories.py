@@ -45,11 +45,8 @@ def head(rank: int) -> tuple[bytes, ...]:
 
 
 @st.composite
-def captures(draw, process: str, window: Window, *, many: bool) -> list[bytes]:
-    """Draw the lines about one capture, up to where its process may have been killed.
-
-    *many*: one export may leave several lines, between which it may be cut.
-    """
+def captures(draw, process: str, window: Window) -> list[bytes]:
+    """Draw the lines about one capture, up to where its process may have been killed."""
     key = {"window": attrs.asdict(window), "tool": draw(st.sampled_from(["fake", "torch"]))}
     lines = [event("opened", 1000, **key, scratch="/s", asked={"a": 1})]
     if draw(st.booleans()):
@@ -58,11 +55,11 @@ def captures(draw, process: str, window: Window, *, many: bool) -> list[bytes]:
         lines.append(event("failed", **key, hook="start", error="RuntimeError: no"))
     lines.append(event("closed", 2000, **key, reason="end", seconds=0.25))
     statuses = st.sampled_from(["whole", "whole", "partial"])
-    for number in range(draw(st.integers(0, 3 if many else 1))):
+    for number in range(draw(st.integers(0, 3))):
         path = f"{process}/{window.folder}/{key['tool']}-{number}.json"
         made = Artifact(path, "trace", "chrome-trace", draw(statuses), size=9)
         lines.append(event("artifact", **key, artifact=attrs.asdict(made)))
-    if many and draw(st.booleans()):
+    if draw(st.booleans()):
         lines.append(event("failed", **key, hook="export", error="RuntimeError: no"))
     return [*lines, event("exported", 3000, **key, seconds=1.5)]
 
@@ -80,13 +77,13 @@ def merges(draw, parts: list[list[bytes]]) -> list[bytes]:
 
 
 @st.composite
-def stories(draw, *, many: bool = True) -> list[Story]:
+def stories(draw) -> list[Story]:
     """Draw the manifests and spans of one to three processes of a run."""
     told = []
     for rank in range(draw(st.integers(1, 3))):
         name = f"actor-{rank}"
         windows = draw(st.lists(st.sampled_from(WINDOWS), max_size=3, unique=True))
-        parts = [draw(captures(name, window, many=many)) for window in windows]
+        parts = [draw(captures(name, window)) for window in windows]
         parts.append([event("skipped", step=9, reason="no phase")] * draw(st.integers(0, 1)))
         tail = [event("ended")] * draw(st.integers(0, 1))
         spans = [

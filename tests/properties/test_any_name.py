@@ -24,18 +24,13 @@ pytestmark = pytest.mark.slow
 PROPERTY = settings(max_examples=250, deadline=None)
 
 HOSTILE = (
-    "", " ", ".", "..", "...", "-", "/", "//", "/etc/passwd", "../../x", "a/../b", "a\\b", "C:\\x",
-    "~", "~root", "$HOME", "`id`", "$(id)", "a;b", "a|b", "a\0b", "\n", "a\nb", "\r\n", "\t",
-    "\x1b[2J",
-    "\x7f", "\x85", "\u2028", "\u202e", "\ufeff", "\ud800", "a\udcffb", "é", "e\u0301", "日本語",
-    "😀", '"', "'", '"}', '"}, {"ph": "X", "ts": 1, "name": "', '", "pid": 3, "x": "',
-    "  },\n  {\n",
-    '"traceEvents": [', '", "baseTimeNanoseconds": 5', "\\", "\\\\", "\\u0000", "\\ud800", "\\n",
-    "NaN", "Infinity", "null", "{", "}", "[", "]", "%s", "%n", "{0}", "a" * 79, "a" * 80, "a" * 81,
-    "a" * 300, "é" * 100, "/" * 300, "step", "step.1", "a.1", "a.1.1", "CON", "nul", ".hidden",
-    "-rf", "rlprof.clock", "rlprof.warmup", "Iteration Start: x", "ProfilerStep#1",
-    "PyTorch Profiler (0)",
-    "actor_0_of_1", "name with spaces", "name,with,commas", "<b>", "&amp;", "\u0000",
+    "", " ", ".", "..", "-", "/", "/etc/passwd", "../../x", "a\\b", "C:\\x", "~", "$(id)", "a\0b",
+    "\n", "a\nb", "\r\n", "\x1b[2J", "\x7f", "\u2028", "\ud800", "a\udcffb", "é", "e\u0301",
+    "日本語", "😀", '"', '"}, {"ph": "X", "ts": 1, "name": "', '", "pid": 3, "x": "', "  },\n  {\n",
+    '"traceEvents": [', '", "baseTimeNanoseconds": 5', "\\", "\\u0000", "\\ud800", "NaN", "{",
+    "%s", "{0}", "a" * 79, "a" * 80, "a" * 81, "a" * 300, "é" * 100, "/" * 300, "step", "step.1",
+    "a.1", "CON", ".hidden", "-rf", "rlprof.clock", "rlprof.warmup", "ProfilerStep#1",
+    "name with spaces", "<b>", "&amp;",
 )  # fmt: skip
 """What people and their enemies call things."""
 
@@ -72,42 +67,6 @@ def test_two_names_have_two_folders(one, other):
     assert Target(one).folder != Target(other).folder
 
 
-def test_hostile_names_have_a_folder_each():
-    """All names of the list above are told apart by their folders, roles and stems."""
-    names = sorted(set(HOSTILE))
-
-    folders = {Window(2, 3, name).folder for name in names}
-    stems = {Capture("r", Target("a"), Window(2, 3, name), "t", "h", 7).stem for name in names}
-
-    assert len(names) == len(folders) == len(stems)
-
-
-def test_a_name_that_looks_like_a_changed_one_has_a_folder_of_its_own():
-    """A phase called what another's folder is called does not write into it."""
-    assert safe_name("é") != safe_name(safe_name("é"))
-    assert safe_name("") != safe_name("x-00000000")
-
-
-@PROPERTY
-@given(NAME)
-def test_what_a_name_was_changed_to_is_changed_again_as_a_name(name):
-    """No chain of names, each called what the one before it was changed to, comes back."""
-    chain = [name]
-    while len(chain) < 4 and chain[-1] != safe_name(chain[-1]):
-        chain.append(safe_name(chain[-1]))
-
-    folders = {Window(2, 3, link).folder for link in chain}
-
-    assert len(chain) in (1, 4)
-    assert len(chain) == len(folders)
-
-
-def test_a_phase_called_step_has_a_folder_of_its_own():
-    """A request may record steps where the config records phases: one of them is called step."""
-    assert Window(2, 3, "step").folder != Window(2, 3).folder
-    assert Window(2, 3, "step", 1).folder != Window(2, 3, None, 1).folder
-
-
 @PROPERTY
 @given(NAME, NAME, st.integers(0, 11), st.integers(0, 11))
 def test_a_phase_that_comes_again_has_a_folder_of_its_own(one, other, first, second):
@@ -135,13 +94,6 @@ def test_a_range_name_is_safe_for_kineto(name):
     assert made == made.strip()
     assert made == range_name(made)
     assert made == json.loads(f'"{made}"')
-
-
-@PROPERTY
-@given(st.text("abcXYZ019_-./:# ", min_size=1, max_size=200).map(str.strip).filter(bool))
-def test_a_plain_range_name_stays_as_it_is(name):
-    """What a trace can hold is called in it what the user called it."""
-    assert name == range_name(name)
 
 
 @PROPERTY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import count, pairwise
 from typing import Any
@@ -204,14 +203,3 @@ def assert_disjoint(run) -> None:
         times = sorted((c.opened_ns, c.closed_ns) for c in run.captures if c.tool == tool)
         for (_, closed), (opened, _) in pairwise(times):
             assert closed <= opened
-
-
-def test_a_folder_is_one_windows():
-    """Captures that differ in window or tool never share a folder, whatever phases are called."""
-    names = ("a", "a.1", "a.1.1", "step")
-    windows = [rlprof.Window(2, 3, name, occurrence) for name in names for occurrence in range(3)]
-
-    by_id = {window.id: window for window in windows}
-
-    assert len({window.folder for window in by_id.values()}) == len(by_id)
-    assert all(re.fullmatch(r"step_\d{6}/[\w.-]+", window.folder) for window in windows)
