@@ -43,11 +43,6 @@ class Summary:
     """Sorted and distinct."""
 
 
-def query(trace: Path, sql: str) -> list[dict[str, object]]:
-    """Return the rows of `sql` on `trace`; cells are int, float, str or None."""
-    return query_all(trace, rows=sql)["rows"]
-
-
 def query_all(
     trace: Path, /, *, timeout_s: float = 120, **sql: str
 ) -> dict[str, list[dict[str, object]]]:

@@ -87,18 +87,6 @@ def test_times_without_noise_are_compared_exactly():
     assert found.high - found.low < 1e-3
 
 
-def test_steps_that_are_like_their_neighbours_count_less():
-    """Of 100 steps with a strong autocorrelation far fewer are independent."""
-    rng = np.random.default_rng(5)
-
-    free = effect(steps(rng, 100), steps(rng, 100))
-    bound = effect(steps(rng, 100, rho=0.8), steps(rng, 100, rho=0.8))
-
-    assert free.a_samples > 70
-    assert bound.a_samples < 30
-    assert bound.visible > free.visible
-
-
 def test_lengths_that_do_not_vary_within_runs_widen_the_interval():
     """What twice the tokens cost cannot be known from runs of constant length."""
     rng, at = np.random.default_rng(8), np.arange(30.0)

@@ -168,16 +168,6 @@ def test_a_clock_that_is_off_moves_nothing_between_phases(tmp_path):
     assert rollout.trajectories == 96
 
 
-def test_a_part_of_a_run_has_its_steps_alone(tmp_path):
-    """`run.only` leaves the other steps out of the report."""
-    run = rlprof.read(make_torchrun(tmp_path / "run", steps=8))
-
-    analysis = analyse(run.only(rlprof.Selection(steps=range(3, 6))))
-
-    assert [one.step for one in analysis.steps] == [3, 4, 5]
-    assert {one.state for one in analysis.steps} == {"clean"}
-
-
 def test_tokens_of_phases_count_where_no_request_noted_any(tmp_path):
     """Who notes tokens with the phase alone has the tokens of each step, and its version."""
     folder = Folder()
@@ -208,23 +198,6 @@ def test_work_that_runs_on_into_the_next_step_is_no_idle_device(tmp_path):
 
     idle = [sum(one.device_s for one in step.bubbles) for step in steps]
     assert idle == pytest.approx([0.5, 0.2, 0.2])
-
-
-def test_an_idle_device_is_counted_once_where_phases_overlap(tmp_path):
-    """While rollout and update go on at once, its time is that of both together."""
-    folder = Folder()
-    driver, actor = folder.process("driver", 0), folder.process("actor", 0)
-    for step in range(3):
-        folder.span(driver, "phase", "rollout", (step, step + 0.8), step)
-        folder.span(driver, "phase", "update", (step + 0.5, step + 0.9), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
-    folder.manifest[actor][0]["devices"] = ["node/cuda:0"]
-
-    bubbles = analyse(rlprof.read(folder.write(tmp_path / "run", until=5))).steps[1].bubbles
-
-    assert {one.cause: one.device_s for one in bubbles} == pytest.approx(
-        {"rollout": 0.5, "rollout and update": 0.3, "update": 0.1, "between phases": 0.1}
-    )
 
 
 def test_devices_without_work_are_counted_by_what_goes_on(tmp_path):

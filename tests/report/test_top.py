@@ -13,7 +13,6 @@ import pytest
 
 from rlprof_cli import main
 from rlprof_report._top import Live, screen
-from rlprof_report._top.tail import Tail
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
 from tests.report.written_runs import WrittenRun
@@ -54,15 +53,6 @@ def test_the_last_steps_are_a_table(run):
         "   1    3.0 s    2.0 s         1.0 s  actor 2 +400 ms in update_actor",
         "   2    3.0 s    2.0 s         1.0 s  actor 2 +400 ms in update_actor",
     ]
-
-
-def test_the_longest_phases_have_columns(run):
-    """Where the terminal is narrow, short phases add up in one column; the order stays."""
-    run.step(3, {"a" * 14: 0.1, "b" * 14: 9, "c" * 14: 8})
-
-    head = shown(run, width=100)[-4].split()
-
-    assert head == ["STEP", "SECONDS", "rollout", "b" * 14, "c" * 14, "others", "NOTE"]
 
 
 def test_the_running_step_shows_what_it_has_done(run):
@@ -155,18 +145,6 @@ def test_a_look_reads_what_is_new(run):
 
     assert [number for number, _ in before] == [1, 2]
     assert [(number, step.phases) for number, step in live.finished()][2] == (3, {"rollout": 5.0})
-
-
-def test_a_long_run_is_read_from_near_its_end(tmp_path):
-    """The first look takes the last lines of a large file, from the first whole one on."""
-    with (tmp_path / "a.jsonl").open("w") as file:
-        file.writelines(f'{{"n": {number}}}\n' for number in range(50_000))
-
-    numbers = [record["n"] for _, record in Tail(tmp_path, back=1).look()]
-
-    assert numbers[-1] == 49_999
-    assert len(numbers) == 65_536 // 13
-    assert len(list(Tail(tmp_path).look())) == 50_000
 
 
 def test_no_line_is_wider_than_the_terminal(run):

@@ -13,7 +13,6 @@ import rlprof
 from rlprof_cli import capture, main
 from rlprof_report import analyse
 from rlprof_report._terminal import HEIGHT
-from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
 
@@ -36,14 +35,6 @@ def test_the_answer_fits_on_a_screen(more, tmp_path, capsys):
     assert lines[1].startswith("Step 5 took" if more else "A step takes")
 
 
-def test_a_folder_of_runs_means_its_youngest(tmp_path, capsys):
-    """Without the name of a run the one that began last is meant."""
-    for name in ("a", "b"):
-        make_torchrun(tmp_path / name)
-
-    assert printed(capsys, tmp_path)[0].startswith("run b: ")
-
-
 @pytest.mark.parametrize(
     ("steps", "told"),
     [("9", "step 9: is not in this run; it has steps 1-4"), ("3,9", "has no step 9; it has 1-4")],
@@ -63,28 +54,6 @@ def test_a_folder_without_a_run_is_one_error(tmp_path, capsys):
 
     told = capsys.readouterr().err
     assert told.startswith(f"rlprof: {tmp_path}: no run.json here; name a run folder")
-
-
-def test_few_steps_are_an_answer(tmp_path, capsys):
-    """With one clean step nothing can be compared, and that is said."""
-    path = make_torchrun(tmp_path / "run", ["straggler"], steps=2)
-
-    assert "Too few steps to compare: 1 clean step" in " ".join(printed(capsys, path))
-
-
-def test_hostile_names_stay_on_their_lines(tmp_path, capsys):
-    """A phase may be called anything: no line is torn, no escape reaches the terminal."""
-    folder = Folder()
-    driver = folder.process("driver", 0)
-    for step in range(4):
-        folder.span(driver, "phase", "a\x1b[31m\nb" * 30, (step, step + 0.9), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
-    path = folder.write(tmp_path / "run", until=9)
-
-    lines = printed(capsys, path, "--step", 2)
-
-    assert "\x1b" not in "".join(lines)
-    assert [one for one in lines[:-1] if len(one) > 100] == []
 
 
 def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):

@@ -82,6 +82,7 @@ def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, plac
 )
 @given(
     events=st.lists(an_event(), max_size=12),
+    others=st.lists(st.sampled_from([*LAYOUTS]), max_size=3),
     size=st.sampled_from([64, 300, 1 << 20]),
     shift_ns=st.sampled_from([0, 1, -999, 123_456_789_012_345, -(10**9)]),
     is_packed=st.booleans(),
@@ -89,10 +90,13 @@ def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, plac
         ["", ', "traceName": "a}]}"', ',\n "logs": [{"name": "x"}, {"name": "y"}]']
     ),
 )
-def test_every_event_arrives(layout, tmp_path, *, events, size, shift_ns, is_packed, tail) -> None:
-    """All of them, once, in their order, with every digit of their times."""
-    encode = LAYOUTS[layout]
-    content = document([encode(event) for event in events], {"schemaVersion": 1}, tail)
+def test_every_event_arrives(
+    layout, tmp_path, *, events, others, size, shift_ns, is_packed, tail
+) -> None:
+    """All of them, once, in their order, with every digit of their times; layouts may be mixed."""
+    ways = [LAYOUTS[other] for other in others] + [LAYOUTS[layout]] * len(events)
+    encoded = [way(event) for way, event in zip(ways, events, strict=False)]
+    content = document(encoded, {"schemaVersion": 1}, tail)
 
     found, place = read(gzip.compress(content) if is_packed else content, tmp_path, size, shift_ns)
 
@@ -154,19 +158,6 @@ def test_what_is_nearly_kinetos_layout_is_moved_as_well(old, new) -> None:
     )
 
     assert found == wanted
-
-
-@pytest.mark.parametrize("nth", range(3))
-def test_an_event_of_another_layout_is_moved_wherever_it_stands(nth) -> None:
-    """First, between two of Kineto's, or last in a batch."""
-    event = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
-    layouts = ["kineto"] * 3
-    layouts[nth] = "compact"
-    batch = ",".join(LAYOUTS[layout](event) for layout in layouts).encode()
-
-    found = json.loads(b"[%b]" % moved_either(batch, Place(5_000, Tracks(FIRST), PREFIX)))
-
-    assert [(event["ts"], event["pid"]) for event in found] == [(6, FIRST)] * 3
 
 
 @pytest.mark.parametrize("dur", ["2000.000", "1999.99961"])

@@ -12,7 +12,7 @@ import rlprof
 from rlprof import plugins
 from rlprof_timeline import Timeline, _pool, _progress
 from rlprof_timeline._progress import Progress
-from tests.perfetto_engine import query
+from tests.perfetto_engine import query_all
 from tests.timeline.builder import NOW, Written
 from tests.timeline.layouts import LAYOUTS
 from tests.timeline.ranks import ROLLOUT, two_ranks
@@ -61,15 +61,15 @@ def test_arrows_lead_from_the_drivers_phase_to_each_members(run, tmp_path) -> No
         member.span("phase", "update", NOW + 10, NOW + 800, step=3)
         member.span("phase", "rollout", NOW + 1010, NOW + 1800, step=2, occurrence=1)
 
-    found = query(
+    found = query_all(
         run.export(tmp_path / "out"),
-        """
+        rows="""
         select p.name as whose, a.ts - (select min(ts) from slice) as left, b.ts - a.ts as later
         from flow join slice a on slice_out = a.id join slice b on slice_in = b.id
         join thread_track t on b.track_id = t.id join thread using (utid)
         join process p using (upid) order by whose, left
         """,
-    )
+    )["rows"]
 
     assert [(row["whose"], row["left"], row["later"]) for row in found] == [
         ("actor 0/2 · node-0", 0, 10),

@@ -223,46 +223,9 @@ def test_every_layout_and_block_size_gives_the_same(run, monkeypatch, layout, bl
     assert found.epoch_ns == BASE
 
 
-FRAGMENTS = [
-    '"', "\\", "}", "{", '", "pid": 3', '"}, {"ph": "X", "ts": 1, "name": "', "  },", "]", "NaN",
-    "\x00", "\t", "\\ud800", ",", ": ", '", "baseTimeNanoseconds": 5', '"traceEvents": [', "\n",
-    "\n  },\n  {\n",
-]  # fmt: skip
-CHARACTERS = st.characters(exclude_categories=["Cs"])
-NAMES = st.lists(
-    st.one_of(
-        st.text(CHARACTERS, max_size=12),
-        st.lists(st.sampled_from(FRAGMENTS), max_size=5).map("".join),
-    ),
-    min_size=1,
-    max_size=6,
-)
 QUICK = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-@pytest.mark.slow
-@QUICK
-@given(
-    names=NAMES, layout=st.sampled_from(["lines", "old lines"]), block=st.sampled_from([80, 9999])
-)
-def test_any_names_come_out_strict(run, names, layout, block):
-    """Whatever spans are called, every one is kept with its name, ts, dur and pid."""
-    # Kineto: output_json.cpp, sanitizeStrForJSON.
-    names = [name.replace("\\", "/").replace("\n", "") for name in names]
-    write, wrap = (span, kineto) if layout == "lines" else (old_span, old_kineto)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_kineto, "_BLOCK", block)
-        trace, found = run(wrap(*(write(name, number) for number, name in enumerate(names))))
-
-    numbers = range(len(names))
-    events = trace["traceEvents"]
-    assert names == [event["name"] for event in events]
-    assert [7000 + number for number in numbers] == [event["pid"] for event in events]
-    assert [(n + 0.5, n + 0.25) for n in numbers] == [(e["ts"], e["dur"]) for e in events]
-    assert (found.dropped, found.truncated, found.epoch_ns) == (0, False, BASE)
 
 
 HOSTILE = kineto(
@@ -294,17 +257,6 @@ def test_any_cut_gives_whole_events_or_a_clear_error(run, cut, block):
     assert found.truncated
     assert found.events >= whole
     assert ["plain", 'say "hi"', "ü"][: found.events] == [e["name"] for e in trace["traceEvents"]]
-
-
-def test_cut_inside_the_last_value_is_seen(run):
-    """A cut behind an inner brace of the tail is no end of the file."""
-    data = kineto(span("a", 1))
-    cut = data.index(b'"traceName"')
-
-    trace, found = run(data[:cut] + b'"distributedInfo": {"rank": 1}')
-
-    assert found.truncated
-    assert trace["distributedInfo"] == {"rank": 1}
 
 
 def test_hole_of_zero_bytes_ends_the_reading(run, monkeypatch):

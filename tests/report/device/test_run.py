@@ -125,18 +125,6 @@ def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
     assert (second.steps, second.where) == ((1,), ("actor 0/2", "1/update", file))
 
 
-def test_a_device_that_is_busy_has_no_finding(tmp_path):
-    """Hidden communication and short gaps are as they should be."""
-    run = Windows(tmp_path)
-    events = []
-    for turn in range(10):
-        events += kernel("gemm", turn * 1000, 995, launch=0)
-        events += kernel("ncclDevKernel_AllReduce_Sum", turn * 1000 + 100, 500, launch=1, stream=9)
-    run.add(text_of(events))
-
-    assert device_findings(device_of(run.read())) == ()
-
-
 def test_requests_of_a_replica_are_summed_up(tmp_path):
     """Queue and first token are those of requests that got so far; preemptions are added."""
 

@@ -13,7 +13,7 @@ import rlprof
 from rlprof_report import analyse, notebook
 from rlprof_report._page import page
 from rlprof_report._page._text import printable, seconds
-from rlprof_report.values import Overlap, RankTable, Score
+from rlprof_report.values import Overlap
 from tests.report.page.made import made
 from tests.report.written_runs import WrittenRun
 
@@ -113,18 +113,6 @@ def test_many_steps_are_bars_of_several():
 
     assert told.count('class="hit"') == 334
     assert "All 1,000 steps; each bar is the mean of 3 steps, with a line at the slowest" in told
-
-
-def test_noise_has_no_heat_map():
-    """A phase of less than a hundredth of a step has no map and no scores."""
-    analysis = made(steps=3, ranks=2)
-    small = RankTable("actor", "between phases", (0, 1), (1, 2, 3), ((1e-3,) * 3, (3e-3,) * 3))
-    score = Score("actor", "between phases", 1, 0.33, 1.0)
-    more = attrs.evolve(
-        analysis, ranks=(*analysis.ranks, small), scores=(*analysis.scores, score)
-    )  # fmt: skip
-
-    assert "between phases" not in sections(page(more))["ranks"]
 
 
 def test_a_page_holds_no_address_but_pictures():

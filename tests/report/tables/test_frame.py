@@ -6,7 +6,6 @@ import json
 import sys
 import time
 
-import duckdb
 import pytest
 
 import rlprof
@@ -235,15 +234,6 @@ def test_a_table_knows_its_run_and_schema(run):
     assert metadata[b"rlprof_schema"] == b"1"
     assert metadata[b"rlprof_run"] == b"r1"
     assert json.loads(metadata[b"rlprof_clock_bound_ns"]) == {"node-a": 101, "node-b": 103}
-
-
-def test_duckdb_takes_a_frame(run):
-    """A table is queried by its name, without a copy."""
-    spans = run.frame("spans")
-
-    (found,) = duckdb.execute("SELECT count(*) FROM spans WHERE kind = 'phase'").fetchone()
-
-    assert spans.num_rows > found == 48
 
 
 def test_another_word_names_the_tables_there_are(run):
