@@ -93,15 +93,6 @@ def test_a_path_that_is_missing_may_stand_for_something(server):
         ask(server, "/broken", missing={})
 
 
-def test_a_server_that_is_not_there_is_told(server):
-    """Its address is said, and that it does not answer."""
-    server.shutdown()
-    server.server_close()
-
-    with pytest.raises(CaptureError, match=f":{server.server_port} does not answer: "):
-        ask(server, "/start")
-
-
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
     with pytest.raises(

@@ -179,16 +179,6 @@ def test_a_lazy_one_that_is_refused_says_so_and_lets_steps_run(fails):
     assert vars(worker) == {}
 
 
-@pytest.mark.parametrize("text", ["{", "{}"])
-def test_an_order_that_cannot_be_read_is_answered(text):
-    """An engine may not survive what is raised in it."""
-    said = json.loads(obeyed(text, lambda: Place(0, {}, Worker(), "run", str)))
-
-    assert said["state"] == "failed"
-    assert said["why"]
-    assert said["pid"] > 0
-
-
 def wrapped_over(worker):
     """Have a framework put a method of its own over the worker's."""
     inner = worker.run
@@ -224,19 +214,16 @@ def test_a_window_that_has_its_steps_does_not_begin_again_below_somebody_elses_m
     assert recording.why == "iterations.count 2 was reached"
 
 
-WINDOW = Window(1, 2)
-
-
 class Sent(Order):
     """An order as a process reads it."""
 
-    def __init__(self, verb, run="a", *, window=WINDOW, is_chosen=True):
+    def __init__(self, verb, run="a"):
         super().__init__()
-        self.verb, self.run, self.window, self.reason = verb, run, window, "end"
-        self.is_chosen, self.made = is_chosen, []
+        self.verb, self.run, self.reason = verb, run, "end"
+        self.made = []
 
     def chooses(self, _):
-        return self.is_chosen
+        return True
 
     def rank(self, number):
         return 10 + number
@@ -258,28 +245,6 @@ def _obey(monkeypatch):
     return obey
 
 
-def test_a_process_prepares_records_and_ends_as_it_is_ordered(obey):
-    """Each verb has a state of its own, and the end says how many steps were recorded."""
-    worker = Worker()
-    begin = Sent("begin")
-
-    ready = obey(worker, Sent("prepare", window=None))
-    recording = obey(worker, begin)
-    worker.run("one")
-    worker.run("two")
-    ended = obey(worker, Sent("end"))
-    again = obey(worker, Sent("end"))
-
-    assert [one["state"] for one in (ready, recording, ended, again)] == [
-        "ready", "recording", "ended", "idle",
-    ]  # fmt: skip
-    assert (begin.begun, ended["iterations"]) == (1, 2)
-    assert begin.made[0].seen == ["one", "pop", "two", "pop", "end"]
-    assert {key: ended[key] for key in ("worker", "rank", "tp")} == {
-        "worker": 3, "rank": 13, "tp": 1,
-    }  # fmt: skip
-
-
 def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(obey):
     """Several runs may record one engine, in turn; one of them may have died."""
     worker = Worker()
@@ -294,14 +259,6 @@ def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(ob
     assert (other["state"], own["state"]) == ("idle", "ended")
 
 
-def test_a_process_that_is_not_chosen_does_nothing(obey):
-    """It answers all the same, for others wait for all."""
-    worker, order = Worker(), Sent("begin", is_chosen=False)
-
-    assert obey(worker, order)["state"] == "not chosen"
-    assert (order.begun, vars(worker)) == (0, {})
-
-
 @pytest.mark.parametrize("verb", ["prepare", "begin"])
 def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
     """Its release is not known: no window is better than an empty one that reads whole."""
@@ -312,17 +269,3 @@ def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
     assert said["state"] == "refused"
     assert "no Worker.no_such" in said["why"]
     assert order.begun == 0
-
-
-def test_a_method_is_replaced_while_a_window_is_open():
-    """It is the engine's own again afterwards."""
-    worker, follower = Worker(), Follower()
-    place = Place(0, {}, worker, "run", str, instead={"asked": lambda inner, what: f"not {what}"})
-    recording = Recording(place, Order(), follower)
-    before = worker.asked("one")
-
-    recording.begin()
-    within = worker.asked("two")
-    recording.end("end")
-
-    assert (before, within, worker.asked("three")) == ("did one", "not two", "did three")

@@ -8,8 +8,11 @@ import sys
 import time
 from types import ModuleType, SimpleNamespace
 
+import attrs
 import pytest
 
+import rlprof
+from rlprof.rundir import Here
 from rlprof_sglang import _guard, _overdue, inside
 from tests.fakes.sglang_schedulers import RESTS, Mode, batch
 from tests.sglang_adapter.generations import manager
@@ -294,6 +297,61 @@ def written(folder):
     return found
 
 
+BUSY = "rlprof: a window of rlprof is open in this engine; ask again when it is over"
+
+
+def order(scheduler, verb, run="/nowhere", limits=None):
+    """Have an order come that chooses another scheduler; return what was answered."""
+    given = {
+        "run": run, "config": {"limits": limits}, "role": "rollout", "replica": 0, "world_size": 2,
+        "leader": attrs.asdict(rlprof.Leader(Here.now(), "")),
+    }  # fmt: skip
+    workers = rlprof.Workers(ranks=(0, 1), chosen=(1,), given=given)
+    window = rlprof.Window(2, 3, "rollout")
+    text = workers.prepare() if verb == "prepare" else getattr(workers, verb)(window)
+    scheduler.get_internal_state()
+    start(scheduler, "rlprof:" + json.dumps({"order": text, "iterations": {}}))
+    return json.loads(scheduler.get_internal_state().internal_state["rlprof"]["answer"])
+
+
+# failures.md: sglang-profiled
+def test_a_request_to_profile_is_refused_while_a_window_is_open(scheduler, folder):
+    """By every scheduler, chosen or not, for ranks that do not agree wait for each other."""
+    answers = []
+    for verb in ("prepare", "begin", "end"):
+        assert order(scheduler, verb)["state"] == "not chosen"
+        answers.append(start(scheduler, folder).message)
+        stop(scheduler)
+
+    assert answers == ["Succeeded", BUSY, "Succeeded"]
+
+
+# failures.md: sglang-profiled
+@pytest.mark.parametrize("words", [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}])
+def test_no_window_opens_where_a_session_would_begin_inside_it(scheduler, folder, words):
+    """Two torch profilers in one scheduler would end it."""
+    start(scheduler, folder, **words)
+
+    answer = order(scheduler, "begin")
+    stop(scheduler)
+
+    assert answer["state"] == "refused"
+    assert answer["why"].startswith("somebody's session of SGLang's profiler will begin by itself")
+    assert order(scheduler, "begin")["state"] == "not chosen"
+
+
+# failures.md: sglang-profiled
+def test_the_end_of_another_runs_window_leaves_this_one_open(scheduler, folder):
+    """Two runs may record one server; nobody else's session begins inside the later window."""
+    order(scheduler, "begin", run="/first")
+    order(scheduler, "begin", run="/second")
+    order(scheduler, "end", run="/first")
+
+    assert start(scheduler, folder).message == BUSY
+    order(scheduler, "end", run="/second")
+    assert start(scheduler, folder).success
+
+
 @pytest.fixture(name="later")
 def _later(monkeypatch):
     """Return what lets so many seconds pass."""
@@ -334,3 +392,14 @@ def test_ranks_of_one_engine_leave_that_to_the_next_run(release, folder, monkeyp
 
     assert [rank.part.profile_in_progress for rank in ranks] == [True, True]
     assert [_overdue.is_overdue(rank.part) for rank in ranks] == [True, True]
+
+
+# failures.md: sglang-orphan
+def test_a_window_that_nobody_ended_is_over_by_its_runs_limits(scheduler, folder, later):
+    """As long as a window and its stop may take; no longer are others kept from asking."""
+    order(scheduler, "begin", limits={"window_s": 10, "stop_timeout_s": 5})
+    later(14)
+    before = start(scheduler, folder).message
+    later(16)
+
+    assert (before, start(scheduler, folder).message) == (BUSY, "Succeeded")

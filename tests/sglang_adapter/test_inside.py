@@ -9,8 +9,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_sglang import _overdue, inside
+from tests.engine_parts.lab import notes, states
 from tests.sglang_adapter.generations import PROFILERS, engine, manager
-from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
+from tests.sglang_adapter.lab import NEW, OLD, steps_in
 
 pytestmark = pytest.mark.slow
 
@@ -157,27 +158,6 @@ def test_an_order_that_cannot_be_obeyed_is_answered(text):
 def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
     """By the name of what it is asked: such a request ends it, any other does not."""
     assert inside._ended_by(type(name, (), {})()) == why
-
-
-# failures.md: sglang-cut
-@both
-@pytest.mark.usefixtures("inside")
-def test_six_windows_on_a_used_engine_have_just_the_steps_they_asked_for(lab, release):
-    """SGLang's counter is of all time: ours passes over three and records five, each time anew."""
-    handle = engine(release)
-    for _ in range(5):
-        handle.generate("warm", 7)
-
-    run = lab.train(
-        handle, steps=range(1, 7), iterations={"skip": 3, "count": 5}, way="native",
-        inside=lambda _: handle.generate("more", 5),
-    )  # fmt: skip
-
-    assert states(run) == ["whole"] * 6
-    window = [*["step[DECODE bs=1]"] * 1, "step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
-    assert [steps_in(run, index) for index in range(6)] == [[window]] * 6
-    assert run.captures[0].applied["iterations"] == {"count": 5, "skip": 3}
-    assert list(lab.traces.iterdir()) == []
 
 
 # failures.md: sglang-orphan

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.engine_parts.lab import notes, states
 from tests.fakes.npu_inside import recorded
 from tests.fakes.sglang_schedulers import Mode, batch
 from tests.fakes.torch_npu import FakeNpu
 from tests.sglang_adapter.generations import engine, manager
-from tests.sglang_adapter.lab import NEW, OLD, notes, states
+from tests.sglang_adapter.lab import NEW, OLD
 
 pytestmark = pytest.mark.slow
 

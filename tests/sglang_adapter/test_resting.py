@@ -134,24 +134,6 @@ def test_calls_that_meet_each_other_fail_as_they_would_without_us():
 
 
 # failures.md: engine-gone
-def test_an_engine_that_was_shut_down_is_not_waited_for():
-    """Nothing answers there any more; training may end it in the midst of a window."""
-    handle = Asked()
-    engine = reach(handle)
-
-    async def for_ever():
-        await asyncio.sleep(3600)
-
-    handle.tokenizer_manager.stop_profile = for_ever
-    handle.shutdown()
-
-    with pytest.raises(CaptureError, match="the engine was shut down"):
-        engine.drive(engine.stop(), 60)
-
-    handle.loop.close()
-
-
-# failures.md: engine-gone
 def test_a_call_that_an_engine_is_shut_down_over_is_given_up(monkeypatch):
     """A thread that waits for its answer learns that there will be none."""
     monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rlprof_sglang._server import _is_here
+from tests.engine_parts.lab import notes, states
 from tests.fakes.sglang_server import serving
 from tests.sglang_adapter.generations import SAID, manager
-from tests.sglang_adapter.lab import NEW, OLD, notes, states, steps_in
+from tests.sglang_adapter.lab import NEW, OLD, steps_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import os
 import threading
-import time
 
 import pytest
 
 import rlprof
 from rlprof.errors import ConfigError
+from tests.engine_parts import lab
+from tests.engine_parts.lab import ANSWER, notes, opened, states, traces_of, wait_for
 from tests.fakes.vllm_engines import EngineDeadError
 from tests.vllm_adapter.generations import SAID, InprocClient, engine
 
@@ -26,9 +25,6 @@ HEALTHY = [
 ]
 """One of each generation."""
 
-ANSWER = "tsej" * 4
-"""What a healthy engine answers to `jest`."""
-
 
 @pytest.fixture(name="traces")
 def _traces(tmp_path, monkeypatch):
@@ -40,63 +36,15 @@ def _traces(tmp_path, monkeypatch):
     return folder
 
 
-class Lab:
-    """A trainer of one process with one attached engine."""
+class Lab(lab.Lab):
+    """The trainer."""
 
-    def __init__(self, tmp_path):
-        self._places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
-        self.answers = []
-        """What the engine said in each step, or the name of what it raised."""
-
-    def train(
-        self, handle, *, inside=None, before=None, steps=(1, 2, 3), limits=None, tool=(),
-        ranks=None, **options,
-    ):  # fmt: skip
-        """Train, with a rollout in each step; return the run that was left.
-
-        *before* and *inside* are called with the step, before its rollout and in the midst of it.
-        """
-        config = self._places | {
-            "steps": list(steps),
-            "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": list(tool)}},
-            "engines": {"vllm": options},
-            "limits": {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {}),
-        }
-        with rlprof.open(config, role="trainer") as prof:
-            self.run_dir = prof.run_dir
-            prof.attach(handle, role="rollout", ranks=ranks)
-            for step in prof.steps(steps):
-                if before is not None:
-                    before(step)
-                with prof.phase("rollout"):
-                    self._generate(handle)
-                    if inside is not None:
-                        inside(step)
-                        self._generate(handle)
-        return rlprof.read(prof.run_dir)
-
-    def _generate(self, handle):
-        try:
-            self.answers.append(handle.generate("jest"))
-        except EngineDeadError as exc:
-            self.answers.append(type(exc).__name__)
+    engine, died = "vllm", EngineDeadError
 
 
 @pytest.fixture(name="lab")
 def _lab(tmp_path):
     return Lab(tmp_path)
-
-
-def states(run):
-    return [one.state for one in run.captures]
-
-
-def notes(run, index):
-    return " ".join(run.captures[index].notes)
-
-
-def traces_of(run, index):
-    return [one for one in run.captures[index].artifacts if ".pt.trace.json" in one.path]
 
 
 # failures.md: vllm-traces
@@ -134,10 +82,7 @@ def test_every_worker_leaves_a_trace(lab, traces, release):
     run = lab.train(engine(release, directory=traces, tp=2, launched=quiet(release)), steps=(1,))
 
     assert states(run) == ["whole"]
-    places = []
-    for artifact in sorted(traces_of(run, 0), key=lambda one: one.path):
-        header = json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))["rlprof"]
-        places.append(header["target"]["coordinates"])
+    places = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
     assert places == [{"tp": 0, "pp": 0}, {"tp": 1, "pp": 0}]
 
 
@@ -152,20 +97,6 @@ def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
     assert run.captures[0].applied["iterations"] == {"count": 2, "skip": 1}
     assert [trace.events for index in range(3) for trace in traces_of(run, index)] == [2, 2, 2]
     assert not handle.profiler.is_active
-
-
-# failures.md: vllm-traces
-def test_a_worker_without_a_trace_is_missed(lab, traces):
-    """One of two workers died in silence: what is there is kept, and the other one named."""
-    handle = engine(NEW, directory=traces, tp=2, launched=quiet(NEW))
-    handle.profiler.writes = 1
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["partial"]
-    assert len(traces_of(run, 0)) == 1
-    assert "1 of 2 workers left no trace" in notes(run, 0)
-    assert lab.answers == [ANSWER]
 
 
 # failures.md: vllm-traces
@@ -285,19 +216,6 @@ def test_somebody_else_ended_and_began_anew(lab, traces):
     assert {file.name.partition("_")[0] for file in traces.iterdir()} == {"theirs"}
 
 
-# failures.md: vllm-profiled
-def test_before_032_nobody_is_told_of_somebody_else(lab, traces):
-    """A second start was passed over in silence; the file of both is the window's."""
-    handle = engine(OLD, directory=traces, launched=quiet(OLD))
-    handle.profiler.start()
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["whole"]
-    assert len(traces_of(run, 0)) == 1
-    assert lab.answers == [ANSWER]
-
-
 # failures.md: vllm-refused
 def test_an_engine_that_raises_spoils_its_own_window(lab, traces):
     """The capture says what it raised; the next window is whole."""
@@ -369,12 +287,6 @@ def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     assert len(handle.called("stop_profile")) == 1
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 30
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-
-
 # failures.md: engine-gone
 def test_an_engine_that_dies_in_its_window(lab, traces):
     """What it was asked and what is not there is said; the windows after it are refused."""
@@ -388,18 +300,6 @@ def test_an_engine_that_dies_in_its_window(lab, traces):
     assert "the engine is dead" in notes(run, 2)
     assert lab.answers[:3] == [ANSWER] * 3
     assert set(lab.answers[3:]) == {"EngineDeadError"}
-
-
-# failures.md: engine-gone
-def test_an_llm_whose_core_died_says_so_when_it_is_asked(lab, traces):
-    """Of an LLM nobody sees it from outside."""
-    handle = engine(NEW, "LLM", directory=traces, launched=quiet(NEW))
-    handle.die()
-
-    run = lab.train(handle)
-
-    assert states(run) == ["failed"] * 3
-    assert "EngineDeadError" in notes(run, 0)
 
 
 # failures.md: vllm-asleep
@@ -558,7 +458,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, trace
 
 
 # failures.md: vllm-loop
-def test_requests_are_watched_from_the_engines_own_loop(traces, tmp_path):
+def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
     """A request that came while they are taken over on another thread would never be answered."""
     handle = engine(NEW, directory=traces, launched=quiet(NEW))
     threads = []
@@ -573,20 +473,10 @@ def test_requests_are_watched_from_the_engines_own_loop(traces, tmp_path):
     handle.output_processor = handle._processor = Processor()
     handle.output_processor.request_states = {}
     threads.clear()
-    config = {
-        "run_dir": str(tmp_path / "runs"),
-        "scratch_dir": str(tmp_path / "scratch"),
-        "steps": [1],
-        "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}},
-    }
 
     async def main():
         handle.output_handler = await _task()
-        with rlprof.open(config, role="trainer") as prof:
-            prof.attach(handle, role="rollout")
-            for _ in prof.steps([1]):
-                async with prof.phase("rollout"):
-                    handle.generate("jest")
+        await lab.train_on_a_loop(handle)
         await _ended(handle.output_handler)
 
     asyncio.run(main())

@@ -1,0 +1,105 @@
+"""A trainer of one process with one attached engine, and what it left."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from typing import Any
+
+import rlprof
+
+ANSWER = "tsej" * 4
+"""What a healthy engine answers to `jest`."""
+
+
+class Lab:
+    """The trainer. A subclass names its engine, and what that raises when it is dead."""
+
+    engine: str
+    died: type[Exception]
+
+    def __init__(self, tmp_path: Any) -> None:
+        self._places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
+        self.traces = tmp_path / "traces"
+        self.answers: list[str] = []
+        """What the engine said in each step, or the name of what it raised."""
+
+    def own(self) -> dict[str, Any]:
+        """Return the options of the engine where a test says no others."""
+        return {}
+
+    def train(
+        self, handle: Any, *, inside: Any = None, before: Any = None, steps: Any = (1, 2, 3),
+        limits: Any = None, tool: Any = (), ranks: Any = None, loop: Any = None, **options: Any,
+    ) -> Any:  # fmt: skip
+        """Train, with a rollout in each step; return the run that was left.
+
+        *before* and *inside* are called with the step, before its rollout and in the midst of it.
+        """
+        options = self.own() | options
+        config = self._config(steps, tool, {k: v for k, v in options.items() if v is not None})
+        config["limits"] = {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {})
+        with rlprof.open(config, role="trainer") as prof:
+            self.run_dir = prof.run_dir
+            prof.attach(handle, role="rollout", ranks=ranks, loop=loop)
+            for step in prof.steps(steps):
+                if before is not None:
+                    before(step)
+                with prof.phase("rollout"):
+                    self._generate(handle)
+                    if inside is not None:
+                        inside(step)
+                        self._generate(handle)
+        return rlprof.read(prof.run_dir)
+
+    async def train_on_a_loop(self, handle: Any) -> Any:
+        """Train a step in a coroutine; tokens are asked for on another thread."""
+        with rlprof.open(self._config([1], (), self.own()), role="trainer") as prof:
+            prof.attach(handle, role="rollout")
+            for _ in prof.steps((1,)):
+                async with prof.phase("rollout"):
+                    self.answers.append(await asyncio.to_thread(handle.generate, "jest"))
+        return rlprof.read(prof.run_dir)
+
+    def _config(self, steps: Any, tool: Any, options: Any) -> dict[str, Any]:
+        tool = list(tool) if isinstance(tool, tuple) else tool
+        return self._places | {
+            "steps": list(steps),
+            "roles": {"rollout": {"engine": self.engine, "phases": ["rollout"], "tool": tool}},
+            "engines": {self.engine: options},
+        }
+
+    def _generate(self, handle: Any) -> None:
+        if not hasattr(handle, "generate"):
+            return
+        try:
+            self.answers.append(handle.generate("jest"))
+        except self.died as exc:
+            self.answers.append(type(exc).__name__)
+
+
+def wait_for(condition: Any) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + 30
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def states(run: Any) -> list[str]:
+    return [one.state for one in run.captures]
+
+
+def notes(run: Any, index: int) -> str:
+    return " ".join(run.captures[index].notes)
+
+
+def traces_of(run: Any, index: int) -> list[Any]:
+    found = run.captures[index].artifacts
+    return sorted((one for one in found if ".pt.trace.json" in one.path), key=lambda one: one.path)
+
+
+def opened(run: Any, artifact: Any) -> Any:
+    """Return what is in a trace."""
+    return json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))
