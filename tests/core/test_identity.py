@@ -202,7 +202,9 @@ def test_a_full_disk_leaves_no_header(at_once, runs, monkeypatch):
     assert at_once(LEADER).attempt == 1
 
 
-@pytest.mark.parametrize("env", [NAMED, {"SLURM_JOB_ID": "7"}, MEETING, {}])
+@pytest.mark.parametrize(
+    "env", [NAMED, {"SLURM_JOB_ID": "7"}, {"PMIX_NAMESPACE": "prterun-1@1"}, MEETING, {}]
+)
 def test_followers_find_the_leaders_run(at_once, env):
     """By the id, or without one by what the launcher told all, another rank finds the run."""
     led = at_once(LEADER, env)
@@ -466,13 +468,6 @@ def test_a_named_folder_keeps_its_header(at_once, tmp_path):
     assert before == contents(led.path)
 
 
-def test_a_named_folder_does_not_move_with_the_process(at_once, tmp_path, monkeypatch):
-    """A relative name counts from where the process was when it joined."""
-    monkeypatch.chdir(tmp_path)
-
-    assert tmp_path / "x" == at_once(LEADER, {"RLPROF_RUN": "x"}).path
-
-
 def test_second_sessions_in_a_named_folder_have_attempts(at_once, tmp_path):
     """A process that opens once more in a named folder writes beside what it wrote."""
     env = {"RLPROF_RUN": str(tmp_path / "x")}
@@ -626,12 +621,3 @@ def test_jobs_without_a_launchers_name_are_told_apart_by_their_parent(tmp_path):
 
     assert [len(folder) for folder in folders] == [1, 1]
     assert folders[0] != folders[1]
-
-
-def test_mpirun_names_the_job(tmp_path):
-    """Ranks of one mpirun on two hosts share its namespace, and so the run."""
-    leader = join(tmp_path, Target("actor", 0, 2), {}, env={"PMIX_NAMESPACE": "prterun-1@1"})
-
-    follower = join(tmp_path, Target("actor", 1, 2), {}, env={"PMIX_NAMESPACE": "prterun-1@1"})
-
-    assert leader == follower

@@ -31,16 +31,6 @@ def test_a_command_of_another_distribution_is_run(monkeypatch, tmp_path, capsys)
     assert (code, capsys.readouterr().out) == (3, "hello\n")
 
 
-def test_it_is_listed_beside_our_own(monkeypatch, tmp_path, capsys):
-    """The help of `rlprof` names it."""
-    install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
-
-    with pytest.raises(SystemExit):
-        main(["--help"])
-
-    assert "greet say a word" in " ".join(capsys.readouterr().out.split())
-
-
 def test_nothing_of_it_is_imported_for_our_own(monkeypatch, tmp_path, capsys):
     """`rlprof plugins` costs what it costs without it."""
     module = install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
@@ -51,13 +41,15 @@ def test_nothing_of_it_is_imported_for_our_own(monkeypatch, tmp_path, capsys):
 
 
 def test_it_stands_for_none_of_our_own(monkeypatch, tmp_path, capsys):
-    """A command called like one of core's is passed over."""
-    install(monkeypatch, tmp_path, "greeter", GREET, OFFER.replace("greet =", "ls ="))
+    """It is listed; one that is called like one of core's is passed over."""
+    install(monkeypatch, tmp_path, "greeter", GREET, OFFER + "ls = {module}\n")
 
     with pytest.raises(SystemExit):
         main(["--help"])
 
-    assert "list runs, or what one run has captured" in capsys.readouterr().out
+    listed = " ".join(capsys.readouterr().out.split())
+    assert "greet say a word" in listed
+    assert "list runs, or what one run has captured" in listed
 
 
 @pytest.mark.parametrize(

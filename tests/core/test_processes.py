@@ -1,4 +1,4 @@
-"""Real processes: several that agree on a run, one that is read as it runs, one of a script."""
+"""Real processes: several that agree on a run, and one that is read as it runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def only_run(tmp_path):
 
 
 TRAIN = """
-with rlprof.open(config, role=os.environ.get("ROLE")) as prof:
+with rlprof.open(config, role="actor") as prof:
     for step in prof.steps(range(2)):
         with prof.phase("rollout"):
             pass
@@ -108,30 +108,3 @@ with prof.phase("rollout"):
 
     assert run.is_running
     assert [capture.state for capture in run.captures] == ["recording"]
-
-
-def test_a_tool_written_in_the_script_itself_works(python, tmp_path):
-    """Trying an idea needs no package: such a tool is exported in the training process."""
-    script = """
-class Notes:
-    @rlprof.hookimpl
-    def start(self, window, folder):
-        (folder / "note.txt").write_text(window.id)
-
-    @rlprof.hookimpl
-    def export(self, capture, folder, out):
-        (folder / "note.txt").rename(out / f"{capture.stem}.txt")
-        return [rlprof.Artifact(f"{capture.stem}.txt", kind="files", format="text")]
-
-rlprof.register("tool", "notes", Notes)
-with rlprof.open(config) as prof:
-    prof.step(3)
-    with prof.phase("rollout"):
-        pass
-"""
-    code = python(script, tool="notes").wait(60)
-
-    run = only_run(tmp_path)
-    (capture,) = run.captures
-    assert (code, capture.state) == (0, "whole")
-    assert (run.path / capture.artifacts[0].path).read_text() == "3/rollout"

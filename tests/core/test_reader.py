@@ -14,6 +14,7 @@ import pytest
 import rlprof
 from rlprof.rundir import Here, as_line
 from rlprof.types import Artifact, Clock, Target, Window
+from rlprof_cli import main
 from rlprof_run import Skipped, find_runs
 from tests.report.made_runs import make_torchrun
 
@@ -197,29 +198,18 @@ STATES: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_a_capture_has_its_state_while_the_process_lives(folder, case):
-    """While the process lives a capture is recording, exporting, or what has become of it."""
-    state, lines = STATES[case]
-    folder.write(*beginning(), *lines)
-
-    run = folder.read()
-
-    assert run.is_running
-    assert [state] == [capture.state for capture in run.captures]
-
-
-@pytest.mark.parametrize("case", STATES)
-@pytest.mark.parametrize("end", ["ended", "died"])
+@pytest.mark.parametrize("end", ["running", "ended", "died"])
 def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
     """A process that has gone records and exports nothing any more; what is there stays."""
     state, lines = STATES[case]
-    expected = "lost" if state in ("recording", "exporting") else state
-    died = attrs.evolve(Here.now(), started="1")
-    folder.write(*beginning(here=died), *lines, *([ENDED] if end == "ended" else []))
+    expected = "lost" if end != "running" and state in ("recording", "exporting") else state
+    here = Here.now() if end == "running" else attrs.evolve(Here.now(), started="1")
+    folder.write(*beginning(here=here), *lines, *([ENDED] if end == "ended" else []))
 
     run = folder.read()
 
     assert [end] == [process.state for process in run.processes]
+    assert run.is_running is (end == "running")
     assert [expected] == [capture.state for capture in run.captures]
 
 
@@ -244,35 +234,21 @@ def test_captures_stand_in_the_order_of_their_windows(folder):
     assert [process.name for process in run.processes] == ["z", "a"]
 
 
-def test_windows_that_are_called_alike_are_two(folder):
-    """A phase whose name looks like an occurrence is not taken for one."""
-    windows = [Window(7, 8, "a", 1), Window(7, 8, "a.1")]
-    keys = [{"window": attrs.asdict(window), "tool": "fake"} for window in windows]
-    folder.write(*beginning(), *(event("opened", **key) for key in keys))
-
-    assert windows == [capture.window for capture in folder.read().captures]
-
-
 # What a crash leaves
 
 
-def test_a_cut_last_line_is_skipped_and_counted(folder):
-    """A process killed while it wrote loses the line it was writing."""
-    folder.write(*beginning(), OPENED, as_line(STARTED)[:-20])
+@pytest.mark.parametrize(
+    ("after", "state"),
+    [([], "recording"), ([CLOSED, CLOSED, artifact(), EXPORTED, ENDED], "whole")],
+    ids=["killed", "full disk"],
+)
+def test_a_cut_line_is_skipped_and_counted(folder, after, state):
+    """A line that was cut takes nothing else with it but what another writer ran into it."""
+    folder.write(*beginning(), OPENED, as_line(STARTED)[:-20], *after)
 
     run = folder.read()
 
-    assert [(c.state, c.start_s) for c in run.captures] == [("recording", None)]
-    assert run.problems == ("manifest/actor-0.jsonl: 1 cut line skipped",)
-
-
-def test_a_cut_line_in_the_middle_is_skipped_and_counted(folder):
-    """A line that a full disk cut and a second writer ran into takes nothing else with it."""
-    folder.write(*beginning(), OPENED, as_line(STARTED)[:-20], CLOSED, artifact(), EXPORTED, ENDED)
-
-    run = folder.read()
-
-    assert [(c.state, c.closed_ns) for c in run.captures] == [("whole", None)]
+    assert [(c.state, c.start_s) for c in run.captures] == [(state, None)]
     assert run.problems == ("manifest/actor-0.jsonl: 1 cut line skipped",)
 
 
@@ -280,7 +256,6 @@ def test_a_cut_line_in_the_middle_is_skipped_and_counted(folder):
     ("lines", "lacking"),
     [
         ([], "first line"),
-        ([OPENED, CLOSED, ENDED], "first line"),
         ([*beginning()[1:], OPENED], "first line"),
         ([beginning()[0]], "clock"),
     ],
@@ -431,7 +406,51 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
     assert str(caught.value).startswith(begin + (said if is_newer else "ValueError("))
 
 
-# Whatever a crash leaves
+@pytest.fixture(name="path")
+def _path(config):
+    """A finished run, of one window."""
+    with rlprof.open(config(steps=[1])) as prof:
+        prof.step(1)
+        with prof.phase("update"):
+            pass
+    return prof.run_dir
+
+
+# failures.md: passed-over
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "make", "words"),
+    [("manifest", os.mkdir, "is a folder, not a file"),
+     ("spans", lambda path: path.symlink_to("nowhere"), "is a link to nothing")],
+    ids=["folder", "link"],
+)  # fmt: skip
+def test_what_is_no_file_is_told_and_passed_over(path, capsys, place, make, words):
+    """All else is read, by every command."""
+    make(path / place / "odd.jsonl")
+
+    codes = [main([*argv, str(path)]) for argv in (["ls"], ["salvage"], ["export"])]
+
+    found = rlprof.read(path)
+    assert codes == [0, 0, 0]
+    assert found.problems == (f"{place}/odd.jsonl: {words}; passed over",)
+    assert f"{place}/odd.jsonl: {words}" in capsys.readouterr().out
+    assert [capture.state for capture in found.captures] == ["whole"]
+    assert len(list(found.spans())) == 2
+
+
+# failures.md: passed-over
+@pytest.mark.slow
+def test_links_to_files_are_read(path, tmp_path):
+    """Who keeps the files of a run, or the run itself, elsewhere finds all of it."""
+    (manifest,) = (path / "manifest").iterdir()
+    manifest.rename(tmp_path / "kept")
+    manifest.symlink_to(tmp_path / "kept")
+    (tmp_path / "link").symlink_to(path)
+
+    found = rlprof.read(tmp_path / "link")
+
+    assert found.problems == ()
+    assert [capture.state for capture in found.captures] == ["whole"]
 
 
 def test_span_files_that_are_cut_empty_or_gone_are_problems(tmp_path):

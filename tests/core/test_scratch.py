@@ -126,40 +126,24 @@ rlprof.register("tool", "mine", Mine)
 config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "mine", "steps": [0],
           "roles": {"actor": {}}}
 prof = rlprof.open(config)
-exports = prof.scribe.exports
-exports.poll = lambda: []  # exporting takes its time
+prof.scribe.exports.poll = lambda: []  # exporting takes its time
 prof.step(0)
 with prof.phase("rollout"):
     pass
 prof.scribe.flush()
-if sys.argv[3] == "exported":
-    exports._ended = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-    del exports.poll
-    prof.close()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.fixture(name="scripted")
-def _scripted(tmp_path):
-    """Return a function that records with a class of the script itself, and is killed."""
-
-    def run(when):
-        (tmp_path / "script.py").write_text(SCRIPT)
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        argv = [tmp_path / "script.py", tmp_path / "runs", tmp_path / "scratch", when]
-        subprocess.run([sys.executable, *map(str, argv)], env=env, check=False)
-        (path,) = (tmp_path / "runs").iterdir()
-        return path
-
-    return run
-
-
 # failures.md: salvage-tried
 @pytest.mark.slow
-def test_a_class_of_the_script_cannot_be_salvaged(scripted, capsys):
+def test_a_class_of_the_script_cannot_be_salvaged(tmp_path, capsys):
     """No other process can import it: that is said, and the raw data stay."""
-    path = scripted("closed")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = [tmp_path / "script.py", tmp_path / "runs", tmp_path / "scratch"]
+    subprocess.run([sys.executable, *map(str, argv)], env=env, check=False)
+    (path,) = (tmp_path / "runs").iterdir()
 
     said = salvaged(path, capsys)
 
@@ -169,16 +153,3 @@ def test_a_class_of_the_script_cannot_be_salvaged(scripted, capsys):
         f"raw data are kept in {capture.scratch}"
     )
     assert (Path(capture.scratch) / "raw/raw.txt").exists()
-
-
-@pytest.mark.slow
-def test_what_a_class_of_the_script_had_exported_is_salvaged(scripted):
-    """Killed before that was written down: nothing needs to be imported."""
-    path = scripted("exported")
-    before = [capture.state for capture in rlprof.read(path).captures]
-
-    code = main(["salvage", str(path)])
-
-    assert before == ["lost"]
-    assert code == 0
-    assert [capture.state for capture in rlprof.read(path).captures] == ["whole"]

@@ -212,15 +212,6 @@ def test_a_time(run):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "is_in"),
-    [(19, 30, True), (20, 30, False), (0, 10, False), (0, 11, True), (10, 10, True)],
-)
-def test_a_time_is_half_open(start, end, is_in):
-    """What begins at its end is not in it; a moment at its beginning is."""
-    assert Selection(from_ns=10, until_ns=20).has_time(start, end) is is_in
-
-
 def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path):
     """A process that died in its window may have recorded until then."""
     built = RunBuilder(tmp_path)

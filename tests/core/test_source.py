@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 import rlprof
 from rlprof.config import load_config
@@ -158,18 +158,6 @@ def test_anchors_and_merges_are_followed(file):
     assert config.roles["actor"] == config.roles["judge"]
 
 
-def test_a_fault_in_an_anchor_stands_where_it_is_written_and_where_it_is_used(file):
-    """Both roles that share a mistake are named; the second at the line that takes it over."""
-    expected = """\
-        FILE: 2 faults
-          FILE:3: roles.actor.rnks: unknown key; did you mean 'ranks'?
-          FILE:4: roles.critic.rnks: unknown key; did you mean 'ranks'?"""
-
-    assert dedent(expected) == faults_of(
-        file, "tool: torch\nroles:\n  actor: &all {rnks: all}\n  critic: *all\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -258,19 +246,6 @@ def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     (_, line) = faults_in(OmegaConf.create({"tool": "torch", **wrong})).splitlines()
 
     assert line.startswith(f"  config: {told}")
-
-
-@pytest.mark.parametrize(
-    ("node", "told"),
-    [
-        (OmegaConf.create([1]), "expected keys and values, got [1]"),
-        (DictConfig("???"), "Missing mandatory value; repair it or write the value itself"),
-    ],
-    ids=["list", "missing"],
-)
-def test_a_node_without_keys_is_refused(node, told):
-    """A node must be a mapping that is there."""
-    assert f"config: 1 fault\n  config: {told}" == faults_in(node)
 
 
 def test_nodes_are_not_coerced_either():
