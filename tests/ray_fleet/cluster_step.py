@@ -21,9 +21,8 @@ from tests.ray_fleet.test_replicas import Server
 
 
 def main() -> None:
-    """Train three steps on the config given; with a third argument a node goes in step 2."""
+    """Train three steps on the config given; a node goes in step 2."""
     config, out = json.loads(sys.argv[1]), {}
-    loses_a_node = len(sys.argv) > 2
     memory = {"object_store_memory": 80 << 20}
     cluster = Cluster(
         initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, **memory}
@@ -59,12 +58,11 @@ def main() -> None:
                 if step == 2:  # its window is open everywhere before a node goes
                     ray.get([actor.pid.remote() for actor in actors])
                 refs = [actor.update.remote(step, 0.1) for actor in actors]
-                if loses_a_node and step == 2:
+                if step == 2:
                     cluster.remove_node(nodes[1], allow_graceful=False)
-                    refs = refs[::2]
                     for actor in actors[1::2]:
                         _wait_until_gone(actor)
-                totals.append([squares, *ray.get(refs if len(refs) == 2 else refs[::2])])
+                totals.append([squares, *ray.get(refs[::2])])
         began = time.monotonic()
     out["closed_s"] = time.monotonic() - began
     out["totals"] = totals

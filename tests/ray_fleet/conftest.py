@@ -92,6 +92,15 @@ def _spawn(ray):
         ray.kill(actor)
 
 
+def train(ray, fleet, actors, steps):
+    """Train in the phase `update`; return what came out of each step."""
+    out = []
+    for step in fleet.steps(steps):
+        with fleet.phase("update"):
+            out.append(ray.get([actor.update.remote(step) for actor in actors]))
+    return out
+
+
 def own_spans(fleet):
     """Return the spans that programs wrote: none of Ray's record, none of the garbage collector."""
     spans = rlprof.read(fleet.run_dir).spans()

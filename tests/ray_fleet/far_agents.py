@@ -27,13 +27,11 @@ class Dying(Agent):
 
 
 class Corrupt(Agent):
-    """Turns a bit of an artifact, once or always."""
+    """Turns a bit of an artifact."""
 
     def read(self, folder, path, offset):
-        near = Path(folder).parent
         pieces = super().read(folder, path, offset)
-        if path == TRACE and ((near / "always").exists() or not (near / "once").exists()):
-            (near / "once").touch()
+        if path == TRACE:
             pieces[0] = bytes([pieces[0][0] ^ 1]) + pieces[0][1:]
         return pieces
 

@@ -12,15 +12,9 @@ import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import own_spans, rows
+from tests.ray_fleet.conftest import own_spans, rows, train
 
 pytestmark = pytest.mark.slow
-
-
-def train(ray, fleet, actors, steps):
-    for step in fleet.steps(steps):
-        with fleet.phase("update"):
-            ray.get([actor.update.remote(step) for actor in actors])
 
 
 # failures.md: reattached
@@ -41,23 +35,6 @@ def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
 
 
 # failures.md: reattached
-def test_actors_in_another_order_have_other_ranks(ray, spawn, config):
-    """Ranks are places in the list that was given last."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
-    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
-        fleet.attach(actor=actors)
-        fleet.attach(actor=actors[::-1])
-        pids = ray.get([actor.pid.remote() for actor in actors])
-        train(ray, fleet, actors, (1,))
-
-    run = rlprof.read(fleet.run_dir)
-    recorded = {run.by_name[one.process].here.pid: one.target.rank for one in run.captures}
-    assert rows(fleet) == ["1/update actor 0/2 whole", "1/update actor 1/2 whole"]
-    assert recorded == {pids[0]: 1, pids[1]: 0}
-
-
-# failures.md: reattached
 def test_an_actor_whose_rank_another_has_now_is_closed_too(ray, spawn, config):
     """It lives on, without a session: every process of the run has ended."""
     first, second = spawn(Trainer), spawn(Trainer)
@@ -70,22 +47,6 @@ def test_an_actor_whose_rank_another_has_now_is_closed_too(ray, spawn, config):
 
     assert rows(fleet) == ["1/update actor 0/1 whole", "2/update actor 0/1 whole"]
     assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
-
-
-# failures.md: reattached
-def test_nothing_is_attached_to_a_fleet_that_is_closed(ray, spawn, config):
-    """The actor stays free for the next fleet."""
-    actor = spawn(Trainer)
-    with rlprof_ray.Fleet(config(steps=[1])) as closed:
-        pass
-
-    closed.attach(actor=[actor])
-    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
-        fleet.attach(actor=[actor])
-        train(ray, fleet, [actor], (1,))
-
-    assert rows(closed) == []
-    assert rows(fleet) == ["1/update actor 0/1 whole"]
 
 
 # failures.md: interrupted
@@ -129,27 +90,6 @@ def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
     took = {(span.target.role, span.name): span.seconds for span in spans}
     for name in ("alpha", "beta"):
         assert took["actor", name] == pytest.approx(took["driver", name], abs=0.2)
-
-
-# failures.md: reattached
-def test_a_phase_from_before_the_window_ends_no_other(ray, spawn, config):
-    """What members have not entered they do not leave."""
-    actor = spawn(Trainer)
-
-    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
-        fleet.attach(actor=[actor])
-        fleet.step(1)
-        outer = fleet.phase("rollout")
-        outer.__enter__()
-        with fleet.phase("update"):
-            ray.get(actor.update.remote(1, 0.1))
-            outer.__exit__(None, None, None)
-            ray.get(actor.update.remote(1, 0.5))
-
-    spans = [one for one in own_spans(fleet) if one.target.role == "actor"]
-    (update,) = (span for span in spans if span.kind == "phase")
-    assert update.name == "update"
-    assert update.seconds > 0.5
 
 
 def test_an_actor_of_two_roles_has_the_tools_of_both(spawn, config):

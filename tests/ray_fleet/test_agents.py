@@ -58,7 +58,10 @@ def train(ray, fleet, agents, actors, steps):
 
 
 def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
-    """In a recorded step each of 400 loops has its spans with its own id, and the step."""
+    """In a recorded step each of 400 loops has its spans with its own id, and the step.
+
+    What phase it is in is on the agent's own rows.
+    """
     bare = train(ray, rlprof_ray.Fleet(None), [spawn(Agent)] * 2, [spawn(Trainer)], (1, 2, 3))
     agents, actors = [spawn(Agent), spawn(Agent)], [spawn(Trainer)]
 
@@ -70,18 +73,19 @@ def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
     assert rows(fleet) == ["2/update actor 0/1 whole"]
     run = rlprof.read(fleet.run_dir)
     assert run.problems == run.skipped == run.missing == ()
-    spans = [
-        span for span in own_spans(fleet) if span.target.role == "agent" and span.kind == "span"
-    ]
+    own = [span for span in own_spans(fleet) if span.target.role == "agent"]
+    phases = Counter((span.name, span.step) for span in own if span.kind == "phase")
+    assert phases == {("rollout", 2): 2, ("update", 2): 2}
+    spans = [span for span in own if span.kind == "span"]
     known = {(span.process, span.id): span for span in spans}
     seen = Counter()
     for span in spans:
         if span.name == "one":  # around the trajectory, so of none
             continue
-        parent, own = known[span.process, span.parent], span.attributes["trajectory"]
-        seen[own, span.target.rank, parent.name, span.name] += 1
-        assert parent.attributes.get("trajectory") == (None if parent.name == "one" else own)
-        assert span.step == (2 if own.startswith("2/") else None)
+        parent, path = known[span.process, span.parent], span.attributes["trajectory"]
+        seen[path, span.target.rank, parent.name, span.name] += 1
+        assert parent.attributes.get("trajectory") == (None if parent.name == "one" else path)
+        assert span.step == (2 if path.startswith("2/") else None)
     each = {("one", "trajectory"): 1, ("trajectory", "turn"): 2, ("turn", "request"): 2,
             ("turn", "tool_call"): 2, ("tool_call", "call_tool"): 2, ("call_tool", "parse"): 2,
             ("trajectory", "reward"): 1}  # fmt: skip
@@ -90,19 +94,6 @@ def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
         for step in (1, 2, 3) for number in range(COUNT) for rank in (0, 1)
         for names, count in each.items()
     }  # fmt: skip
-
-
-def test_the_phases_of_the_driver_are_spans_of_the_agents(ray, spawn, config):
-    """A recorded step is told whole: what phase it is in is on the agent's own rows."""
-    agent = spawn(Agent)
-
-    with rlprof_ray.Fleet(config(steps=[2, 3], roles=ROLES)) as fleet:
-        fleet.attach(agent=[agent])
-        train(ray, fleet, [agent], [], (1, 2, 3, 4))  # "update" is over as soon as it begins
-
-    spans = [span for span in own_spans(fleet) if span.target.role == "agent"]
-    phases = [(span.name, span.step) for span in spans if span.kind == "phase"]
-    assert phases == [("rollout", 2), ("update", 2), ("rollout", 3), ("update", 3)]
 
 
 def test_an_agent_that_is_dead_is_named(ray, spawn, config):

@@ -15,10 +15,6 @@ import rlprof
 import rlprof_ray
 from rlprof_cli import main
 from rlprof_ray._member import aside
-from rlprof_ray.attaching.actors import Actor
-from rlprof_ray.attaching.found import Member, check
-from rlprof_ray.attaching.frameworks import Kind
-from rlprof_ray.attaching.look import Look
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ROOT, rows
 from tests.ray_fleet.framework import Run, WorkerDict, vLLMHttpServer
@@ -155,15 +151,3 @@ def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys):
 
     assert main(["attach", "--yes"]) == 1
     assert "Trainer" in capsys.readouterr().err
-
-
-def test_what_is_missing_where_actors_run_is_one_sentence():
-    """It names the Python of the actors, and what to install there."""
-    kind = Kind("verl", "WorkerDict", "actor")
-    actor = Actor("a" * 32, "WorkerDict_0:0", "WorkerDict", "n", "host", 1, 0, None)
-    look = Look("/venv/bin/python", (), False, False, 0, (), "", 1, "", None, "")
-
-    with pytest.raises(rlprof.RlprofError) as told:
-        check([Member(actor, kind, None, look)], ["torch"])
-
-    assert "/venv/bin/python -m pip install rlprof-ray rlprof-torch" in str(told.value)

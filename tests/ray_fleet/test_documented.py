@@ -1,14 +1,21 @@
-"""The page of the manifest has what a fleet's driver writes, and nothing else."""
+"""What is documented of a fleet: the events its driver writes, and the program of the README."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
+import rlprof
 import rlprof_ray
+from rlprof_run import find_runs
 from tests.docs.pages import PAGES, rows, section, words
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import ROOT
 from tests.ray_fleet.test_clocks import Astray
 from tests.ray_fleet.test_requests import ask
 
@@ -42,3 +49,22 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
 
     events = ("attached", "clock_offset", "late", "missed", "elsewhere", "collected")
     assert table == {event: written[event] for event in events}
+
+
+def test_the_example_starts_raylets_of_its_own_and_is_recorded(tmp_path):
+    """Ray is started by the program itself; torch records both actors in step 2."""
+    for file in (ROOT / "examples/ray_loop").iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    path = os.pathsep.join(filter(None, sys.path))
+    env = os.environ | {"PYTHONPATH": path, "RAY_AUTH_MODE": "disabled"}
+
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, env=env, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    (run,) = find_runs(tmp_path / "outputs/profile")
+    told = [f"{one.window.id} {one.target} {one.state}" for one in rlprof.read(run).captures]
+    assert told == [f"2/update_actor actor {rank}/2 whole" for rank in (0, 1)]

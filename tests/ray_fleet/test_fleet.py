@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import AsyncTrainer, Trainer
-from tests.ray_fleet.conftest import own_spans, rows
+from tests.ray_fleet.conftest import own_spans, rows, train
 
 pytestmark = pytest.mark.slow
 
+STEPS = (1, 2, 3, 4)
 KINDS = {
     "ordered": (Trainer, {}),
     "threaded": (Trainer, {"max_concurrency": 3}),
@@ -18,26 +21,17 @@ KINDS = {
 }
 
 
-def train(ray, fleet, actors, steps=(1, 2, 3, 4)):
-    """Train in the phase `update`, and return what came out."""
-    out = []
-    for step in fleet.steps(steps):
-        with fleet.phase("update"):
-            out.append(ray.get([actor.update.remote(step) for actor in actors]))
-    return out
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
     """Ordered, threaded or async: each window is whole, and the result is what it is without."""
     cls, options = KINDS[kind]
     others = [spawn(cls, rank, **options) for rank in (0, 1)]
-    bare = train(ray, rlprof_ray.Fleet(config(enabled=False)), others)
+    bare = train(ray, rlprof_ray.Fleet(config(enabled=False)), others, STEPS)
     actors = [spawn(cls, rank, **options) for rank in (0, 1)]
 
     with rlprof_ray.Fleet(config()) as fleet:
         fleet.attach(actor=(actor for actor in actors))  # as good as a list
-        recorded = train(ray, fleet, actors)
+        recorded = train(ray, fleet, actors, STEPS)
 
     assert bare == recorded
     expected = [f"{step}/update actor {rank}/2 whole" for step in (2, 3) for rank in (0, 1)]
@@ -65,24 +59,9 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config)
     assert 0.05 <= took < 3
 
 
-def test_whole_steps_are_recorded_with_the_phases_inside(ray, spawn, config):
-    """In continuous mode the driver's phases become spans of the members."""
-    actor = spawn(Trainer)
-
-    roles = {"actor": {"ranks": "all"}}
-    with rlprof_ray.Fleet(config(steps=[2], mode="continuous", roles=roles)) as fleet:
-        fleet.attach(actor=[actor])
-        train(ray, fleet, [actor], (1, 2, 3))
-
-    assert rows(fleet) == ["2 actor 0/1 whole"]
-    spans = [s.name for s in own_spans(fleet) if s.process.startswith("actor")]
-    assert spans == ["update"]
-
-
-@pytest.mark.parametrize("kind", ["threaded", "async"])
-def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config, kind):
-    """Ray hands such calls over in any order; phases and windows come as the driver has them."""
-    cls, options = KINDS[kind]
+def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config):
+    """Ray hands a threaded actor's calls over in any order; phases come as the driver has them."""
+    cls, options = KINDS["threaded"]
     actor = spawn(cls, **options)
     roles = {"actor": {"ranks": "all"}}
 
@@ -109,7 +88,7 @@ def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, con
     given = config(steps=[2, 3], roles=roles, mode="continuous", join_steps=True)
     with rlprof_ray.Fleet(given) as fleet:
         fleet.attach(actor=[actor])
-        train(ray, fleet, [actor])
+        train(ray, fleet, [actor], STEPS)
 
     spans = [span for span in own_spans(fleet) if span.kind == "phase"]
     told = {
@@ -175,9 +154,25 @@ def test_off_is_off(ray, spawn, config):
     assert fleet.launch("actor").runtime_env == {}
 
 
-def test_launch_gives_ray_what_the_tools_want(config):
-    """The environment a plugin asks for is in the runtime_env of who is chosen."""
-    with rlprof_ray.Fleet(config()) as fleet:
-        found = fleet.launch("actor", 0)
+def test_members_share_the_bytes_of_a_run(ray, spawn, config):
+    """Each has an equal part; once all have used theirs up, the driver skips its windows."""
 
-    assert found.runtime_env == ({"env_vars": dict(found.env)} if found.env else {})
+    def sizes():
+        captures = rlprof.read(fleet.run_dir).captures
+        return [sum(artifact.size for artifact in one.artifacts) for one in captures]
+
+    actors = [spawn(Trainer, rank) for rank in range(3)]
+
+    with rlprof_ray.Fleet(config(steps=[1, 2, 3], limits={"bytes": 3})) as fleet:
+        fleet.attach(actor=actors)
+        train(ray, fleet, actors, (1,))
+        while not all(sizes()):
+            time.sleep(0.2)
+        train(ray, fleet, actors, (2, 3))  # they tell the driver when the second begins
+
+    run = rlprof.read(fleet.run_dir)
+    assert {one.window.start_step for one in run.captures if one.artifacts} == {1}
+    assert {(one.step, one.reason) for one in run.skipped} == {
+        (3, "its share of limits.bytes, 1, is used up")
+    }
+    assert [one.target.rank for one in run.skipped] == [0, 1, 2]

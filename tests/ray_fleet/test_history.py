@@ -1,4 +1,4 @@
-"""Phases of members outside of windows, from Ray's own record of their calls, on real Ray."""
+"""Phases and waits of members outside of windows, from Ray's own record of their calls."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 import rlprof
 import rlprof_ray
-from rlprof_ray._calls import Call, Record
-from rlprof_ray._history import _Phase, _stretches
+import rlprof_report
+from rlprof_ray._calls import Record
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.faults import wait_until
 
@@ -85,31 +85,6 @@ def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spaw
     assert rlprof.read(fleet.run_dir).problems == ()
 
 
-# failures.md: actor-gone
-def test_an_actor_that_dies_has_phases_until_then(ray, spawn, config):
-    """The other goes on, what it computes is the same, and closing does not wait for the dead."""
-    others = [spawn(Trainer, rank) for rank in (0, 1)]
-    bare = [ray.get(others[1].update.remote(step)) for step in (1, 2)]
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
-    with rlprof_ray.Fleet(config(steps="none")) as fleet:
-        fleet.attach(actor=actors)
-        told = []
-        for step in fleet.steps((1, 2)):
-            with fleet.phase("update"):
-                if step == 1:
-                    ray.get(actors[0].update.remote(step))
-                    time.sleep(0.3)  # its worker tells Ray ten times a second here
-                    actors[0].die.remote()
-                told.append(ray.get(actors[1].update.remote(step)))
-
-    assert bare == told
-    found = phases(fleet)
-    assert [span.attributes["call"] for span in found[0, "update", 1]] == ["Trainer.update"]
-    assert (0, "update", 2) not in found
-    assert {(1, "update", 1), (1, "update", 2)} < set(found)
-
-
 def test_both_ways_to_read_rays_record_tell_the_same(ray, spawn):
     """`ray.timeline()`, which is public, stands in where the private way is gone."""
     actor = spawn(Stopwatch)
@@ -130,23 +105,19 @@ def test_both_ways_to_read_rays_record_tell_the_same(ray, spawn):
         assert abs(there.end_ns - here.end_ns) < 2000
 
 
-CALLS = {
-    "two at a time are one stretch": ([(0, 40), (30, 60)], [(0, 60)]),
-    "one after the other are two": ([(0, 40), (50, 60)], [(0, 40), (50, 60)]),
-    "a call keeps its own times": ([(-10, 40)], [(-10, 40)]),
-    "half of it must lie in the phase": ([(-41, 40)], []),
-    "one that goes on for many phases is of none": ([(-1000, 2000)], []),
-    "more than 64 become one": ([(n, n + 0.5) for n in range(70)], [(0, 69.5)]),
-}
+def test_a_driver_has_the_wait_that_the_report_has(ray, spawn, tmp_path):
+    """Without one word about roles: every actor is followed, and nothing is recorded."""
+    actors = [spawn(Stopwatch) for _ in range(3)]
+    with rlprof_ray.Fleet({"tool": "none", "run_dir": str(tmp_path)}) as fleet:
+        fleet.attach(actor=actors)
+        for step in fleet.steps((1, 2)):
+            with fleet.phase("update"):
+                ray.get([actor.update.remote(step, 0.05 + 0.2 * (n == 2))
+                         for n, actor in enumerate(actors)])  # fmt: skip
+        wait_until(lambda: "rlprof/wait_slowest_s" in fleet.figures())
+        found = fleet.figures()
 
-
-@pytest.mark.parametrize("case", CALLS)
-def test_calls_become_stretches_of_a_phase(case):
-    """Whatever ran for the better part in a phase of 0 to 100 ns, on a clock 1000 ns ahead."""
-    given, expected = CALLS[case]
-    calls = [Call("w", "T.f", 1000 + start, 1000 + end) for start, end in given]
-    phase = _Phase("update", 1, 0, 0, 100, is_step=False)
-
-    found = _stretches(calls, phase, 1000)
-
-    assert [(one.start_ns - 1000, one.end_ns - 1000) for one in found] == expected
+    run = rlprof.read(fleet.run_dir)
+    (ranks,) = rlprof_report.analyse(run).steps[-1].ranks
+    assert (found["rlprof/step"], ranks.slowest, run.captures) == (2.0, 2, ())
+    assert found["rlprof/wait_slowest_s"] == pytest.approx(ranks.wait_s, abs=1e-6)

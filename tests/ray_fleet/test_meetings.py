@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import train
 from tests.ray_fleet.driver import NAMESPACE
 from tests.ray_fleet.drivers import drive
 from tests.ray_fleet.faults import LIMITS, bare, states, told
@@ -20,37 +20,16 @@ STEPS = (1, 2, 3)
 WINDOWS = {f"{step}/update actor {rank}/2": "whole" for step in (2, 3) for rank in (0, 1)}
 
 
-def train(ray, fleet, actors, steps=STEPS):
-    out = []
-    for step in fleet.steps(steps):
-        with fleet.phase("update"):
-            out.append(ray.get([actor.update.remote(step) for actor in actors]))
-    return out
-
-
 # failures.md: fleets-meet
-def test_a_second_fleet_in_a_driver_is_refused_and_the_first_goes_on(ray, spawn, config):
-    """A process has one session; the error says so, at once."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
-    with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
-        with pytest.raises(rlprof.RlprofError, match="a session is open in this process"):
-            rlprof_ray.Fleet(config())
-        fleet.attach(actor=actors)
-        out = train(ray, fleet, actors)
-
-    assert bare((0, 1), STEPS) == out
-    assert states(fleet.run_dir) == WINDOWS
-
-
-# failures.md: fleets-meet
-def test_a_fleet_after_another_records_the_same_actors_again(ray, spawn, config):
-    """The first has let them go; each has its run."""
+def test_fleets_of_a_driver_follow_one_another(ray, spawn, config):
+    """A second at once is refused; after the first has let the actors go, each has its run."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
     runs, out = [], []
 
     for steps in ((1, 2), (3, 4)):
         with rlprof_ray.Fleet(config(steps=[2, 3], limits=LIMITS)) as fleet:
+            with pytest.raises(rlprof.RlprofError, match="a session is open in this process"):
+                rlprof_ray.Fleet(config())
             fleet.attach(actor=actors)
             out += train(ray, fleet, actors, steps)
             runs.append(fleet.run_dir)
@@ -88,18 +67,3 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
         assert str(fleet.run_dir) in words
     assert second.code == 0
     assert 0 <= second.closed_s < 20
-
-
-# failures.md: fleets-meet
-def test_two_drivers_on_one_cluster_have_a_run_each(ray, config):
-    """At the same time, in one folder, with the same roles and ranks."""
-    place = ray.get_runtime_context().gcs_address
-
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: drive(config(limits=LIMITS), address=place), (0, 1)))
-
-    assert both[0].run != both[1].run
-    for one in both:
-        assert one.code == 0, one.stderr[-2000:]
-        assert bare((0, 1), STEPS) == one.totals
-        assert states(one.run) == WINDOWS

@@ -103,18 +103,14 @@ def test_ranks_are_global_and_choose_replicas(spawn, config):
     assert [one.target.replica for one in run.captures] == [1, 2]
 
 
-def test_a_rank_outside_every_replica_is_an_error_before_the_run(config):
-    """Two replicas of two ranks have no rank 4."""
-    rollout = {"ranks": [4], "engine": "mini"}
+def test_each_replica_is_launched_with_a_folder_of_its_own(tmp_path):
+    """By the rank it holds; else vLLM's own profilers would write over each other's files."""
+    given = {"run_dir": str(tmp_path), "tool": "torch", "steps": [1],
+             "roles": {"rollout": {"ranks": "all", "engine": "vllm"}}}  # fmt: skip
 
-    with (
-        rlprof_ray.Fleet(config(roles={"rollout": rollout})) as fleet,
-        pytest.raises(rlprof.ConfigError, match="rank 4 does not exist among 4 ranks"),
-    ):
-        fleet.attach(rollout=[Replica(None, coordinates={"tp": 2}) for _ in (0, 1)])
+    with rlprof_ray.Fleet(given) as fleet:
+        found = [fleet.launch("rollout", rank).engine_args["profiler_config"] for rank in (0, 1)]
 
-
-def test_an_unknown_way_is_refused_at_once():
-    """The error lists the ways there are."""
-    with pytest.raises(ValueError, match="expected object, url, methods or actor:ATTRIBUTE"):
-        Replica(None, via="telepathy")
+    assert [one["torch_profiler_dir"].rpartition("/")[2] for one in found] == [
+        "rollout_0", "rollout_1",
+    ]  # fmt: skip

@@ -12,8 +12,8 @@ import rlprof_ray
 from rlprof import control
 from rlprof_cli import main
 from rlprof_ray import Replica
-from tests.ray_fleet.actors import AsyncTrainer, Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import rows, train
 from tests.ray_fleet.faults import wait_until
 from tests.ray_fleet.test_replicas import ROLES, Server
 
@@ -33,10 +33,18 @@ def ask(fleet, **wanted):
     raise AssertionError("nobody answered")
 
 
-def train(ray, fleet, actors, steps):
-    for step in fleet.steps(steps):
-        with fleet.phase("update"):
-            ray.get([actor.update.remote(step) for actor in actors])
+def follow(fleet, go, *argv):
+    """Run `rlprof capture` on a fleet that goes on, step by step, until the command has ended."""
+    fleet.session.scribe.flush()
+    codes = []
+    words = ["capture", str(fleet.run_dir), "--timeout", "60", *argv]
+    asking = threading.Thread(target=lambda: codes.append(main(words)))
+    asking.start()
+    step = 1
+    while asking.is_alive():
+        go(step := step + 1)
+    asking.join()
+    return codes
 
 
 def test_members_record_what_the_run_is_asked(ray, spawn, config):
@@ -75,58 +83,9 @@ def test_a_request_may_choose_other_options(ray, spawn, config):
     assert second.state == "whole"
 
 
-def test_a_request_that_cannot_be_is_refused_by_name(ray, spawn, config):
-    """Each member that was meant has the answer, and nothing is recorded."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
-    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
-        fleet.attach(actor=actors)
-        answers = ask(fleet, ranks=None, options={"stacks": {"no_such": 1}})
-
-    assert [answer.state for answer in answers] == ["refused"] * 2
-    assert "no_such" in answers[0].error
-
-
-def test_a_replica_records_what_the_run_is_asked(ray, spawn, config):
-    """An engine in an actor is asked for by the global ranks it holds."""
-    servers = [spawn(Server) for _ in (0, 1)]
-
-    with rlprof_ray.Fleet(config(steps="none", roles={"rollout": ROLES["rollout"]})) as fleet:
-        replicas = [Replica(one, via="actor:engine", coordinates={"tp": 2}) for one in servers]
-        fleet.attach(rollout=replicas)
-        ask(fleet, role="rollout", ranks=(3,))
-        for _ in fleet.steps((1,)):
-            with fleet.phase("rollout"):
-                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
-
-    assert rows(fleet) == ["1/rollout rollout replica 1 whole"]
-
-
-def test_the_command_follows_a_fleet(ray, spawn, config, capsys):
-    """`rlprof capture` waits for the members' recordings and shows them."""
-    actors = [spawn(AsyncTrainer, rank) for rank in (0, 1)]
-    codes = []
-
-    with rlprof_ray.Fleet(config(steps="none")) as fleet:
-        fleet.attach(actor=actors)
-        fleet.session.scribe.flush()
-        argv = ["capture", str(fleet.run_dir), "--timeout", "60"]  # it has one role
-        asking = threading.Thread(target=lambda: codes.append(main(argv)))
-        asking.start()
-        step = 0
-        while asking.is_alive():
-            train(ray, fleet, actors, [step := step + 1])
-        asking.join()
-
-    out, err = capsys.readouterr()
-    assert codes == [0], out + err
-    assert "actor 0/2 and 1 more: served step" in out
-
-
 def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, config, capsys):
     """What driver and members know of one replica is one target; a tool records its actor."""
     servers = [spawn(Server) for _ in (0, 1)]
-    codes = []
 
     def generate(step):
         for _ in fleet.steps((step,)):
@@ -136,14 +95,7 @@ def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, conf
     with rlprof_ray.Fleet(config(steps=[1], roles={"rollout": ROLES["rollout"]})) as fleet:
         fleet.attach(rollout=[Replica(one, via="actor:engine") for one in servers])
         generate(1)
-        fleet.session.scribe.flush()
-        argv = ["capture", str(fleet.run_dir), "--role", "rollout", "--tool", "stacks"]
-        asking = threading.Thread(target=lambda: codes.append(main([*argv, "--timeout", "60"])))
-        asking.start()
-        step = 1
-        while asking.is_alive():
-            generate(step := step + 1)
-        asking.join()
+        codes = follow(fleet, generate, "--role", "rollout", "--tool", "stacks")
 
     out, err = capsys.readouterr()
     asked = [one for one in rlprof.read(fleet.run_dir).captures if one.request]
@@ -160,22 +112,17 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
     """Trainers and replicas; inside a replica record the tools that the run names for it."""
     actor, server = spawn(Trainer), spawn(Server)
     roles = {**ROLES, "rollout": {**ROLES["rollout"], "engine": "driving"}, "agent": {"tool": []}}
-    codes = []
+
+    def go(step):
+        for _ in fleet.steps((step,)):
+            with fleet.phase("rollout"):
+                ray.get(server.generate.remote(["1 + 1 ="]))
+            with fleet.phase("update"):
+                ray.get(actor.update.remote(step))
 
     with rlprof_ray.Fleet(config(steps="none", roles=roles)) as fleet:
         fleet.attach(actor=[actor], rollout=[Replica(server, via="actor:engine")])
-        fleet.session.scribe.flush()
-        argv = ["capture", str(fleet.run_dir), "--timeout", "60"]
-        asking = threading.Thread(target=lambda: codes.append(main(argv)))
-        asking.start()
-        step = 0
-        while asking.is_alive():
-            for _ in fleet.steps((step := step + 1,)):
-                with fleet.phase("rollout"):
-                    ray.get(server.generate.remote(["1 + 1 ="]))
-                with fleet.phase("update"):
-                    ray.get(actor.update.remote(step))
-        asking.join()
+        codes = follow(fleet, go)
 
     out, err = capsys.readouterr()
     found = rlprof.read(fleet.run_dir).captures
@@ -185,19 +132,6 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
         ("actor", "whole"),
     ]
     assert len({one.window.start_step for one in found}) == 1
-
-
-def test_a_tool_that_is_asked_of_an_engine_of_the_driver_is_refused(ray, config):
-    """The driver reaches it by itself: there is no process of the role to record."""
-    from mini_engine import Engine
-
-    roles = {"rollout": ROLES["rollout"]}
-    with Engine(profiler=True) as engine, rlprof_ray.Fleet(config(roles=roles)) as fleet:
-        fleet.attach(rollout=[engine])
-        (answer,) = ask(fleet, role="rollout", tool=("stacks",))
-
-    said = "rollout is recorded by its engine; leave --tool out"
-    assert ("refused", said) == (answer.state, answer.error)
 
 
 def test_a_role_that_is_not_in_the_config_can_be_asked(ray, spawn, config):

@@ -11,11 +11,9 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
-from rlprof_ray import Replica
 from tests.fakes import tools
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
-from tests.ray_fleet.test_replicas import ROLES, Server
+from tests.ray_fleet.conftest import rows, train
 
 pytestmark = pytest.mark.slow
 
@@ -37,20 +35,6 @@ class Learner:
 
     async def update_weights(self):
         pass
-
-
-class AsyncServer(Server):
-    """A replica as an async actor."""
-
-    async def wait(self):
-        pass
-
-
-def train(ray, fleet, actors):
-    for step in fleet.steps((1, 2)):
-        with fleet.phase("update"):
-            totals = ray.get([actor.update.remote(step) for actor in actors])
-    return totals
 
 
 def events(fleet):
@@ -77,25 +61,13 @@ def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config):
     assert "actor 1/2" in str(told.value)
 
 
-def test_a_tool_of_a_thread_is_refused_beside_an_engine_of_an_async_actor(spawn, config):
-    """The engine needs the event loop, so windows open beside it."""
-    tools.register()
-    roles = {"rollout": {**ROLES["rollout"], "tool": ["fake"]}}
-
-    with (
-        rlprof_ray.Fleet(config(roles=roles)) as fleet,
-        pytest.raises(ConfigError, match="rollout replica 0"),
-    ):
-        fleet.attach(rollout=[Replica(spawn(AsyncServer), via="actor:engine")])
-
-
 def test_what_shows_only_in_the_member_is_refused_there(ray, spawn, config):
     """Torch without its other threads is a tool of a thread; the run says so, and goes on."""
     actors = [spawn(Trainer, 0), spawn(Trainer, 1, max_concurrency=2)]
 
     with rlprof_ray.Fleet(config(tool="torch", tools=ON_A_THREAD, steps=[2])) as fleet:
         fleet.attach(actor=actors)
-        train(ray, fleet, actors)
+        train(ray, fleet, actors, (1, 2))
 
     assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 failed"]
     (failed,) = (one for one in rlprof.read(fleet.run_dir).captures if one.target.rank == 1)
@@ -136,22 +108,3 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
     assert any("not answered within start_timeout_s" in note for note in first.notes)
     assert any("it was busy" in note for note in first.notes)
     assert second.state == "whole"
-
-
-def test_who_comes_late_to_a_window_is_named(ray, spawn, config):
-    """An ordered actor that is still at work begins when it can; how late is in the manifest."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
-    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
-        fleet.attach(actor=actors)
-        for step in fleet.steps((1, 2)):
-            before = actors[0].update.remote(step, 1.0)
-            with fleet.phase("update"):
-                ray.get([actor.update.remote(step) for actor in actors])
-            ray.get(before)
-
-    busy, free = rlprof.read(fleet.run_dir).captures
-    (note,) = busy.notes
-    assert note.startswith(("began 0.", "began 1."))
-    assert note.endswith("s after it was asked to: it was busy")
-    assert free.notes == ()

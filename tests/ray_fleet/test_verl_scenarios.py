@@ -1,14 +1,14 @@
 """What goes wrong in verl 0.9.1's profiling, as scenarios here: none of it happens.
 
-There a step that fails leaves every profiler open, one dead replica aborts training and one that
-hangs holds it for ever, a stretch of steps records rollouts in the first one only and stops them
-again and again, and what is to be done at the end is not done where a run ends early.
+There a step that fails leaves every profiler open; a stretch of steps records rollouts in the
+first one only, and stops them again and again.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -48,20 +48,17 @@ class Counted(test_replicas.Server):
         return self.asked
 
 
-def train(ray, fleet, actors, servers, steps, *, fails_in=None, goes_on=True):
-    """Train as a fit loop does; the update of one step may fail, and be passed over."""
+def train(ray, fleet, actors, servers, steps, *, fails_in=None):
+    """Train as a fit loop does; the update of one step may fail, and is passed over."""
     out = []
     for step in fleet.steps(steps):
         with fleet.phase("rollout"):
             ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
-        try:
+        with suppress(ValueError):
             with fleet.phase("update"):
                 out.append(ray.get([actor.update.remote(step) for actor in actors]))
                 if step == fails_in:
                     raise ValueError("the loss is nan")
-        except ValueError:
-            if not goes_on:
-                raise
     return out
 
 
@@ -93,13 +90,10 @@ def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
 
 
 # failures.md: driver-ended
-@pytest.mark.parametrize("joins", [False, True])
-def test_a_stretch_of_steps_is_recorded_in_each_of_them(ray, spawn, config, joins):
-    """Fact 6: rollouts are in every step, and every start has one stop, be it one window or not."""
+def test_a_stretch_of_steps_is_recorded_in_each_of_them(ray, spawn, config):
+    """Fact 6: rollouts are in every step, and every start has one stop."""
     servers = [spawn(Counted)]
-    given = config(
-        roles=WHOLE_STEPS, mode="continuous", join_steps=joins, steps="2-4", limits=LIMITS
-    )
+    given = config(roles=WHOLE_STEPS, mode="continuous", steps="2-4", limits=LIMITS)
 
     with rlprof_ray.Fleet(given) as fleet:
         actors = attached(spawn, fleet, servers)
@@ -107,39 +101,14 @@ def test_a_stretch_of_steps_is_recorded_in_each_of_them(ray, spawn, config, join
         calls = ray.get(servers[0].calls.remote())
 
     run = rlprof.read(fleet.run_dir)
-    count = 1 if joins else 3
+    rollouts = [one for one in run.captures if one.target.role == "rollout"]
     assert bare((0, 1), range(1, 6)) == out
-    assert calls == ["start_profile", "stop_profile"] * count
-    assert [one.state for one in run.captures] == ["whole"] * 3 * count
-    iterations = [
-        sum(event["name"] == "iteration" for event in events(run, one))
-        for one in run.captures
-        if one.target.role == "rollout"
-    ]
-    assert len(iterations) == count
-    assert min(iterations) >= 3 / count  # each rollout is one iteration at least
+    assert calls == ["start_profile", "stop_profile"] * 3
+    assert [one.state for one in run.captures] == ["whole"] * 9
+    assert len(rollouts) == 3
+    for one in rollouts:  # each is one iteration at least
+        assert "iteration" in {event["name"] for event in events(run, one)}
     assert run.problems == ()
-
-
-# failures.md: driver-ended
-@pytest.mark.parametrize("how", ["its steps end", "it raises"])
-def test_a_run_that_ends_early_is_finished_all_the_same(ray, spawn, config, how):
-    """Fact 7: exports are made and sessions closed where the last chosen step never comes."""
-    servers = [spawn(Counted)]
-
-    with rlprof_ray.Fleet(config(roles=ROLES, steps=[2, 50], limits=LIMITS)) as fleet:
-        actors = attached(spawn, fleet, servers)
-        if how == "it raises":
-            with pytest.raises(ValueError, match="the loss is nan"):
-                train(ray, fleet, actors, servers, range(1, 9), fails_in=3, goes_on=False)
-        else:
-            train(ray, fleet, actors, servers, (1, 2, 3))
-
-    run = rlprof.read(fleet.run_dir)
-    assert {one.state for one in run.captures} == {"whole"}
-    assert len(run.captures) == 3
-    assert {one.state for one in run.processes} == {"ended"}
-    assert run.problems == run.missing == ()
 
 
 def events(run, capture):
