@@ -180,20 +180,6 @@ def test_one_config_captures_both_engines_and_the_trainer(left):
     assert left.run.problems == ()
 
 
-def test_both_say_the_same_words(left):
-    """The way, and who records, stand in the manifest alike."""
-    found = {c.tool: c for c in left.run.captures if c.tool != "torch"}
-
-    assert {name: one.applied["way"] for name, one in found.items()} == {
-        "vllm": "worker",
-        "sglang": "worker",
-    }
-    assert {name: list(one.applied["workers"]) for name, one in found.items()} == {
-        "vllm": [0],
-        "sglang": [0],
-    }
-
-
 def test_they_lie_on_one_timeline_each_in_its_phase(left):
     """The engine steps of both are within the driver's phases of that step, and Perfetto agrees."""
     with gzip.open(left.timeline) as file:

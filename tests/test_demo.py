@@ -21,7 +21,7 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from tests.perfetto_engine import query_all, summary
+from tests.perfetto_engine import summary
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +32,6 @@ STEPS, QUESTIONS = 12, 32
 LETTERS, WORDS = 8, 24
 """How many tokens the two turns of a trajectory have."""
 BOUND_S = 500
-SLACK_NS = 50_000_000
-"""A wrong base is off by days, a busy machine by a few ms."""
 
 
 @attrs.frozen
@@ -88,14 +86,6 @@ def _demo(tmp_path_factory, vllm):
     return rlprof.read(run), shown, folder
 
 
-@pytest.fixture(scope="module", name="no_ray")
-def _no_ray(tmp_path_factory):
-    """Return a folder that hides Ray."""
-    folder = tmp_path_factory.mktemp("no_ray")
-    (folder / "ray.py").write_text("raise ImportError('there is no Ray here')\n")
-    return folder
-
-
 def test_every_chosen_window_is_whole(demo):
     """Two steps, two trainers, two engines and what is inside them: nothing skipped or lost."""
     run, _, _ = demo
@@ -121,19 +111,6 @@ def test_every_chosen_window_is_whole(demo):
         assert capture.artifacts
         for artifact in capture.artifacts:
             assert (run.path / artifact.path).stat().st_size == artifact.size
-
-
-def test_what_was_asked_was_applied(demo):
-    """Trainers and workers record shapes, as the config asks; all that was asked could be."""
-    run, _, _ = demo
-
-    for capture in run.captures:
-        assert (capture.unsupported, capture.notes) == ({}, ())
-        if capture.tool == "torch":
-            assert capture.asked == {"contents": ["cpu", "shapes"]}
-            assert capture.applied["record_shapes"] is True
-        else:
-            assert capture.applied == {"way": "worker", "workers": [0]}
 
 
 def test_the_engines_show_what_they_did(demo):
@@ -171,33 +148,23 @@ def test_training_learns_the_same(demo, vllm):
 
 
 def test_every_trajectory_is_recorded(demo):
-    """The agent's spans: two turns with a request each, a tool call, a reward; by trajectory."""
+    """Two turns with a request each, a tool call, a reward; each request as vLLM counted it."""
     run, _, _ = demo
     found = {}
     for span in run.spans():
         if "trajectory" in span.attributes:  # the garbage collector has spans, too
-            found.setdefault(span.attributes["trajectory"], []).append(span.name)
+            found.setdefault(span.attributes["trajectory"], []).append(span)
 
     steps, numbers = range(1, STEPS + 1), range(QUESTIONS)
     assert set(found) == {f"{step}-{number}" for step in steps for number in numbers}
-    for names in found.values():
+    for trajectory, spans in found.items():
+        names = [span.name for span in spans]
         assert sorted(set(names)) == ["request", "reward", "tool_call", "trajectory", "turn"]
         assert (names.count("turn"), names.count("request")) == (2, 2)
         assert (names.count("tool_call"), names.count("reward")) == (1, 1)
-
-
-def test_every_request_says_which_replica_wrote_how_many_tokens(demo):
-    """As vLLM itself counted them; and how long they waited there."""
-    run, _, _ = demo
-    found = {}
-    for span in run.spans():
-        if span.name == "request":
-            found.setdefault(span.attributes["trajectory"], []).append(span.attributes)
-
-    for trajectory, requests in found.items():
-        number = int(trajectory.split("-")[1])
+        requests = [span.attributes for span in spans if span.name == "request"]
         assert [one["tokens"] for one in requests] == [LETTERS, WORDS]
-        assert {one["replica"] for one in requests} == {number % 2}
+        assert {one["replica"] for one in requests} == {int(trajectory.split("-")[1]) % 2}
         assert all(0 <= one["queued_s"] <= one["first_token_s"] for one in requests)
 
 
@@ -235,53 +202,9 @@ def test_the_timeline_holds_it_all(demo):
         assert any(name.startswith(f"{replica} worker 0 · torch") for name in seen.process_names)
 
 
-def test_the_driver_and_its_members_are_on_one_clock(demo):
-    """On the timeline the update of each trainer lies within that of the driver."""
-    run, _, _ = demo
-
-    rows = query_all(
-        run.path / "exports/timeline.json.gz",
-        phases="""
-            select slice.ts as ts, slice.dur as dur, process.name as process
-            from slice join thread_track on slice.track_id = thread_track.id
-            join thread using (utid) join process using (upid)
-            where slice.name = 'update_actor' order by slice.ts
-        """,
-    )["phases"]
-
-    driver = [row for row in rows if row["process"].startswith("driver")]
-    traces = [row for row in rows if re.match("actor .* torch", row["process"])]
-    assert (len(driver), len(traces)) == (STEPS, 4)
-    for found in traces:
-        assert any(
-            one["ts"] - SLACK_NS < found["ts"] < one["ts"] + one["dur"] + SLACK_NS
-            for one in driver
-        )  # fmt: skip
-
-
-def test_it_says_what_it_does_and_where_to_look(demo):
-    """Each command stands above its output; Ray is silent, and a pipe gets no colours."""
-    run, shown, folder = demo
-    name = run.path.relative_to(folder)
-    typed = re.findall(r"^\$ (.*)$", shown.out, re.MULTILINE)
-
-    assert "\x1b" not in shown.out
-    assert [" ".join(line.split()[:2]) for line in typed] == [
-        "rlprof check", "rlprof plan", "python examples/ray_rl/train.py", "rlprof ls",
-        "rlprof export", "rlprof why",
-    ]  # fmt: skip
-    assert f"Open {name}/exports/timeline.json.gz in https://ui.perfetto.dev" in shown.out
-    assert f"Open {name}/exports/report.html in a browser" in shown.out
-    assert shown.err.splitlines() == [
-        f"driver 0/1: writes to {run.path}",
-        f"rlprof: records into {name}",
-        f"rlprof: 6 windows recorded; look at the run with: rlprof ls {name}",
-    ]
-
-
-def test_it_says_why_a_step_takes_its_time_and_blames_nothing_for_recording(demo):
+def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
     """What was recorded, and what a start or stop of ours ran into, is no evidence."""
-    run, shown, _ = demo
+    run, shown, folder = demo
 
     found = analyse(run)
 
@@ -292,22 +215,15 @@ def test_it_says_why_a_step_takes_its_time_and_blames_nothing_for_recording(demo
     assert found.cost_s > 0
     assert " ".join(found.verdict.split()) in " ".join(shown.out.split())
     assert (run.path / "exports/report.html").stat().st_size > 10_000
+    assert f"Open {run.path.relative_to(folder)}/exports/report.html in a browser" in shown.out
 
 
-@pytest.fixture(scope="module", name="toy")
-def _toy(tmp_path_factory):
-    """Run it once in an environment that has no vLLM; return the run and what was shown."""
-    folder = tmp_path_factory.mktemp("toy")
-    shown = show(folder, ci="")
-    assert shown.code == 0, shown.out + shown.err
-    (run,) = (folder / "outputs/profile").iterdir()
-    return rlprof.read(run), shown
-
-
-def test_without_vllm_the_engine_is_a_toy_and_that_is_said(toy):
+def test_without_vllm_the_engine_is_a_toy_and_that_is_said(tmp_path):
     """The same loop, captured by another engine's plugin; the reason stands first and last."""
-    run, shown = toy
+    shown = show(tmp_path, ci="")
 
+    assert shown.code == 0, shown.out + shown.err
+    (run,) = map(rlprof.read, (tmp_path / "outputs/profile").iterdir())
     reason = "there is no vLLM here: ModuleNotFoundError: No module named 'vllm'"
     assert f"demo: {reason}; the engine is a toy instead" in shown.err
     last = shown.err.strip().splitlines()[-1]
@@ -332,21 +248,12 @@ def test_without_vllm_ci_fails(tmp_path):
     assert not (tmp_path / "outputs").exists()
 
 
-@pytest.mark.usefixtures("toy")
-def test_the_environment_stays_as_it_was():
-    """The toy was installed for the demo alone."""
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-
-    done = subprocess.run(
-        [sys.executable, "-c", "import mini_engine"], env=env, capture_output=True, text=True
-    )
-
-    assert "No module named 'mini_engine'" in done.stderr
-
-
-def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path, no_ray):
+def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path):
     """The reason stands before and after what is shown instead."""
-    shown = show(tmp_path, ci="", path=no_ray)
+    (tmp_path / "no_ray").mkdir()
+    (tmp_path / "no_ray/ray.py").write_text("raise ImportError('there is no Ray here')\n")
+
+    shown = show(tmp_path, ci="", path=tmp_path / "no_ray")
 
     reason = "Ray cannot start: ImportError: there is no Ray here"
     assert shown.code == 0
@@ -357,13 +264,3 @@ def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path, no_ray):
     (run,) = (tmp_path / "outputs/profile").glob("[!.]*")
     assert {c.state for c in rlprof.read(run).captures} == {"whole"}
     assert (run / "exports/timeline.json.gz").exists()
-
-
-def test_without_ray_ci_fails(tmp_path, no_ray, vllm):
-    """Nothing is shown instead, and no run is left."""
-    shown = show(tmp_path, ci="1", python=vllm, path=no_ray)
-
-    assert shown.code == 1
-    assert "there is no Ray here; under CI that is an error" in shown.err
-    assert "torchrun" not in shown.out
-    assert not (tmp_path / "outputs").exists()

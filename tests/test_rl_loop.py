@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -64,45 +63,21 @@ def test_training_learns_the_same(demo):
     assert profiled.count("reward") == 6
 
 
-def test_the_traces_know_the_process_group(demo):
-    """The collective of the update is in each rank's trace, with the rank torch knows."""
+def test_the_timeline_holds_it_all_on_one_clock(demo):
+    """Tracks, phases and collectives of both ranks; a phase's span and range coincide."""
     run, _ = demo
-
-    for capture in run.captures:
-        (artifact,) = capture.artifacts
-        seen = query_all(
-            run.path / artifact.path,
-            collectives="select count(*) as n from slice where name glob 'gloo:all_reduce*'",
-            phases=f"select count(*) as n from slice where name = '{capture.window.phase}'",
-        )
-        assert seen["phases"] == [{"n": 1}]
-        assert (seen["collectives"][0]["n"] > 0) == (capture.window.phase == "update_actor")
-
-
-def test_the_timeline_holds_it_all_on_one_clock(demo, capsys):
-    """Rlprof export writes one file: both ranks' tracks, phases and spans, without an error."""
-    run, _ = demo
+    timeline = run.path / "exports/timeline.json.gz"
 
     code = main(["export", str(run.path), "--to", "timeline"])
 
-    timeline = run.path / "exports/timeline.json.gz"
     seen = summary(timeline)
     assert (code, seen.errors) == (0, {})
     assert {"step 2", "rollout", "reward", "update_actor", "score", "aten::mm"} <= {
         *seen.slice_names
     }
-    for rank in (0, 1):
-        assert any(name.startswith(f"actor {rank}/2") for name in seen.process_names)
-    assert str(timeline) in capsys.readouterr().out
-
-
-def test_phases_of_spans_and_traces_coincide(demo):
-    """On the timeline a phase's span and its range in the trace lie upon each other."""
-    run, _ = demo
-    main(["export", str(run.path), "--to", "timeline"])
-
+    assert any(name.startswith("gloo:all_reduce") for name in seen.slice_names)
     rows = query_all(
-        run.path / "exports/timeline.json.gz",
+        timeline,
         phases="""
             select slice.ts as ts, slice.dur as dur, process.name as process
             from slice join thread_track on slice.track_id = thread_track.id
@@ -120,30 +95,3 @@ def test_phases_of_spans_and_traces_coincide(demo):
         near = [s for s in spans if str(s["process"]).startswith(rank)]
         gap = min(abs(span["ts"] - found["ts"]) for span in near)
         assert gap < found["dur"] + 10**9  # a wrong base is off by days, not by a second
-
-
-def test_ls_tells_the_story(demo, capsys):
-    """Rlprof ls shows every capture with its cost; --files where they are."""
-    run, _ = demo
-
-    code = main(["ls", str(run.path), "--files"])
-
-    out = capsys.readouterr().out
-    assert code == 0
-    assert out.count(" whole ") == 8
-    for capture in run.captures:
-        assert capture.artifacts[0].path in out
-
-
-def test_the_manifest_is_strict_json(demo):
-    """Every line of manifest and spans is a JSON object."""
-    run, _ = demo
-    lines = [
-        line
-        for folder in ("manifest", "spans")
-        for file in (run.path / folder).iterdir()
-        for line in file.read_text().splitlines()
-    ]
-
-    assert len(lines) > 100
-    assert all(isinstance(json.loads(line), dict) for line in lines)
