@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 
 from rlprof import CaptureError
-from rlprof_engine.answers import answers_in, fewer, unseen
-from rlprof_engine.calls import called, run_on
+from rlprof_engine.answers import answers_in, unseen
+from rlprof_engine.beforehand import beyond_known, cannot_be_written
 from rlprof_engine.cuts import Cuts
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.wrapped import Wrapped
@@ -23,78 +22,6 @@ def test_iterations_that_cannot_be_are_refused(asked, why):
     """None of nothing, and nothing before the first."""
     with pytest.raises(ValueError, match=why):
         Iterations(**asked)
-
-
-def test_fewer_engine_steps_than_asked_for_are_told():
-    """Of whom they can be counted, where there were any; that there were none is told otherwise."""
-    ran = [("worker 0", 3), ("worker 1", 5), ("worker 2", None), ("worker 3", 0)]
-
-    assert [fewer({"iterations": asked}, ran) for asked in (None, {"skip": 2})] == [[], []]
-    assert fewer({"iterations": {"count": 5}}, ran) == [
-        "worker 0: 3 of the 5 engine steps asked for; the window ended before the others"
-    ]
-
-
-async def later(value):
-    await asyncio.sleep(0.01)
-    return value
-
-
-def test_a_call_is_answered_here_or_on_the_engines_own_loop():
-    """Whichever it lives on; what it returns is what is answered."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    seen = []
-    try:
-        here = asyncio.run(called(later(1), None, lambda: False, "motor: start"))
-        there = asyncio.run(called(later(2), loop, lambda: False, "motor: start"))
-        asyncio.run(run_on(loop, lambda: seen.append(threading.current_thread())))
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-    assert (here, there) == (1, 2)
-    assert seen == [thread]
-
-
-def test_a_call_of_an_engine_that_dies_is_not_waited_for(monkeypatch):
-    """It is said what it was asked; an answer that comes just then still counts."""
-    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
-
-    async def never():
-        return await called(asyncio.Event().wait(), None, lambda: True, "motor: start")
-
-    with pytest.raises(CaptureError, match=r"^motor: the engine died before it answered start$"):
-        asyncio.run(never())
-    assert asyncio.run(called(later(3), None, lambda: True, "motor: start")) == 3
-
-
-def test_a_call_that_is_given_up_goes_on():
-    """One that is cancelled may block all later ones."""
-    done = []
-
-    async def main():
-        begun, goes_on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-        async def call():
-            begun.set()
-            await goes_on.wait()
-            done.append("answered")
-            answered.set()
-
-        waiting = asyncio.ensure_future(called(call(), None, lambda: False, "motor: start"))
-        await begun.wait()
-        waiting.cancel()
-        await asyncio.wait({waiting})
-        before = list(done)
-        goes_on.set()
-        await answered.wait()
-        return waiting.cancelled(), before
-
-    assert asyncio.run(main()) == (True, [])
-    assert done == ["answered"]
 
 
 class Motor:
@@ -173,3 +100,21 @@ def test_requests_without_steps_are_told():
     assert unseen([3, 0], 2) == unseen([0], 0) == unseen([], 2) == []
     (why,) = unseen([0, 0], 2)
     assert "2 requests" in why
+
+
+def test_a_folder_is_tried_and_nothing_of_it_is_left(tmp_path):
+    """With the parents it needs; what was there before stays."""
+    there = tmp_path / "there"
+    there.mkdir()
+
+    assert [cannot_be_written(there), cannot_be_written(there / "a" / "b")] == ["", ""]
+    assert list(tmp_path.rglob("*")) == [there]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_newer"),
+    [("0.5.9", False), ("0.5.23.post1", False), ("0.6", True), ("of unknown version", False)],
+)
+def test_a_release_newer_than_the_newest_known_is_warned_of(version, is_newer):
+    """Releases compare by number, and one without a number is not judged."""
+    assert [one.level for one in beyond_known(version, "0.5.23")] == ["warning"] * is_newer

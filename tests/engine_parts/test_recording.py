@@ -80,11 +80,10 @@ def test_it_begins_at_once_or_with_the_first_step():
     assert follower.seen == ["step one", "pop"]
 
 
-@pytest.mark.parametrize("is_lazy", [False, True])
-def test_without_a_count_all_steps_are_recorded(is_lazy):
+def test_without_a_count_all_steps_are_recorded():
     """Until it is told to end; then the method is the engine's own again."""
     worker, follower = Worker(), Follower()
-    recording = recording_of(worker, Order(), follower, is_lazy=is_lazy)
+    recording = recording_of(worker, Order(), follower)
     recording.begin()
 
     for number in range(20):

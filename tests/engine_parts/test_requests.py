@@ -9,23 +9,6 @@ from rlprof_engine import requests
 from rlprof_engine.requests import Watched, begun_in, trace_of
 
 
-def test_a_request_is_seen_however_a_release_lets_it_go():
-    """By `pop`, with a default or without, and by `del`; what is not there is no request."""
-    seen = []
-    watched = Watched({"a": 1, "b": 2, "c": 3})
-    watched.left = lambda *said: seen.append(said)
-
-    watched.pop("a")
-    watched.pop("b", None)
-    assert watched.pop("nobody", "none") == "none"
-    del watched["c"]
-    with pytest.raises(KeyError):
-        del watched["nobody"]
-
-    assert seen == [("a", 1, False), ("b", 2, True), ("c", 3, False)]
-    assert watched == {}
-
-
 def test_a_frontend_goes_on_whatever_we_do_with_its_requests():
     """What we raise stays with us, and between windows nobody is called."""
     watched = Watched({"a": 1, "b": 2})
