@@ -71,6 +71,17 @@ def test_help_shows_a_first_run(rlprof):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_every_command_explains_itself(rlprof):
+    """The help of a command names its arguments and says in sentences what it does."""
+    for command in COMMANDS:
+        name = command.__name__.rpartition(".")[2]
+        code, out, err = rlprof(name, "--help")
+
+        assert (code, err) == (0, "")
+        assert f"usage: rlprof {name} [-h]" in " ".join(out.split())
+        assert len(out.split()) > 40
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

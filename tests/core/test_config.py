@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import dedent
 from typing import Any, ClassVar
 
 import attrs
@@ -307,6 +308,7 @@ class SamplerOptions:
     out: str = "x"
     depth: Depth = Depth()
     must_be_odd: int = 1
+    events: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.must_be_odd % 2 == 0:
@@ -422,6 +424,35 @@ def test_faults_of_config_and_options_come_in_one_error():
     ]
 
 
+def test_faults_of_options_have_their_line(tmp_path, hand):
+    """In a YAML file a plugin's faults stand among the others, by line."""
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        dedent("""\
+            tool: [sampler, missing]
+            tools:
+              sampler:
+                depth:
+                  levels: no
+                events:
+                  - cycles
+                  - 7
+            roles: {actor: {}}
+            strict: 1
+        """)
+    )
+
+    with pytest.raises(ConfigError) as error:
+        check_config(file)
+
+    assert error.value.faults == (
+        f"{file}:1: tool: tool 'missing' is not installed ({INSTALLED})",
+        f"{file}:5: tools.sampler.depth.levels: expected a whole number, got False",
+        f"{file}:8: tools.sampler.events[1]: expected text, got 7",
+        f"{file}:10: strict: expected true or false, got 1",
+    )
+
+
 @pytest.mark.usefixtures("hand")
 @pytest.mark.parametrize(
     ("options", "fault"),
@@ -456,6 +487,18 @@ def test_a_wrong_option_that_a_role_overrides_is_told():
         "tools.sampler.out: expected text, got 3",
         "roles.a.options.sampler.out: expected text, got 4",
     ]
+
+
+@pytest.mark.usefixtures("hand")
+def test_options_of_the_run_are_checked_beside_broken_ones_of_a_role():
+    """A role whose own options are no mapping still tells what is wrong with those of the run."""
+    roles = {"actor": {"options": {"sampler": None}}}
+    config = {"tool": "sampler", "roles": roles, "tools": {"sampler": {"hz": "x"}}}
+
+    own, shared = sorted(faults_of(config, check=True))
+
+    assert own.startswith("roles.actor.options.sampler: expected keys and values, got None")
+    assert shared == "tools.sampler.hz: expected a whole number, got 'x'"
 
 
 @pytest.mark.usefixtures("hand")

@@ -290,6 +290,14 @@ def test_a_line_that_does_not_fit_is_passed_over(folder, line):
     assert before == folder.read()
 
 
+def test_lines_said_twice_unsay_nothing(folder):
+    """A window opened once more by a repeated line keeps what has become of it."""
+    lines = [OPENED, STARTED, CLOSED, artifact(), EXPORTED]
+    folder.write(*beginning(), *lines, OPENED, ENDED)
+
+    assert [capture.state for capture in folder.read().captures] == ["whole"]
+
+
 def test_an_artifact_that_is_not_there_is_a_problem(folder):
     """A file the manifest names and nobody finds is named."""
     folder.write(*beginning(), OPENED, artifact(), artifact(path="gone.json"), EXPORTED, ENDED)
