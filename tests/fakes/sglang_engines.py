@@ -70,11 +70,6 @@ class Replica:
         self._late.append(thread)
         thread.start()
 
-    def join(self) -> None:
-        """Wait until all that is late is there."""
-        for thread in self._late:
-            thread.join()
-
 
 class Stand:
     """What every fake TokenizerManager has behind its methods."""
@@ -173,11 +168,6 @@ class Stand:
 
     def _get_internal_state(self) -> list[Any]:
         return self.replica.states()
-
-    def _update_weights_from_disk(self, **_: Any) -> tuple[bool, str]:
-        return True, "Succeeded"
-
-    _update_weights_from_tensor = _release_memory_occupation = _update_weights_from_disk
 
 
 def _said(given: Mapping[str, Any]) -> dict[str, Any]:
