@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib import metadata
 from typing import get_args
 
 import pytest
@@ -15,7 +14,6 @@ from rlprof import hookspecs, plugins, types
 from rlprof_cli.offers import COMMANDS
 from tests.docs.pages import PAGES
 
-PAGE = PAGES["docs/api.md"]
 METHODS = [name for name in dir(rlprof.Off) if not name.startswith("_")]
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
 GROUPS = {
@@ -34,24 +32,10 @@ DOTTED = sorted({
 """What the pages write as `rlprof.x` or `rlprof.x.y`, but for what they import or run."""
 
 
-@pytest.mark.parametrize("name", rlprof.__all__)
-def test_every_public_name_has_a_docstring(name):
-    """What is on the page is there, and says what it is."""
-    assert getattr(rlprof, name).__doc__
-
-
 def test_a_name_that_is_none_is_an_error():
     """Names that are imported late fail as others do."""
     with pytest.raises(AttributeError, match="module 'rlprof' has no attribute 'nope'"):
         _ = rlprof.nope
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_no_name_is_invented(path):
-    """What any page calls rlprof.something is there."""
-    named = set(re.findall(r"(?<![\w./\"-])rlprof\.([A-Za-z_]+)\b", PAGES[path]))
-
-    assert named <= {*rlprof.__all__, *ROOMS, *GROUPS, *FILES, "__version__", "cli", "rundir"}
 
 
 @pytest.mark.slow
@@ -92,11 +76,6 @@ def test_a_module_is_imported_when_it_is_named():
     assert done.stdout.split() == ["False"] * len(ROOMS) + ["True"] * len(ROOMS)
 
 
-def test_the_version_is_that_of_the_distribution():
-    """As other packages tell it."""
-    assert metadata.version("rlprof-core") == rlprof.__version__
-
-
 def test_no_method_of_a_session_is_invented():
     """Whatever a page calls on `prof` can be called."""
     for path, text in PAGES.items():
@@ -115,9 +94,3 @@ def test_both_places_of_configure_are_documented(place):
 def test_every_place_a_tool_runs_on_is_documented(where):
     """The values of `runs_on` are in the guide, and no other."""
     assert f'`"{where}"`' in PAGES["docs/writing-a-plugin.md"]
-
-
-@pytest.mark.parametrize("kind", ["tool", "engine", "exporter"])
-def test_every_kind_of_plugin_that_records_or_exports_has_a_kit(kind):
-    """The page names the tests of the kit for each kind."""
-    assert f"`{kind.capitalize()}Tests`" in PAGE

@@ -70,16 +70,6 @@ def test_the_readme_is_what_happens(shell):
     follow(shell, README, [console])
 
 
-@pytest.mark.parametrize("guide", GUIDES)
-def test_every_file_of_a_guide_is_used(guide):
-    """No block is written to a file that no command names."""
-    page = PAGES[f"docs/{guide}.md"]
-    typed = "".join(block.text for block in blocks(page, "console"))
-
-    for block in blocks(page, mark="file"):
-        assert block.said in typed
-
-
 @pytest.mark.parametrize("command", CONSOLES)
 def test_every_command_shown_exists(command):
     """Each command that some page shows has the options it is shown with, or is made by make."""

@@ -89,13 +89,6 @@ print(capture.state, (prof.run_dir / capture.artifacts[0].path).read_text())
     assert printed.split() == ["whole", "1/rollout"]
 
 
-def test_programs_that_are_tested_elsewhere_are_there():
-    """A page is left out here only for a test that there is."""
-    for page, test in ELSEWHERE.items():
-        assert page in UNMARKED
-        assert test == "below" or (ROOT / test).exists()
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_no_block_is_passed_over(path):
     """Every block that names a language is found, and in one that some test here knows."""
@@ -108,10 +101,3 @@ def test_no_block_is_passed_over(path):
     assert {line[3:] for line in opened} <= {
         "", "python", "yaml", "console", "sh", "json", "toml", "text", "sql"
     }  # fmt: skip
-
-
-def test_blocks_of_code_are_found():
-    """The lists above are not empty, so that the tests above test something."""
-    assert len(QUOTED) > 8
-    assert len(RUNS) == 3
-    assert {"docs/api.md", "docs/configuration.md", *ELSEWHERE} <= set(UNMARKED)

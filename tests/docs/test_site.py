@@ -45,18 +45,6 @@ def test_a_picture_is_there_and_is_small(path, source):
     assert 0 < file.stat().st_size <= MOST_BYTES
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if "<picture>" in PAGES[path]])
-def test_a_picture_is_light_dark_and_described(path):
-    """Each picture has both colours of the same name, and words for who cannot see it."""
-    for picture in re.findall(r"<picture>(.*?)</picture>", PAGES[path], re.DOTALL):
-        (dark,) = re.findall(r'srcset="(.+?)"', picture)
-        (light,) = re.findall(r' src="(.+?)"', picture)
-        (words,) = re.findall(r'alt="(.+?)"', picture)
-        assert dark.removesuffix("-dark.png") == light.removesuffix("-light.png")
-        assert 'media="(prefers-color-scheme: dark)"' in picture
-        assert len(words.split()) >= 8
-
-
 def test_every_picture_is_shown():
     """Nothing lies in docs/pictures that no page shows."""
     used = {source.values[1].rpartition("/")[2] for source in SHOWN}

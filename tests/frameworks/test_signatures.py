@@ -61,17 +61,3 @@ def test_what_recipes_wrap_is_there():
     assert scope[0] == "name"
     assert "args" in scope
     assert SAID["slime"]["train.py"]["train"] == ["args"]
-
-
-def test_an_actor_that_a_checkout_lacks_would_be_seen():
-    """A class that has been renamed is null, and one that lost its engine has no attribute."""
-    said = signatures.described(
-        "OpenRLHF",
-        {
-            "openrlhf/trainer/ray/vllm_engine.py": "class RolloutRayActor:\n"
-            " async def train(self): ..."
-        },
-    )
-
-    assert said["PolicyModelActor"] is None
-    assert said["RolloutRayActor"] == {"methods": ["train"], "attributes": [], "async": True}

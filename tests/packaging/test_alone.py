@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -142,18 +141,6 @@ def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, env
     assert "npu: torch_npu is not installed; install the torch_npu made for your torch" in listed
 
 
-def test_sdists_install(built, environment):
-    """An sdist gives the same package as a wheel."""
-    names = (*DESK, "rlprof-traces", "rlprof-timeline")
-    made = environment(*(built[one].sdist for one in names))
-
-    for package in (built[name].package for name in names):
-        program = f"import {package}; print({package}.__file__)"
-        found = Path(made.run(made.python, "-c", program).strip())
-        assert found.is_relative_to(made.path)
-        assert (found.parent / "py.typed").exists()
-
-
 def test_all_together_replace_nobodys_torch(built, product, environment):
     """`rlprof[all]` of an index is every distribution of ours but the kit, and nobody else's."""
     made = environment()
@@ -195,36 +182,19 @@ def test_an_image_without_the_commands_records_and_says_what_to_install(built, e
         assert f"ImportError: rlprof.{name}: needs rlprof-{dist}; pip install" in said
 
 
-@pytest.mark.parametrize(("tool", "dist"), [("torch", "rlprof-torch"),
-                                            ("torch_memory", "rlprof-torch"),
-                                            ("npu", "rlprof-npu")])  # fmt: skip
-def test_check_says_what_to_install(core, tool, dist):
-    """A config that names a tool of ours that is not there is told the command."""
-    file = config_file(core, tool)
-
-    said = core.run("rlprof", "check", file, code=1)
-
-    assert f"{file}:2: tool: tool '{tool}' is not installed; pip install {dist}" in said
-    assert "Traceback" not in said
-
-
-def test_open_says_what_to_install(core):
-    """A program whose config names it ends before it begins, with the same words."""
+def test_what_is_missing_is_told_with_the_command(core):
+    """`check`, `open` and `export` say what to install for a plugin of ours that is not there."""
     file = config_file(core, "torch")
 
-    said = core.run(core.python, "-c", f"import rlprof; rlprof.open({file!r})", code=1)
+    checked = core.run("rlprof", "check", file, code=1)
+    opened = core.run(core.python, "-c", f"import rlprof; rlprof.open({file!r})", code=1)
+    exported = core.run("rlprof", "export", "nowhere", "--to", "timeline", code=1)
 
-    assert said.splitlines()[-1].endswith(
-        f"{file}:2: tool: tool 'torch' is not installed; pip install rlprof-torch (installed: none)"
-    )
-
-
-def test_export_says_what_to_install(core):
-    """An exporter of ours that is not there is told with the command."""
-    said = core.run("rlprof", "export", "nowhere", "--to", "timeline", code=1)
-
-    assert "exporter 'timeline' is not installed; pip install rlprof-timeline" in said
-    assert "Traceback" not in said
+    missing = f"{file}:2: tool: tool 'torch' is not installed; pip install rlprof-torch"
+    assert missing in checked
+    assert opened.splitlines()[-1].endswith(f"{missing} (installed: none)")
+    assert "exporter 'timeline' is not installed; pip install rlprof-timeline" in exported
+    assert "Traceback" not in checked + exported
 
 
 def test_plugins_says_what_to_install(core):

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.packaging.conftest import copied
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module", name="checkout")
@@ -65,10 +62,3 @@ def test_uv_syncs_the_workspace(checkout, tmp_path):
         "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "parquet", "report",
         "timeline",
     ]  # fmt: skip
-
-
-def test_no_lock_file_is_tracked():
-    """Lock files record index addresses; pins live in envs/*.txt."""
-    tracked = run("git", "ls-files", cwd=ROOT).splitlines()
-
-    assert not [name for name in tracked if name.endswith(".lock")]

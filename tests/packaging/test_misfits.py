@@ -49,21 +49,6 @@ STRANGE = """
         def render(self, run, out, marvel):
             return None
 """
-SMOOTH = """
-    from rlprof import hookimpl
-
-    class Late:
-        "Record nothing."
-
-        @hookimpl
-        def start(self, folder):
-            return None
-
-    class LateReport:
-        @hookimpl
-        def render(self, run, out):
-            return []
-"""
 WHOSE, HERE = "rlprof-late 0.9.3", "rlprof 0.1.0"
 ADVICE = "install a version that fits"
 
@@ -116,13 +101,3 @@ def test_a_plugin_of_another_core_is_explained_everywhere(late, module):
     assert "NO" in listed
     assert "Traceback" not in listed + checked
     assert opened.splitlines()[-1].strip().startswith(f"{file}:2: tool: ")
-
-
-def test_pip_check_tells_a_plugin_of_another_core(late):
-    """Installed against pip's advice, it is told by pip as well."""
-    made = late(SMOOTH)
-
-    said = made.run(made.python, "-m", "pip", "check", code=1)
-
-    asks = "rlprof-late 0.9.3 has requirement rlprof-core>=0.9"
-    assert f"{asks}, but you have rlprof-core 0.1.0" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rlprof_verl import _fits
 from tests.verl import signatures
 
 KEPT = signatures.RECORD.kept()
@@ -34,11 +33,3 @@ def test_hooks_without_arguments_have_none():
     for release, said in KEPT.items():
         for hook in hooks if release != "verl==0.8.0" else ():
             assert said["PPOTrainer"][hook] == f"def {hook}(self)"
-
-
-def test_a_release_without_a_method_would_be_seen():
-    """What is read says which of the wanted methods a class lacks."""
-    said = signatures.described({"verl/trainer/ppo/ray_trainer.py": "class RayPPOTrainer: ..."})
-
-    assert said["RayPPOTrainer"] == dict.fromkeys(_fits.LEGACY)
-    assert said["PPOTrainer"] is None

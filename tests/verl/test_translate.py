@@ -125,13 +125,11 @@ def test_where_replicas_generate_at_any_time_a_window_is_a_step():
         (["global_profiler.steps=soon"], "global_profiler.steps"),
         (["global_profiler.save_path=~/runs"], "global_profiler.save_path"),
         ([*TRAINERS, f"{ACTOR}.ranks=[8]"], f"{ACTOR}.ranks"),
-        ([*TRAINERS, f"{ACTOR}.ranks=[-1]"], f"{ACTOR}.ranks"),
         (
             [*TRAINERS, f"{ACTOR}.tool_config.torch.contents=[gpu]"],
             f"{ACTOR}.tool_config.torch.contents",
         ),
         ([*TRAINERS, f"+{OWN}.limit=1"], f"{OWN}.limit"),
-        ([*TRAINERS, f"+{OWN}.tool=trch"], f"{OWN}.tool"),
         ([*TRAINERS, f"+{OWN}.tool=nsys"], f"{OWN}.tool"),
         (
             [f"{ROLLOUT}.enable=true", "actor_rollout_ref.rollout.name=trtllm"],
