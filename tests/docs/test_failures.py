@@ -21,7 +21,7 @@ FAULTS = [
         "npu/test_failures.py", "npu_real/test_faults.py", "nsys_real/test_faults.py",
         "ray_fleet/test_clocks.py", "ray_fleet/test_driver_ends.py", "ray_fleet/test_faults.py",
         "ray_fleet/test_full_disks.py", "ray_fleet/test_meetings.py",
-        "ray_fleet/test_verl_scenarios.py", "sglang_adapter/test_failures.py",
+        "sglang_adapter/test_failures.py",
         "sglang_adapter/test_guard.py", "sglang_adapter/test_server.py",
         "timeline/test_damaged.py", "timeline/test_hostile.py", "timeline/test_machine.py",
         "vllm_adapter/test_failures.py", "vllm_adapter/test_server_refusals.py",

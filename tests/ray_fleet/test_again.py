@@ -34,21 +34,6 @@ def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
     assert rows(fleet) == ["1/update actor 0/2 whole", "2/update actor 0/1 whole"]
 
 
-# failures.md: reattached
-def test_an_actor_whose_rank_another_has_now_is_closed_too(ray, spawn, config):
-    """It lives on, without a session: every process of the run has ended."""
-    first, second = spawn(Trainer), spawn(Trainer)
-
-    with rlprof_ray.Fleet(config(steps=[1, 2])) as fleet:
-        fleet.attach(actor=[first])
-        train(ray, fleet, [first], (1,))
-        fleet.attach(actor=[second])
-        train(ray, fleet, [second], (2,))
-
-    assert rows(fleet) == ["1/update actor 0/1 whole", "2/update actor 0/1 whole"]
-    assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
-
-
 # failures.md: interrupted
 def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, spawn, config, monkeypatch):
     """Ctrl-C in it passes; the next call waits for what is left, and nothing is lost."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 import rlprof
@@ -9,6 +11,7 @@ import rlprof_ray
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.faults import LIMITS, bare, states
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +71,32 @@ def test_replicas_in_actors_are_recorded_beside_the_trainers(ray, spawn, config,
     ]
     assert [one.target.rank for one in run.captures[:2]] == [0, 2]
     assert run.problems == ()
+
+
+def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
+    """Its window ends with the exception of the driver, and the next step is recorded."""
+    actors, server = [spawn(Trainer, rank) for rank in (0, 1)], spawn(Server)
+    out = []
+
+    with rlprof_ray.Fleet(config(roles=ROLES, limits=LIMITS)) as fleet:
+        fleet.attach(actor=actors, rollout=[Replica(server, via="actor:engine")])
+        for step in fleet.steps((1, 2, 3)):
+            with fleet.phase("rollout"):
+                ray.get(server.generate.remote(["1 + 1 ="]))
+            with suppress(ValueError), fleet.phase("update"):
+                out.append(ray.get([actor.update.remote(step) for actor in actors]))
+                if step == 2:
+                    raise ValueError("the loss is nan")
+        is_open = ray.get(server.is_profiling.remote())
+        assert not fleet.is_recording
+
+    assert bare((0, 1), (1, 2, 3)) == out
+    assert not is_open
+    assert states(fleet.run_dir) == {
+        f"{step}/{name}": "whole"
+        for step in (2, 3)
+        for name in ("update actor 0/2", "update actor 1/2", "rollout rollout replica 0")
+    }
 
 
 def test_a_replica_of_the_driver_is_recorded(ray, spawn, config):
