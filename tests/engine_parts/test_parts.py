@@ -1,4 +1,4 @@
-"""Iterations as they are asked, calls that are not cut short, methods that are given back."""
+"""What the engines share: iterations, methods that are given back, answers, folders, releases."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rlprof import CaptureError
 from rlprof_engine.answers import answers_in, unseen
 from rlprof_engine.beforehand import beyond_known, cannot_be_written
 from rlprof_engine.cuts import Cuts
+from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.wrapped import Wrapped
 
@@ -118,3 +119,11 @@ def test_a_folder_is_tried_and_nothing_of_it_is_left(tmp_path):
 def test_a_release_newer_than_the_newest_known_is_warned_of(version, is_newer):
     """Releases compare by number, and one without a number is not judged."""
     assert [one.level for one in beyond_known(version, "0.5.23")] == ["warning"] * is_newer
+
+
+def test_an_address_without_a_scheme_is_refused():
+    """It is said how it is written."""
+    with pytest.raises(
+        CaptureError, match=r"^motor: 'box:80' is not an address; write http://box:80$"
+    ):
+        Http("motor", "box:80", lambda *_: CaptureError("refused"))

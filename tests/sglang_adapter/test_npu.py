@@ -64,19 +64,6 @@ def test_npu_is_driven_inside_a_scheduler(release, library, tmp_path):
     assert library.marks.open == {}
 
 
-@both
-def test_a_scheduler_without_an_npu_refuses_the_window(release, library, tmp_path):
-    """The scheduler goes on, the window has the reason, and nothing was started."""
-    library.devices = 0
-
-    left, got = told(release, tmp_path)
-
-    assert got == ["tokens"]
-    assert [(one.state, one.artifacts) for one in left.captures] == [("failed", ())]
-    assert "sees no NPU here" in left.captures[0].notes[0]
-    assert library.profiles == []
-
-
 @pytest.mark.usefixtures("modules")
 def test_sglangs_own_profiler_does_not_stand_for_it(release, lab):
     """Where the schedulers have no rlprof the window is refused, and says what to do."""
