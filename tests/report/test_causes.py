@@ -20,6 +20,19 @@ def causes(path, **more):
     return [one.cause for one in analyse(rlprof.read(path), **more).findings]
 
 
+def of_two_ranks(path, spans_of, role="trainer", steps=range(1, 8)):
+    """Write a run of two ranks; `spans_of(step, rank)` gives the times of phases, by name."""
+    folder = Folder({"tool": "none", "roles": {role: {}}})
+    for rank in range(2):
+        stem = folder.process(role, rank, world=2)
+        for step in steps:
+            spans = spans_of(step, rank)
+            for name, times in spans.items():
+                folder.span(stem, "phase", name, times, step)
+            folder.span(stem, "step", f"step {step}", (step, max(spans.values())[1]), step)
+    return rlprof.read(folder.write(path, until=9))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cause", FLEET)
 def test_a_cause_in_a_fleet_is_the_first_finding(cause, tmp_path):
@@ -104,18 +117,12 @@ def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
 
 def test_a_step_has_the_finding_of_the_run_first(tmp_path):
     """Whatever else a step has comes second, and the verdict names both."""
-    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
-    stems = [folder.process("trainer", rank, world=2) for rank in range(2)]
-    for step in range(1, 9):
-        gap_s = 0.4 if step == 6 else 0.0
-        for rank, stem in enumerate(stems):
-            forward = (step, step + 0.2 + 0.2 * rank)
-            folder.span(stem, "phase", "forward", forward, step)
-            folder.span(stem, "phase", "backward", (forward[1] + gap_s, step + 0.5 + gap_s), step)
-            folder.span(stem, "step", f"step {step}", (step, step + 0.5 + gap_s), step)
-    path = folder.write(tmp_path / "run", until=9)
 
-    analysis = analyse(rlprof.read(path), step=6)
+    def spans(step, rank):
+        gap_s, forwarded = 0.4 if step == 6 else 0.0, step + 0.2 + 0.2 * rank
+        return {"forward": (step, forwarded), "backward": (forwarded + gap_s, step + 0.5 + gap_s)}
+
+    analysis = analyse(of_two_ranks(tmp_path / "run", spans, steps=range(1, 9)), step=6)
 
     assert [one.cause for one in analysis.findings] == ["straggler", "gap"]
     assert "All wait 0.20 s for trainer 1, the slowest in forward." in analysis.verdict
@@ -148,16 +155,11 @@ def test_the_path_goes_through_the_rank_that_all_wait_for(tmp_path):
 
 def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):
     """What a rank does outside of its phases makes the others wait in their next one."""
-    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
-    stems = [folder.process("trainer", rank, world=2) for rank in range(2)]
-    for step in range(1, 7):
-        for rank, stem in enumerate(stems):
-            folder.span(stem, "phase", "forward", (step, step + 0.3), step)
-            begun = step + 0.3 + 0.4 * rank
-            folder.span(stem, "phase", "backward", (begun, step + 1), step)
-            folder.span(stem, "step", f"step {step}", (step, step + 1), step)
 
-    finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
+    def spans(step, rank):
+        return {"forward": (step, step + 0.3), "backward": (step + 0.3 + 0.4 * rank, step + 1)}
+
+    finding = analyse(of_two_ranks(tmp_path / "run", spans)).findings[0]
 
     assert finding.title == "All wait 0.40 s for trainer 1, the slowest between phases."
     assert "prof.phase(...)" in finding.evidence[-1]
@@ -186,16 +188,12 @@ def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_pa
 
 def test_a_late_rank_of_a_phase_that_is_called_rollout_is_named(tmp_path):
     """Where no engine rolls out, a rollout is a phase like any other."""
-    folder = Folder({"tool": "none", "roles": {"actor": {}}})
-    stems = [folder.process("actor", rank, world=2) for rank in range(2)]
-    for step in range(1, 8):
-        for rank, stem in enumerate(stems):
-            end = step + 0.1 + 0.3 * rank
-            folder.span(stem, "phase", "rollout", (step, end), step)
-            folder.span(stem, "phase", "update_actor", (end, step + 0.9), step)
-            folder.span(stem, "step", f"step {step}", (step, step + 0.9), step)
 
-    finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
+    def spans(step, rank):
+        end = step + 0.1 + 0.3 * rank
+        return {"rollout": (step, end), "update_actor": (end, step + 0.9)}
+
+    finding = analyse(of_two_ranks(tmp_path / "run", spans, "actor")).findings[0]
 
     assert finding.title == "All wait 0.30 s for actor 1, the slowest in rollout."
 

@@ -110,20 +110,6 @@ def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys)
     ]  # fmt: skip
 
 
-def test_columns_and_change_agree(tmp_path, capsys):
-    """At equal tokens, B over A is the change, whatever outliers do to a median."""
-    runs = [WrittenRun(tmp_path / name) for name in "ab"]
-    for run, times in zip(runs, ([1.0] * 5 + [2.0] * 6, [1.1] * 5 + [4.0] * 6), strict=True):
-        for step, seconds in enumerate(times, 1):
-            run.step(step, {"rollout": seconds}, tokens=1000)
-        run.end()
-
-    found = compare(capsys, tmp_path / "a", tmp_path / "b")["step"]
-
-    assert found["basis"] == "equal tokens"
-    assert found["b_s"] / found["a_s"] - 1 == pytest.approx(found["change"], abs=1e-6)
-
-
 def test_a_short_run_is_told_how_to_compare_its_warm_up(tmp_path, capsys):
     """Where warm-up would make 8 steps, the line that compares it can be pasted."""
     run = write(tmp_path / "a", steps=9)

@@ -23,37 +23,6 @@ def steps(rng, count, *, slower=0.0, rho=0.0, longer=1.0, noise=0.03):
     return Series(seconds=seconds, tokens=tokens, at=np.arange(count, dtype=float))
 
 
-def alarms(pairs, count, *, rho, **b):
-    """Return how often B is told from A, over *pairs* of runs."""
-    rng = np.random.default_rng(19)
-    told = 0
-    for _ in range(pairs):
-        mixture, _, _ = posterior(steps(rng, count, rho=rho), steps(rng, count, rho=rho, **b))
-        told += mixture.p < 0.05
-    return told / pairs
-
-
-@pytest.mark.slow
-def test_like_runs_are_not_told_apart():
-    """Runs that differ by chance alone raise few alarms, whatever their neighbours share."""
-    found = [alarms(150, count, rho=rho) for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3))]
-
-    assert sum(found) / len(found) <= 0.06
-
-
-@pytest.mark.slow
-def test_runs_of_other_lengths_are_not_told_apart():
-    """Twice the tokens, and so nearly twice the time, is no difference."""
-    assert alarms(100, 30, rho=0.3, longer=2.0) <= 0.06
-
-
-@pytest.mark.slow
-def test_five_percent_are_found_in_thirty_steps():
-    """A run that is 5 % slower is found in most pairs, also where neighbours are alike."""
-    assert alarms(50, 30, rho=0.0, slower=0.05) >= 0.95
-    assert alarms(100, 30, rho=0.6, slower=0.05) >= 0.7
-
-
 def test_the_effect_is_the_planted_one():
     """The interval holds what was planted, and the exponent is that of the times."""
     rng = np.random.default_rng(3)
@@ -64,27 +33,6 @@ def test_the_effect_is_the_planted_one():
     assert found.change == pytest.approx(0.1, abs=0.02)
     assert found.exponent == pytest.approx(0.88, abs=0.05)  # of 3 + 0.02 tokens, nearby
     assert found.p < 1e-6
-
-
-def test_a_run_against_itself_is_no_difference():
-    """The change is none, and the interval lies around it."""
-    same = steps(np.random.default_rng(4), 20)
-
-    found = effect(same, same)
-
-    assert found.change == pytest.approx(0, abs=1e-9)
-    assert found.low == pytest.approx(-found.high, abs=0.01)
-    assert found.p == pytest.approx(1)
-
-
-def test_times_without_noise_are_compared_exactly():
-    """Constant times, as a simulation may have, give the ratio and no nonsense."""
-    ones, at = np.ones(10), np.arange(10.0)
-
-    found = effect(Series(2 * ones, ones, at), Series(3 * ones, ones, at))
-
-    assert found.change == pytest.approx(0.5)
-    assert found.high - found.low < 1e-3
 
 
 def test_lengths_that_do_not_vary_within_runs_widen_the_interval():
@@ -115,3 +63,16 @@ def test_the_more_phases_the_surer_each_must_be(chances, seen):
     judged = _judged([attrs.evolve(one, p=p) for p in chances])
 
     assert [change.state for change in judged].count("slower") == seen
+
+
+@pytest.mark.slow
+def test_like_runs_are_not_told_apart():
+    """Runs that differ by chance alone raise few alarms, whatever their neighbours share."""
+    alarms = 0
+    for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3)):
+        rng = np.random.default_rng(19)
+        for _ in range(150):
+            mixture, _, _ = posterior(steps(rng, count, rho=rho), steps(rng, count, rho=rho))
+            alarms += mixture.p < 0.05
+
+    assert alarms / 450 <= 0.06

@@ -140,21 +140,6 @@ def test_a_rank_that_left_nothing_is_named(tmp_path):
     assert analysis.notes[0] == "trainer 2/4: expected, and no manifest is there."
 
 
-@pytest.mark.parametrize(("make", "stem"), [(make_torchrun, "trainer-0-"), (make_fleet, "driver-")])
-def test_spans_that_end_early_are_told(make, stem, tmp_path):
-    """A file cut at the end of a line shows fewer steps than the others, and a note says so."""
-    path = make(tmp_path / "run", steps=6)
-    (cut,) = (path / "spans").glob(f"{stem}*")
-    lines = cut.read_text().splitlines(keepends=True)
-    ends = [at for at, line in enumerate(lines) if '"kind":"step"' in line]
-    cut.write_text("".join(lines[: ends[2] + 1]))
-
-    analysis = analyse(rlprof.read(path))
-
-    assert [one.step for one in analysis.steps] == [1, 2, 3]
-    assert analysis.notes[0] == f"spans/{cut.name} is cut: it ends at step 3, others at step 6."
-
-
 def record(path, late):
     """Add a window of backward in step 5 of two ranks; rank *late* comes last to its collective."""
     window = {"start_step": 5, "end_step": 6, "phase": "backward", "occurrence": 0}

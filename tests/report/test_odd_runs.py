@@ -9,7 +9,7 @@ import pytest
 import rlprof
 from rlprof_report import analyse
 from tests.report.folder import EPOCH_NS, Folder
-from tests.report.made_runs import make_fleet, make_torchrun
+from tests.report.made_runs import make_torchrun
 
 
 def ten_steps(folder, *, role="driver", rank=0, late=None):
@@ -92,17 +92,6 @@ def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monk
     assert [one for one in analysis.notes if one.startswith("Step 11 is unfinished: the run died")]
 
 
-def test_a_run_without_a_step_says_so(tmp_path):
-    """No span, no step: the verdict says where steps come from."""
-    folder = Folder()
-    folder.process("driver", 0)
-
-    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=2)))
-
-    assert analysis.steps == ()
-    assert analysis.verdict.startswith("No process wrote a step; ")
-
-
 def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
     """They are on their host's clock and give way to what the member wrote itself."""
     folder = Folder()
@@ -143,29 +132,6 @@ def test_a_damaged_line_costs_that_line(line, tmp_path):
     assert analysis.steps == expected
     assert any("skipped" in note for note in analysis.notes) == bool(line)
     assert analysis.verdict.startswith("Cannot tell for sure: spans/") == bool(line)
-
-
-@pytest.mark.slow
-def test_a_clock_that_is_off_moves_nothing_between_phases(tmp_path):
-    """Spans of members are brought to the clock of the run by what the driver measured."""
-    path = make_fleet(tmp_path / "run", steps=4)
-    file = next((path / "manifest").glob("agent*"))
-    moved = [json.loads(line) for line in file.read_text().splitlines()]
-    for line in moved:
-        if line["event"] == "clock":
-            line["realtime_ns"] += 7_000_000_000
-        if line["event"] == "process":
-            line["here"]["boot_id"] = "other"
-    file.write_text("".join(json.dumps(line) + "\n" for line in moved))
-    driver = next((path / "manifest").glob("driver*"))
-    offset = {"event": "clock_offset", "mono": 5, "boot_id": "other", "process": ""}
-    with driver.open("a") as lines:
-        lines.write(json.dumps({**offset, "offset_ns": 7_000_000_000, "bound_ns": 9}) + "\n")
-
-    rollout = analyse(rlprof.read(path)).steps[2].rollout
-
-    assert rollout.phase == "rollout"
-    assert rollout.trajectories == 96
 
 
 def test_tokens_of_phases_count_where_no_request_noted_any(tmp_path):

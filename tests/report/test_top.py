@@ -43,25 +43,6 @@ def shown(run, width=100, height=24):
     return screen(live, width=width, height=height).splitlines()
 
 
-def test_the_last_steps_are_a_table(run):
-    """Each step has its phases, and the rank that the others waited for."""
-    lines = shown(run)
-
-    assert lines[0] == "run run: running, 4 processes"
-    assert lines[-3:] == [
-        "STEP  SECONDS  rollout  update_actor  NOTE",
-        "   1    3.0 s    2.0 s         1.0 s  actor 2 +400 ms in update_actor",
-        "   2    3.0 s    2.0 s         1.0 s  actor 2 +400 ms in update_actor",
-    ]
-
-
-def test_the_running_step_shows_what_it_has_done(run):
-    """Phases that have ended are there; of the one that runs only how long it does."""
-    run.phase(3, "rollout", 2)
-
-    assert "step 3: rollout 2.0 s, then 0 ms so far" in shown(run)
-
-
 def test_trajectories_in_flight_are_counted(run):
     """One with parts is in flight until it ends itself; those of old steps are forgotten."""
     for number, name in ((0, "request"), (1, "request"), (1, "trajectory")):
@@ -94,18 +75,6 @@ def test_what_is_recorded_is_shown_until_it_is_closed(run):
     assert "recording 3/update_actor with torch for 0 ms: actor 0/2" in opened
     assert not any("recording" in line for line in closed)
     assert closed[-1].endswith("  recorded")
-
-
-def test_counters_are_a_line_each(run):
-    """Memory, devices and engines stand with the one to look at."""
-    run.counters(rss_bytes=2.5e9, device0_busy=0.9, device1_busy=0.3)
-    run.counters(ENGINE, requests_running=12, requests_waiting=3, kv_cache_use=0.71)
-
-    lines = shown(run)
-
-    assert "memory: 2.5 GB; most: driver 0/2, 2.5 GB" in lines
-    assert "devices: 60 % busy; least: device1 of driver 0/2, 30 %" in lines
-    assert "rollout replica 2: 12 running, 3 waiting, KV cache 71 %" in lines
 
 
 def test_ranks_that_meet_wait_for_nobody(run):

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
@@ -127,49 +126,3 @@ def test_kinetos_own_layout_is_moved_in_place() -> None:
     ]
     assert place.events == 100
     assert [track.name for track in place.tracks.told().values()] == ["py", ""]
-
-
-def an_odd_event(old: str, new: str) -> str:
-    """Encode a flow as Kineto does, but for one piece of it."""
-    event = {"ph": "s", "id": 55, "cat": "c", "name": "nccl:all_reduce", "pid": 7, "tid": 7}
-    text = LAYOUTS["kineto"]({**event, "ts": 5_000, "args": {"n": 1}})
-    assert old in text
-    return text.replace(old, new)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"id": 55', '"id":55'),
-        ('\n      "n": 1', '\n    "id": 1'),
-        ('\n    "id": 55,', ""),
-        ('"args": {\n      "n": 1', '"args": {\n    "dur": 1.000'),
-        ('"ph": "s",', '"ph": "X",\n    "durx":1.000,'),
-    ],
-)
-def test_what_is_nearly_kinetos_layout_is_moved_as_well(old, new) -> None:
-    """Whichever way is taken, the events are the same: the fast one takes no other for a member."""
-    fine = {"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1_000, "dur": 1}
-    batch = f"{LAYOUTS['kineto'](fine)},{an_odd_event(old, new)}".encode()
-
-    found, wanted = (
-        json.loads(b"[%b]" % way(batch, Place(0, Tracks(FIRST), PREFIX)))
-        for way in (moved_either, moved)
-    )
-
-    assert found == wanted
-
-
-@pytest.mark.parametrize("dur", ["2000.000", "1999.99961"])
-@pytest.mark.parametrize("behind", ["", ',\n    "args": {\n      "n": 1\n    }'])
-def test_a_collective_is_met_whichever_way_it_is_moved(dur, behind) -> None:
-    """What stands behind its duration, and how many decimals that has, is all one."""
-    event = {"ph": "X", "name": "gloo:all_reduce", "pid": 7, "tid": 7, "ts": 1_000, "dur": "@"}
-    batch = LAYOUTS["kineto"](event).replace('"@"', dur + behind).encode()
-    fast, slow = Place(0, Tracks(FIRST), PREFIX), Place(0, Tracks(FIRST), PREFIX)
-
-    assert moved_in_place(batch, fast) is not None
-    moved(batch, slow)
-
-    assert fast.meetings == slow.meetings
-    assert len(fast.meetings) == 1

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 BASE = NOW - 1_000_000_000
 
 
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    """A folder for traces."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    return folder
+
+
 def laid(folder: Path, out: Path, options: Mapping[str, Any] | None = None) -> Written:
     """Export all files of *folder*."""
     out.mkdir()
@@ -35,10 +43,8 @@ def one(name: str, ts: int, layout: str = "kineto", **more: Any) -> str:
     return LAYOUTS[layout](event)
 
 
-def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
+def test_the_three_generations_of_kinetos_clock_meet(folder, tmp_path) -> None:
     """Absolute microseconds, a base before the events and one behind them stand at their times."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     absolute = f'{{"ph": "X", "name": "2023", "pid": 1, "tid": 1, "ts": {NOW // 1000}, "dur": 1}}'
     exact = one("2024", NOW + 1_001, "kineto before")
     late = one("late 2024", 1_000_002_002, "kineto before")
@@ -62,10 +68,8 @@ def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", ['"a": [{"ph": "X"}], ', '"a": ["%s"], '])
-def test_a_base_behind_the_events_is_found(beside, tmp_path) -> None:
+def test_a_base_behind_the_events_is_found(beside, folder, tmp_path) -> None:
     """Whatever stands beside it, however much that is, and whatever the last event holds."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     tail = f',\n  {beside.replace("%s", "x" * 99_999)}"baseTimeNanoseconds": {BASE}, "b": []\n'
     events = [one("e", 1_000, args={"a": [[n]], "baseTimeNanoseconds": 5})
               for n in range(2_000)]  # fmt: skip
@@ -80,10 +84,8 @@ def test_a_base_behind_the_events_is_found(beside, tmp_path) -> None:
     ]
 
 
-def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) -> None:
+def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, caplog) -> None:
     """And when it was; roles stand in order, and ranks in them; no target is guessed by name."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     targets = {
         "a": {"role": "ref", "rank": 0, "world_size": 1},
         "b": {"role": "actor", "rank": 10, "world_size": 16, "replica": None},
@@ -108,10 +110,8 @@ def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) ->
     ]
 
 
-def test_times_without_a_date_are_laid_at_the_beginning(tmp_path) -> None:
+def test_times_without_a_date_are_laid_at_the_beginning(folder, tmp_path) -> None:
     """A trace whose clock nobody knows is shown, and said to be out of its time."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     (folder / "dated.json").write_bytes(document([one("d", 0)], {"baseTimeNanoseconds": NOW}))
     (folder / "undated.json").write_bytes(document([one("u", 77_000)], {}))
 
@@ -136,10 +136,8 @@ def test_times_without_a_date_are_laid_at_the_beginning(tmp_path) -> None:
         ("frank5.json", {}, "", ""),
     ],
 )
-def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) -> None:
+def test_ranks_are_guessed_and_told(folder, tmp_path, caplog, *, file, head, whose, by) -> None:
     """From what torch wrote of the process group, or from the name; the tracks are called so."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     head = {"baseTimeNanoseconds": NOW, **head}
     (folder / file).write_bytes(document([one("e", 0)], head))
 
@@ -154,10 +152,8 @@ def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) 
 
 
 # failures.md: trace-damaged, trace-left-out
-def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
+def test_a_file_that_is_no_trace_loses_no_other(folder, tmp_path, caplog) -> None:
     """It is told, as is one that was cut, and the others are there."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     (folder / "good.json").write_bytes(document([one("e", 0)], {"baseTimeNanoseconds": NOW}))
     (folder / "page.json").write_bytes(b"<html>")
     (folder / "empty.json").write_bytes(b"")
@@ -184,10 +180,8 @@ def test_a_file_that_is_no_trace_loses_no_other(tmp_path, caplog) -> None:
         (BASE + 200 * 86_400 * 10**9, "begins 200 days after the others"),
     ],
 )
-def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
+def test_a_trace_of_another_year_is_told(folder, tmp_path, caplog, base, words) -> None:
     """It stays where it says it was; a viewer, which reads doubles, shows all less exactly."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     for rank, epoch in enumerate([BASE, base, BASE]):
         content = document([one(f"of {rank}", 1_001)], {"baseTimeNanoseconds": epoch})
         (folder / f"rank{rank}.json").write_bytes(content)
@@ -214,10 +208,8 @@ def test_a_timeline_made_anew_holds_nothing_of_the_last_one(tmp_path) -> None:
     assert written.about["left_out"] == []
 
 
-def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) -> None:
+def test_traces_of_two_steps_in_a_folder_are_compared_by_step(folder, tmp_path, caplog) -> None:
     """Files that do not overlap in time are of different windows, and no clock is blamed for it."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
     for step in range(2):
         for rank in range(2):
             ts = step * 60 * 10**9 + rank * 300

@@ -10,8 +10,7 @@ import pytest
 
 import rlprof
 from rlprof import plugins
-from rlprof_timeline import Timeline, _pool, _progress
-from rlprof_timeline._progress import Progress
+from rlprof_timeline import Timeline, _pool
 from tests.perfetto_engine import query_all
 from tests.timeline.builder import NOW, Written
 from tests.timeline.layouts import LAYOUTS
@@ -130,17 +129,3 @@ def _refuse() -> None:
 
 def _die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_without_a_terminal_a_line_now_and_then_tells_how_far_it_is(monkeypatch, capsys) -> None:
-    """Files, megabytes, rate and what is left; nothing of what is over soon."""
-    monkeypatch.setenv("RLPROF_QUIET", "0")
-    clock = iter([0.0, 5.0, 11.0, 12.0])
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
-    progress = Progress(8, 100_000_000)
-
-    for done in (1, 2, 3):
-        progress.show(done, done * 11_000_000)
-    progress.close()
-
-    assert capsys.readouterr().err == ("timeline: 2 of 8 files, 22 of 100 MB, 2 MB/s, 39 s left\n")

@@ -331,22 +331,6 @@ def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog,
     assert written.named("left out: torch 2/rollout")["args"]["notes"] == reason
 
 
-def test_a_flipped_byte_is_told(run, write) -> None:
-    """A trace damaged in its middle has a checksum that tells, whatever is shown of it."""
-    events = [{"ph": "i", "pid": 1, "ts": n, "name": str(n)} for n in range(999)]
-    content = bytearray(as_trace(events, {"epoch_ns": NOW}))
-    content[int(len(content) * 0.6)] ^= 255
-    run.process().artifact(ROLLOUT, bytes(content))
-
-    about = write().about
-
-    told = [*about["left_out"], *(source for source in about["sources"] if "tool" in source)]
-    assert len(told) == 1
-    assert any(
-        word in json.dumps(told) for word in ("is damaged", "is cut short", "is no JSON", "dropped")
-    )
-
-
 def test_windows_without_a_trace_are_shown(run, write) -> None:
     """Files to be opened elsewhere are linked, lost and failed windows carry their notes."""
     process = run.process()
@@ -366,16 +350,6 @@ def test_windows_without_a_trace_are_shown(run, write) -> None:
     assert written.epoch_ns(lost) + lost["dur"] * 1000 == NOW + 60 * 10**9  # its last clock
     assert written.track(linked["name"]) == ("actor 0/2 · node-a", "windows")
     assert written.track(failed["name"]) == ("actor 0/2 · node-a", "windows 2")
-
-
-def test_the_same_run_gives_the_same_file(run, tmp_path) -> None:
-    """Two exports do not differ in a single byte, and the second takes the first one's place."""
-    two_ranks(run)
-
-    first = run.export(tmp_path / "out").read_bytes()
-    (tmp_path / "out" / "timeline.json.gz").write_bytes(b"old")
-
-    assert run.export(tmp_path / "out").read_bytes() == first
 
 
 def test_one_trace_at_a_time_is_in_memory(run, tmp_path) -> None:

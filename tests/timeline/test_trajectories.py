@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from bisect import bisect_right
-from collections import defaultdict
-
-import pytest
-
-import rlprof
-from rlprof import plugins
-from rlprof_timeline import Timeline
-from tests.perfetto_engine import query_all
 from tests.timeline.builder import NOW, Written
 
 
@@ -105,63 +94,3 @@ def test_what_is_there_of_a_trajectory_that_has_not_ended(run, write) -> None:
         "trajectories": ["turn", "turn"],
         "trajectories 2": ["request", "request"],
     }
-
-
-async def agent(number: int) -> None:
-    """Go through a trajectory; two of its three tool calls are made at a time."""
-    chance = random.Random(number)  # noqa: S311 -- the same each time
-
-    async def call(path, tool):
-        with path.tool_call(tool):
-            await asyncio.sleep(chance.random() / 200)
-
-    await asyncio.sleep(chance.random() / 20)
-    async with rlprof.trajectory(number) as path:
-        with path.turn(0):
-            with path.request():
-                await asyncio.sleep(chance.random() / 100)
-            await asyncio.gather(call(path, "search"), call(path, "read"))
-        with path.turn(1):
-            await call(path, "write")
-
-
-@pytest.mark.slow
-def test_perfetto_shows_each_of_many_on_a_lane(tmp_path) -> None:
-    """Perfetto has every span of 500 loops, where it was, below its parent, on no other's lane."""
-    config = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch"),
-              "steps": "none", "roles": {"agent": {"tool": []}}}  # fmt: skip
-
-    async def loops():
-        await asyncio.gather(*map(agent, range(500)))
-
-    with rlprof.open(config) as prof, prof.span("rollout"):
-        asyncio.run(loops())
-    (file,) = plugins.hooks(Timeline()).render(
-        run=rlprof.read(prof.run_dir), out=tmp_path, options={}
-    )
-
-    found = query_all(
-        file,
-        slices="""
-            select slice.name as name, thread.name as lane, ts, dur, slice.parent_id as parent,
-              slice.id as id, extract_arg(slice.arg_set_id, 'args.trajectory') as trajectory
-            from slice join thread_track on track_id = thread_track.id join thread using (utid)
-            where slice.name != 'rollout'
-        """,
-        errors="select name from stats where severity = 'error' and value > 0",
-    )
-
-    assert found["errors"] == []
-    assert len(found["slices"]) == 500 * 7
-    own = defaultdict(set)
-    for row in found["slices"]:
-        lane = row["lane"].removeprefix("trajectories").strip().split(".")[0]
-        own[row["trajectory"]].add(lane or "1")
-    assert {1} == {len(lanes) for lanes in own.values()}
-    roots = {row["id"]: row for row in found["slices"] if row["name"].startswith("trajectory ")}
-    turns = [row for row in found["slices"] if row["name"] == "turn"]
-    assert all(roots[turn["parent"]]["trajectory"] == turn["trajectory"] for turn in turns)
-    begun = sorted(row["ts"] for row in roots.values())
-    ended = sorted(row["ts"] + row["dur"] for row in roots.values())
-    at_a_time = [n + 1 - bisect_right(ended, start) for n, start in enumerate(begun)]
-    assert max(at_a_time) == len({row["lane"] for row in roots.values()})

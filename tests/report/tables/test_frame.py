@@ -11,8 +11,6 @@ import pytest
 import rlprof
 from rlprof_engine import requests
 from rlprof_report import analyse
-from rlprof_run import Selection
-from tests.report.folder import Folder
 from tests.report.tables.folder import BEHIND, EPOCH, STEPS, TRACE, S, make
 
 RANK0 = "actor-0-node-a-4700"
@@ -30,7 +28,7 @@ def rows(table, **wanted):
 
 
 def test_spans_are_those_of_the_reader(run):
-    """The table has every span once, in the same order, at the same times."""
+    """The table has every span once, in the same order, on the one clock of all hosts."""
     table = run.frame("spans")
 
     assert [(s.process, s.id, s.start_ns, s.end_ns, s.step) for s in run.spans()] == [
@@ -38,17 +36,11 @@ def test_spans_are_those_of_the_reader(run):
         for row in table.to_pylist()
     ]
     assert table.num_rows == 4 * 16 + 4 * 20
-
-
-def test_hosts_are_on_one_clock(run):
-    """A step began at once on both hosts, whose monotonic clocks differ."""
-    table = run.frame("spans")
-
     first = rows(table, kind="step", step=1)
-
     assert BEHIND["node-b"] > 0
-    assert [row["rank"] for row in first] == [0, 1, 2, 3]
-    assert {row["start_ns"] for row in first} == {EPOCH + 10 * S}
+    assert [(row["rank"], row["start_ns"]) for row in first] == [
+        (rank, EPOCH + 10 * S) for rank in range(4)
+    ]
 
 
 def test_a_span_without_a_step_is_of_the_one_it_began_in(tmp_path):
@@ -137,15 +129,6 @@ def test_events_are_the_slices_of_the_traces(run):
     assert [gemm["file"], gemm["role"], gemm["step"]] == [TRACE, "actor", 2]
 
 
-def test_events_outside_of_the_selected_time_are_left_out(run):
-    """A part of a run has the slices that touch it, and no others."""
-    part = run.only(Selection(from_ns=EPOCH + 17 * S, until_ns=EPOCH + 17 * S + S // 10))
-
-    table = part.frame("events")
-
-    assert table["name"].to_pylist() == ["ncclDevKernel_AllReduce"]
-
-
 def test_odd_events_are_counted_and_the_others_kept(run):
     """Times that are text are read as torch_npu writes them; what is no time is counted."""
     head = json.dumps({"epoch_ns": EPOCH})
@@ -176,22 +159,6 @@ def test_steps_are_those_of_the_report(run):
     assert [row["tail95_s"] for row in table.to_pylist()] == [
         step.rollout.tail_s["0.95"] for step in analysis.steps
     ]
-
-
-def test_the_longest_wait_is_of_a_phase_in_which_ranks_do_not_meet(tmp_path):
-    """Ranks that end together waited inside: as in the report, nobody is to blame for that."""
-    folder = Folder()
-    driver = folder.process("driver", 0)
-    actors = [folder.process("actor", rank, world=2) for rank in range(2)]
-    folder.span(driver, "step", "step 1", (0, 2), 1)
-    for rank, actor in enumerate(actors):
-        folder.span(actor, "phase", "update", (0.6 * rank, 1), 1)
-        folder.span(actor, "phase", "log_prob", (1.2, 1.3 + 0.2 * rank), 1)
-
-    (row,) = rlprof.read(folder.write(tmp_path / "run", until=3)).frame("steps").to_pylist()
-
-    assert row["wait_slowest_s"] == pytest.approx(0.2)
-    assert [row["slowest_phase"], row["slowest_rank"]] == ["log_prob", 1]
 
 
 def test_steps_have_the_figures_of_the_logger(tmp_path):
@@ -236,31 +203,19 @@ def test_a_table_knows_its_run_and_schema(run):
     assert json.loads(metadata[b"rlprof_clock_bound_ns"]) == {"node-a": 101, "node-b": 103}
 
 
-def test_another_word_names_the_tables_there_are(run):
-    """A table that is not there is one error that lists the others."""
-    with pytest.raises(rlprof.RlprofError) as told:
-        run.frame("span")
-
-    assert str(told.value) == (
-        "frame: there is no table 'span'; there are captures, events, requests, spans, steps"
-    )
-
-
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("kind", "module", "said"),
     [
-        (
-            "rlprof_report.tables",
-            "frame: needs rlprof-report; install it with: pip install 'rlprof-report[parquet]'",
-        ),
-        ("pyarrow", "tables: need pyarrow; install it with: pip install pyarrow"),
+        ("span", "", "frame: there is no table 'span'; there are captures, events, requests, "),
+        ("spans", "rlprof_report.tables", "frame: needs rlprof-report; install it with: pip "),
+        ("spans", "pyarrow", "tables: need pyarrow; install it with: pip install pyarrow"),
     ],
 )
-def test_what_is_not_installed_is_named(run, monkeypatch, module, said):
-    """Without the extra there is one error, which says what to install."""
-    monkeypatch.setitem(sys.modules, module, None)
+def test_a_table_that_cannot_be_had_is_one_error(run, monkeypatch, kind, module, said):
+    """It lists the tables there are, or says what to install."""
+    monkeypatch.setitem(sys.modules, module or "no module", None)
 
     with pytest.raises(rlprof.RlprofError) as told:
-        run.frame("spans")
+        run.frame(kind)
 
-    assert str(told.value) == said
+    assert str(told.value).startswith(said)
