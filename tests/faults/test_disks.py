@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import pytest
 
 from tests.faults import disks
 
 pytestmark = pytest.mark.slow
 
-TRAIN = """
-with open_session() as prof:
-    train(prof)
-"""
 
 LIMITED = """
 import resource
@@ -86,24 +80,6 @@ def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
     assert {f"{step}/update faulty: prepare: {reason}" for step in (2, 3)} <= set(told.notes)
     assert told.problems == []
     assert told.log.count(f"faulty.prepare: {reason}") == 1
-
-
-# failures.md: no-folder
-@pytest.mark.parametrize(("place", "key"), [("a file", "run_dir"), ("read-only", "scratch_dir")])
-def test_a_folder_that_cannot_be_made_leaves_rlprof_off(lab, place, key):
-    """Training runs as without it; the log says that it stays off, and why."""
-    (lab.home / "a file").write_text("")
-    folder = lab.home / place / "folder"
-    disk = disks.tmpfs(lab.home / place, "ro") if place == "read-only" else nullcontext()
-
-    with disk:
-        told = lab.both(TRAIN, tool="torch", **{key: str(folder)})
-
-    assert told.runs == []
-    assert [path for path in lab.runs.glob("*") if key == "scratch_dir"] == []
-    assert told.log[0] == "rlprof stays off in this process"
-    assert told.log[1].startswith("open: ")
-    assert len(told.log) == 2
 
 
 REMOVED = """

@@ -12,66 +12,42 @@ from tests.faults.told import assert_exported, captures
 
 pytestmark = pytest.mark.slow
 
-CLOSED = """
+
+# failures.md: salvaged
+def test_a_trace_that_was_cut_is_repaired(lab):
+    """Killed in an export, half of a raw trace gone: that window is partial, the others whole."""
+    script = """
 prof = open_session()
 train(prof)
 print("trained", flush=True)
 time.sleep(600)
 """
-
-
-def killed_in_an_export(lab):
-    """Kill training while the first of six exports runs and the others wait; say what was told."""
     waits = {"faulty": {"hook": "export", "how": "wait", "at": 1}}
+
+    def are_closed():
+        (path,) = lab.runs.iterdir()
+        return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
 
     def kill(child):
         wait_for(lambda: "trained" in child.out.read_text(), "training")
-        wait_for(lambda: child.bare or (lab.reached() and closed(lab)), "three closed windows")
+        wait_for(lambda: child.bare or (lab.reached() and are_closed()), "three closed windows")
         child.kill()
         if not child.bare:
             lab.go_on()
 
-    return lab.both(CLOSED, tool=["faulty", "torch"], tools=waits, act=kill)
-
-
-# failures.md: salvaged
-def test_windows_that_were_closed_and_not_exported_are_whole_again(lab):
-    """Killed while the first of many exports runs: salvaged, every window is whole."""
-    told = killed_in_an_export(lab)
-
-    salvaged = lab.rlprof("salvage", told.run.path)
-
-    run = rlprof.read(told.run.path)
-    lost = [row for row in told.captures if row.endswith("lost")]
-    assert len(lost) >= 4
-    assert salvaged.code == 0
-    assert captures(run) == [
-        f"{s}/update {tool} whole" for s in (1, 2, 3) for tool in ("faulty", "torch")
-    ]
-    assert len(lost) == sum("salvaged: " in note for c in run.captures for note in c.notes)
-    assert_exported(run)
-
-
-# failures.md: salvaged
-def test_a_trace_that_was_cut_is_repaired(lab):
-    """Half of the raw trace of a window is gone: what is whole of it is exported, as partial."""
-    told = killed_in_an_export(lab)
+    told = lab.both(script, tool=["faulty", "torch"], tools=waits, act=kill)
     (raw,) = lab.scratch.rglob("step_000003/update/torch/raw/part-*.json")
     os.truncate(raw, raw.stat().st_size // 2)
 
     salvaged = lab.rlprof("salvage", told.run.path)
 
     run = rlprof.read(told.run.path)
+    whole = [f"{s}/update {tool} whole" for s in (1, 2, 3) for tool in ("faulty", "torch")]
+    assert len([row for row in told.captures if row.endswith("lost")]) >= 4
     assert salvaged.code == 0
-    assert captures(run)[-1] == "3/update torch partial"
+    assert captures(run) == [*whole[:-1], "3/update torch partial"]
     assert any("the raw trace was cut" in note for note in run.captures[-1].notes)
     assert_exported(run)
-
-
-def closed(lab):
-    """Say whether the manifest has all three windows of both tools closed."""
-    (path,) = lab.runs.iterdir()
-    return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
 
 
 # failures.md: salvaged

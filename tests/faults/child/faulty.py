@@ -85,8 +85,6 @@ def go_wrong(options, hook, step):
     Path(os.environ["FAULTS_HOME"], "reached").write_text(hook)
     if options.how == "raise":
         raise RuntimeError(f"{hook} went wrong")
-    if options.how == "exit":
-        raise SystemExit(9)
     if options.how == "crash":
         ctypes.string_at(0)
     if options.how == "hold":  # a PyDLL keeps the interpreter for itself while it calls
