@@ -129,25 +129,6 @@ def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(gi
     assert states(prof) == {"1/rollout": "lost"}
 
 
-@pytest.mark.slow
-def test_a_session_that_is_closed_in_a_window_has_it_stopped(given):
-    """By a phase that never ends: the capture says that the engine was not waited for."""
-
-    async def main():
-        with opened(given()) as prof:
-            await ready()
-            prof.step(1)
-            await prof.phase("rollout").__aenter__()
-        await until("stop", "1/rollout")
-        return prof
-
-    prof = asyncio.run(main())
-
-    (capture,) = rlprof.read(prof.run_dir).captures
-    assert capture.state == "failed"
-    assert "it ended on the engine's own event loop" in capture.notes[0]
-
-
 # failures.md: engine-loop
 @pytest.mark.slow
 def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):

@@ -81,15 +81,6 @@ def test_what_goes_wrong_costs_the_capture_it_was_at(record, options, reason):
 
 
 # failures.md: folder-removed
-def test_raw_data_that_somebody_removed_are_named(record):
-    """The window is failed and its note says which folder went; the others are whole."""
-    captures = record(shutil.rmtree)
-
-    assert [capture.state for capture in captures] == ["whole", "failed", "whole", "whole"]
-    assert captures[1].notes[0].endswith(f"; raw data were removed with {captures[1].scratch}")
-
-
-# failures.md: folder-removed
 def test_a_class_of_the_script_is_exported_in_the_process(record, monkeypatch):
     """No other process can import it; removed raw data fail their own window there, too."""
     mine = type("Mine", (authors.Signs,), {"__module__": "__main__"})

@@ -32,10 +32,6 @@ def figures_of(*spans, end=100):
     return {key.removeprefix("rlprof/"): value for key, value in made.items()}
 
 
-def request(path, start, end, **noted):
-    return raw("span", "request", start, end, trajectory=path, **noted)
-
-
 def test_phases_and_the_rest_add_up_to_the_step():
     """Nested phases are of the outermost one, and what overlaps is counted once."""
     found = figures_of(
@@ -56,32 +52,6 @@ def test_a_phase_has_a_name_that_loggers_take():
     found = figures_of(raw("phase", "rollout (v2)/a b.c:d", 0, 100, 2, parent=1))
 
     assert [key for key in found if key.startswith("phase/")] == ["phase/rollout _v2__a b.c:d_s"]
-
-
-def test_the_tail_the_tokens_and_the_slots_of_a_rollout():
-    """A reward later is no part of the rollout; a request that waits runs in no slot."""
-    paths = [request(n, 10, 20, tokens=100, replica=n % 2) for n in range(19)]
-    found = figures_of(
-        *paths,
-        request(19, 10, 50, tokens=300, replica=0, queued_s=10),
-        raw("span", "reward", 70, 90, trajectory=3),
-        raw("phase", "rollout", 10, 60, 2, parent=1),
-        raw("phase", "reward", 60, 95, 3, parent=1),
-    )
-
-    assert found["trajectories"] == 20.0
-    assert found["tail95_s"] == 30.0
-    assert found["trajectory_p99_s"] == pytest.approx(10 + 30 * 0.81)
-    assert (found["tokens"], found["tokens_per_s"]) == (2200.0, 2200 / 50)
-    assert found["slots_used"] == (190 + 30) / ((10 + 9) * 50)
-
-
-@pytest.mark.parametrize("noted", [{"replica": [1]}, {"tokens": "many"}])
-def test_odd_attributes_do_no_harm(noted):
-    """A program may note anything."""
-    found = figures_of(request({"odd": 1}, 10, 20, **noted))
-
-    assert (found["trajectories"], "tokens" in found) == (1.0, False)
 
 
 async def solve(number, dice):

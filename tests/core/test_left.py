@@ -54,15 +54,6 @@ def test_while_the_driver_runs_nothing_is_left(write):
     assert run.left == ()
 
 
-def test_what_was_collected_is_not_left(write):
-    """Whoever brought it home says so in a file of his own."""
-    write(*beginning(), WRITES, ENDED)
-
-    run = write(collected(1), name="+collect-node-a-1")
-
-    assert run.left == ()
-
-
 def test_the_youngest_try_counts(write):
     """Two have tried one after the other, in files whose names say nothing of the order."""
     write(*beginning(), WRITES, ENDED)

@@ -16,6 +16,8 @@ from rlprof_cli.contract import misfits
 from tests.core.distributions import CORE, GOOD, install, tool
 
 REPAIR = f"; this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
+EARLIER = "is written for an earlier rlprof"
+FOLLOW = "follow Migration in rlprof's CHANGELOG.md"
 
 
 @pytest.fixture(autouse=True)
@@ -30,13 +32,10 @@ def refusal(kind: plugins.Kind, name: str) -> str:
     return str(error.value)
 
 
-def by_hand(cls: object, kind: plugins.Kind = "tool") -> str:
+def by_hand(cls: object, kind: plugins.Kind) -> str:
     """Return why *cls* is refused, without the words all of those begin with."""
     plugins.register(kind, "x", cls)
     return refusal(kind, "x").removeprefix(f"{kind} 'x' (registered by hand) ")
-
-
-# Found
 
 
 # Not found
@@ -217,20 +216,29 @@ class NoPlace:
     def start(self): ...
 
 
+class Early:
+    runs_on = property(lambda self: "process")
+
+    @hookimpl
+    def start(self): ...
+
+
 @pytest.mark.parametrize(
-    ("cls", "what"),
+    ("kind", "cls", "what"),
     [
-        (Misspelt, "unknown hook 'strat'"),
-        (AnotherKinds, "{'run'} are declared in the hookimpl but can not be found"),
-        (Cautious, ("is written for an earlier rlprof: cautions is now in advise; "
-                   "follow Migration in rlprof's CHANGELOG.md")),
-        (NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
+        ("tool", Misspelt, "unknown hook 'strat'"),
+        ("tool", AnotherKinds, "{'run'} are declared in the hookimpl but can not be found"),
+        ("exporter", AnotherKinds, f"{EARLIER}: export is now render; {FOLLOW}"),
+        ("tool", Cautious, f"{EARLIER}: cautions is now in advise; {FOLLOW}"),
+        ("tool", Early,
+         f"{EARLIER}: runs_on is now in the Ready that configure returns; {FOLLOW}"),
+        ("tool", NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
-def test_what_core_could_not_call_is_refused(cls, what):
+def test_what_core_could_not_call_is_refused(kind, cls, what):
     """Hooks that do not exist, arguments that are not given, and the contract before this one."""
-    assert what in by_hand(cls)
+    assert what in by_hand(cls, kind)
 
 
 @pytest.mark.parametrize(
@@ -249,29 +257,6 @@ def test_what_core_could_not_call_is_refused(cls, what):
 def test_an_author_is_told_what_would_not_be_called(cls, what):
     """`rlprof plugins` and the kit say what is wrong in the words of the contract."""
     assert misfits("tool", cls) == [what]
-
-
-def test_an_exporter_of_the_earlier_contract_is_told_what_changed():
-    """Its verb has a name of its own now, and the changelog says what to do."""
-    assert by_hand(AnotherKinds, "exporter") == (
-        "is written for an earlier rlprof: export is now render; "
-        "follow Migration in rlprof's CHANGELOG.md"
-    )
-
-
-def test_a_property_that_configure_answers_now_is_of_the_earlier_contract():
-    """`configure` says it now: nobody would read the property any more."""
-
-    class Early:
-        runs_on = property(lambda self: "process")
-
-        @hookimpl
-        def start(self): ...
-
-    assert by_hand(Early) == (
-        "is written for an earlier rlprof: runs_on is now in the Ready that configure returns; "
-        "follow Migration in rlprof's CHANGELOG.md"
-    )
 
 
 def test_hooks_may_be_inherited_and_renamed():

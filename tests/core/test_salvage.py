@@ -191,32 +191,6 @@ def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
     assert not Path(made.scratch).parents[3].exists()
 
 
-def test_torch_windows_that_were_closed_are_salvaged_whole(killed):
-    """With the real tool: closed windows come back whole, the open one is lost, as said."""
-    path = killed(
-        """
-prof.close()
-import shutil, torch
-shutil.rmtree(prof.run_dir)
-prof = rlprof.open(config | {"tool": "torch"})
-prof.scribe.exports.poll = lambda: []
-for step in prof.steps(range(2)):
-    with prof.phase("rollout"):
-        torch.ones(3).sum()
-prof.step(2)
-prof.phase("rollout").__enter__()
-prof.scribe.flush()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    )
-
-    code = main(["salvage", str(path)])
-
-    assert code == 1
-    assert states(path) == ["whole", "whole", "lost"]
-    assert rlprof.read(path).captures[2].notes == (NOTHING.format("torch"),)
-
-
 EMPTY = """
 for step in prof.steps(range(7)):
     with prof.phase("rollout"):

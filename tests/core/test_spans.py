@@ -39,9 +39,9 @@ def write(folder, *lines):
     Journal(folder / "spans" / "actor-1.jsonl").write(lines)
 
 
+TEXT = st.text(st.characters(exclude_categories=()))
 ODD = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.binary()
-    | st.text(st.characters(exclude_categories=())),
+    st.none() | st.integers() | st.floats() | st.binary() | TEXT,
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.none(), inner),
     max_leaves=6,
 )  # fmt: skip
@@ -51,7 +51,7 @@ ODD = st.recursive(
 @pytest.mark.slow
 @settings(deadline=None)
 @given(
-    name=st.text(st.characters(exclude_categories=())),
+    name=TEXT,
     step=st.none() | st.integers(),
     parent=st.none() | st.integers(),
     occurrence=st.integers(0, 3),

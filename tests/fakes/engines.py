@@ -11,15 +11,12 @@ import attrs
 from rlprof import Artifact, CaptureError, Launch, Order, Ready, hookimpl
 
 calls: list[tuple[Any, ...]] = []
-gate = threading.Event()
-"""What an engine that hangs waits for."""
 
 
 @attrs.frozen
 class MotorOptions:
     speed: int = 1
     raises_in: str = ""
-    hangs_in: str = ""
 
 
 class Motor:
@@ -54,8 +51,6 @@ class Motor:
     def _misbehave(self, hook):
         if self.options.raises_in == hook:
             raise CaptureError(f"{hook}: the engine is dead")
-        if self.options.hangs_in == hook:
-            gate.wait(60)
 
 
 class AsyncMotor:

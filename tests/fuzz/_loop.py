@@ -46,7 +46,7 @@ class Parser:
 
     name: str
     kind: str
-    """How inputs are laid out: `yaml`, `json`, `lines` or `text`."""
+    """How inputs are laid out: `yaml`, `json` or `text`."""
     traced: tuple[str, ...]
     """Parts of the paths of the parser's files."""
     tokens: tuple[bytes, ...]

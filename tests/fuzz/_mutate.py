@@ -149,14 +149,6 @@ def _nodes(tree: Any) -> list[Any]:
     return found
 
 
-def _read_lines(data: bytes) -> list[Any]:
-    return [json.loads(line) for line in data.split(b"\n") if line.strip()]
-
-
-def _write_lines(lines: list[Any]) -> bytes:
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-
-
 def _read_yaml(data: bytes) -> Any:
     import yaml
 
@@ -171,6 +163,5 @@ def _write_yaml(tree: Any) -> bytes:
 
 _STRUCTURES: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
     "json": (json.loads, lambda tree: json.dumps(tree).encode()),
-    "lines": (_read_lines, _write_lines),
     "yaml": (_read_yaml, _write_yaml),
 }

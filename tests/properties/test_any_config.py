@@ -1,71 +1,114 @@
-"""Whatever is given as a config: a Config, or one ConfigError that names every fault."""
+"""Whatever stands for a value of a config is told once, as one line that says what to do."""
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from tests.fakes import tools
 from tests.properties.fault_lines import misformed
-from tests.properties.planting import WRONG, WRONG_OPTIONS, Plant, as_yaml, planted, plants
 
-pytestmark = pytest.mark.slow
+_NOT_TEXT = (None, 7, [], {"x": 1})
+_NOT_BOOL = (None, 0, "true", [True])
+_NOT_SECONDS = (None, True, -1, 10**10, float("inf"), "60", {})
+_NOT_NAMES = (None, 7, "", {"x": 1}, ["a", "a"], ["a", 7])
+_NOT_SIZE = (None, True, 0, 2**63, "4 parsec", ["4GB"])
+_NOT_MAPPING = (None, 7, "x", ["x"])
 
-PLANTS = plants()
+WRONG: dict[str, tuple[Any, ...]] = {
+    "run_dir": _NOT_TEXT,
+    "scratch_dir": _NOT_TEXT[1:],
+    "enabled": _NOT_BOOL,
+    "strict": _NOT_BOOL,
+    "quiet": _NOT_BOOL,
+    "tool": _NOT_NAMES,
+    "steps": (True, -1, 1.5, 10**18, "x", "4-2", [None], {"first": 2}, {"every": 0},
+              {"every": 1, "x": 1}, {"every": 2, "last": "7"}),
+    "mode": (None, 0, "continous", ["discrete"]),
+    "join_steps": _NOT_BOOL,
+    "roles": (7, "actor", {}, []),
+    "roles.actor": _NOT_MAPPING,
+    "roles.actor.ranks": (True, -1, 2**31, "7", [], [0, -1], ["all"], {}),
+    "roles.actor.phases": (*_NOT_NAMES[1:], []),
+    "roles.actor.tool": _NOT_NAMES[1:],
+    "roles.actor.engine": _NOT_TEXT[1:],
+    "roles.actor.options": _NOT_MAPPING,
+    "roles.actor.options.fake": _NOT_MAPPING,
+    "tools": _NOT_MAPPING,
+    "tools.fake": _NOT_MAPPING,
+    "engines": _NOT_MAPPING,
+    "limits": _NOT_MAPPING,
+    "limits.bytes": _NOT_SIZE,
+    "limits.window_s": _NOT_SECONDS,
+    "limits.start_timeout_s": _NOT_SECONDS,
+    "limits.stop_timeout_s": _NOT_SECONDS,
+    "limits.export_timeout_s": _NOT_SECONDS,
+    "limits.configure_timeout_s": _NOT_SECONDS,
+    "listeners": _NOT_NAMES[1:],
+    "fleet": _NOT_MAPPING,
+    "fleet.node_dir": (7, "", "here", "~/x"),
+    "fleet.collect": _NOT_BOOL,
+    "spans": _NOT_MAPPING,
+    "spans.bytes": _NOT_SIZE,
+    "counters": _NOT_MAPPING[1:],
+    "counters.every_s": _NOT_SECONDS,
+    "counters.in_window_s": _NOT_SECONDS,
+    "counters.bytes": _NOT_SIZE,
+    "slow_step": (True, 2, [2.0]),
+    "slow_step.times": (None, "2", 1, 1e7),
+    "slow_step.most": (None, 1.5, 0, 1001),
+}  # fmt: skip
+"""Path of a key → values that are of the wrong type or out of bounds there."""
+
+WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "tools.fake.level": (None, True, "1", []),
+    "tools.fake.unsupported": (None, "x", [7]),
+    "roles.critic.options.fake.raises_in": _NOT_TEXT,
+}
+"""Likewise, for what only the plugin of `fake` knows."""
+
+SOUND: dict[str, Any] = {
+    "run_dir": "outputs/profile",
+    "tool": "fake",
+    "steps": [2, "5-7"],
+    "mode": "discrete",
+    "roles": {
+        "actor": {"ranks": [0, 1], "phases": ["rollout"]},
+        "critic": {"options": {"fake": {"artifacts": 2}}},
+    },
+    "tools": {"fake": {"level": 3, "hangs_in": ""}},
+    "limits": {"bytes": "4GB", "window_s": 60},
+    "slow_step": {"times": 3.0},
+    "strict": False,
+    "quiet": False,
+}
 
 
-def error_of(config) -> ConfigError:
-    """Return the one error of *config*, whose plugins are the fake ones."""
-    tools.register()
-    with pytest.raises(ConfigError) as caught:
-        check_config(config)
-    return caught.value
+def planted(path: str, value: Any) -> dict[str, Any]:
+    """Return the sound config with *value* at *path*."""
+    data = copy.deepcopy(SOUND)
+    *around, key = path.split(".")
+    place = data
+    for name in around:
+        place = place.setdefault(name, {})
+    place[key] = value
+    return data
 
 
 @pytest.mark.parametrize("path", sorted({**WRONG, **WRONG_OPTIONS}))
 def test_every_wrong_value_of_every_key_is_one_fault(path):
     """Alone, a value of another type or out of bounds is told once, under the path of its key."""
+    tools.register()
     for value in {**WRONG, **WRONG_OPTIONS}[path]:
-        error = error_of(planted([Plant(path, value)]))
+        with pytest.raises(ConfigError) as caught:
+            check_config(planted(path, value))
 
-        (fault,) = error.faults
+        (fault,) = caught.value.faults
         where, _, words = fault.removeprefix("config: ").partition(": ")
         assert where.partition("[")[0] == path, fault
         assert words
-        assert misformed(error) == []
-
-
-@st.composite
-def several(draw) -> list[Plant]:
-    """Draw faults that do not hide each other, no two in one place."""
-    drawn = draw(st.lists(st.sampled_from(PLANTS), min_size=1, max_size=9))
-    chosen: list[Plant] = []
-    for plant in drawn:
-        if not any(plant.hides(other) or other.hides(plant) for other in chosen):
-            chosen.append(plant)
-    assume(len({plant.path for plant in chosen}) == len(chosen))
-    return chosen
-
-
-@pytest.fixture(scope="module", name="file")
-def _file(tmp_path_factory):
-    """A file that is written again and again."""
-    return tmp_path_factory.mktemp("yaml") / "profile.yaml"
-
-
-@settings(max_examples=120, deadline=None)
-@given(several(), st.lists(st.integers(0, 3), min_size=1, max_size=9))
-def test_all_planted_faults_of_a_file_are_told_with_their_lines(file, chosen, gaps):
-    """However many there are, each stands under the line its key was written on, in order."""
-    text, where = as_yaml(planted(chosen), gaps)
-    file.write_text(text)
-
-    error = error_of(file)
-
-    expected = sorted((where[plant.path], plant.path) for plant in chosen)
-    told = [fault.removeprefix(f"{file}:").split(": ", 2)[:2] for fault in error.faults]
-    assert expected == [(int(line), path.partition("[")[0]) for line, path in told]
-    assert misformed(error) == []
+        assert misformed(caught.value) == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.fuzz._loop import Parser
 
-NAMES = ("config", "header", "manifest", "spans", "kineto", "trace")
+NAMES = ("config", "kineto")
 
 
 def parser_named(name: str) -> Parser:
