@@ -1,6 +1,6 @@
 """A stand-in for Nsight Systems: its words and its states, none of its recording.
 
-`install` puts it into a folder, with what goes wrong there. It keeps what it was called with in
+`install` puts it into a folder. It keeps what it was called with in
 `calls`, and sessions as files; a session lives as long as its `launch`.
 """
 
@@ -92,14 +92,14 @@ class Fake:
         (self.home / f"{name}.session").unlink()
 
 
-def install(home: Path, **faults: object) -> Fake:
-    """Put it below *home*, going wrong as *faults* say."""
+def install(home: Path) -> Fake:
+    """Put it below *home*."""
     program = home / "bin/nsys"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!{sys.executable} -IS\n" + MAIN.format(file=__file__, home=str(home)))
     program.chmod(0o755)
     fake = Fake(home)
-    fake.goes_wrong(**faults)
+    fake.goes_wrong()
     return fake
 
 
@@ -179,8 +179,6 @@ def _window(home: Path, verb: str, given: dict[str, str], fault: object) -> int:
     output = state.pop("output").replace("%%", "%")
     known.write_text(json.dumps(state))
     suffix = ".qdstrm" if fault == "raw" else ".nsys-rep"
-    if fault == "elsewhere":
-        output = str(home / "nsys-report-1234")
     report = Path(output + suffix)
     report.write_bytes(b"" if fault == "empty" else b"a report " * 1000)
     print(f"[1/1] [0%    ] x\r[1/1] [=====100%] x\nGenerated:\n    {report}")

@@ -156,16 +156,6 @@ def test_raw_data_without_an_importer_are_handed_on(export, nsys, raw):
     }
 
 
-def test_a_damaged_report_is_handed_on_with_what_nsys_says(export, nsys, raw):
-    """A report that nsys cannot read is kept, with nsys' own words."""
-    (raw / "report.nsys-rep").write_bytes(b"bad report")
-    assert states(export(nsys=str(nsys))) == {
-        "nsys-rep": (
-            "files", "partial", "nsys export: Importer error: the report is damaged",
-        ),
-    }  # fmt: skip
-
-
 # failures.md: nsys-sqlite
 @pytest.mark.parametrize(
     "damage",

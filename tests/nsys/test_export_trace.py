@@ -111,23 +111,6 @@ def test_ranges_are_slices_with_domain_payload_and_category(read, database):
     ]
 
 
-def test_marks_are_instants_and_started_ranges_are_async(read, database):
-    """A mark is an instant; what was started and ended, on any thread, is a pair with an id."""
-    database.range(500, None, "here", kind=34)
-    database.range(600, 9_000, "long", kind=60, int64Value=1, endGlobalTid=global_tid(9))
-    database.range(700, 8_000, "other", kind=60)
-    found = read()
-    assert shown(found, "nvtx") == [
-        ("i", "here", 0.5, None, {"domain": "rlprof"}),
-        ("b", "long", 0.6, None, {"domain": "rlprof", "payload": 1}),
-        ("e", "long", 9.0, None, None),
-        ("b", "other", 0.7, None, {"domain": "rlprof"}),
-        ("e", "other", 8.0, None, None),
-    ]
-    ids = [event["id"] for event in found["traceEvents"] if event["ph"] in "be"]
-    assert ids == [1, 1, 2, 2]
-
-
 def test_a_range_that_was_not_ended_lasts_until_the_end(read, database):
     """What has no end lasts until the session's, and says so."""
     database.range(1_000, None, "cut")
@@ -146,18 +129,6 @@ def test_what_was_before_the_session_is_left_out(read, database):
     args = {"domain": "rlprof", "payload": 4, "began_us": -3.0}
     assert shown(found, "nvtx") == [("X", "under way", 0.0, 2.0, args)]
     assert shown(found, "os_runtime") == [("X", "read", 0.0, 7.0, {"began_us": -5.0})]
-
-
-def test_any_text_survives(read, database):
-    """Names with quotes, control characters and other scripts are strict JSON."""
-    odd = 'a"b\\c\n\x01é漢😀</script>'
-    database.range(1, 2, odd)
-    database.add(
-        NVTX, start=3, end=4, eventType=59, text=odd, globalTid=global_tid(PID), domainId=1
-    )
-    database.range(5, 6, "")
-    names = [name for _, name, *_ in shown(read(), "nvtx")]
-    assert names == [odd, odd, "unnamed"]
 
 
 def test_each_domain_of_a_thread_has_a_track(read, database):
@@ -236,20 +207,6 @@ def test_calls_of_another_process_are_not_taken_for_those_of_a_kernel(read, data
     database.call(API, 1, 2, "theirs", correlationId=5, globalTid=other)
     database.device(KERNEL, 10, 20, 5, demangledName=database.text("mine"))
     assert shown(read(), "cuda_flow") == []
-
-
-def test_each_track_is_in_the_order_of_time(read, database):
-    """Rows in any order become events that begin one after the other on each track."""
-    for at in sorted(range(500), key=lambda at: at * 7919 % 500):
-        database.range(at * 10, at * 10 + 5, f"r{at}", tid=PID + at % 3)
-        database.call(API, at * 10, at * 10 + 3, "call", correlationId=at + 1)
-        database.device(KERNEL, at * 12, at * 12 + 9, at + 1, demangledName=database.text("k"))
-    by_track = {}
-    for event in read()["traceEvents"]:
-        if event["ph"] == "X":
-            by_track.setdefault((event["pid"], event["tid"]), []).append(event["ts"])
-    assert {len(times) for times in by_track.values()} == {166, 167, 500}
-    assert all(times == sorted(times) for times in by_track.values())
 
 
 def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):

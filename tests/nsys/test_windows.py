@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import attrs
@@ -58,20 +57,6 @@ def test_a_window_is_a_start_and_a_stop_of_the_session(inside, folder):
     assert said["bytes"] == (folder / "report.nsys-rep").stat().st_size
     assert [len(pair) for pair in said["wall"]] == [2, 2]
     assert ranges.unsupported == {}
-
-
-def test_a_window_that_is_open_says_so(inside, folder):
-    """Should the process die, what it leaves says that nobody closed the window."""
-    hooks = configured(self_test=False)
-
-    hooks.start(window=WINDOW, target=TARGET, folder=folder)
-
-    assert (notes(folder)["whole"], notes(folder)["why"]) == (
-        False,
-        "the process ended inside the window",
-    )
-    with pytest.raises(CaptureError, match="a window is open already"):
-        hooks.start(window=WINDOW, target=TARGET, folder=folder)
 
 
 def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
@@ -136,21 +121,6 @@ def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
 
     assert (notes(folder)["whole"], notes(folder)["bytes"] > 0) == (False, left == "report.qdstrm")
     assert [file.name for file in folder.glob("report*")] == ([left] if left else [])
-
-
-def test_raw_data_are_imported_where_there_is_an_importer(inside, folder):
-    """A `.qdstrm` that nsys left is made a report by its own importer."""
-    importer = inside.home / "host-linux-x64/QdstrmImporter"
-    importer.parent.mkdir()
-    importer.write_text('#!/bin/sh\ncp "$2" "$4"\n')
-    importer.chmod(0o755)
-    hooks = configured(self_test=False)
-    inside.goes_wrong(stop="raw")
-
-    record(hooks, folder)
-
-    assert notes(folder)["whole"] is True
-    assert [file.name for file in folder.glob("report*")] == ["report.nsys-rep"]
 
 
 # failures.md: folder-removed
@@ -220,16 +190,6 @@ def test_a_self_test_that_fails_costs_no_window(inside, folder):
     assert (notes(folder)["whole"], notes(folder)["spans"]) == (True, 3)
 
 
-def test_what_the_launcher_refused_is_told(inside, folder, monkeypatch):
-    """What nsys was not given at launch is said in each window."""
-    mark = Mark(SESSION, inside.path, refused={"ucx": "nsys 1 cannot trace it"})
-    monkeypatch.setenv(MARK, mark.text())
-
-    ranges = record(configured(self_test=False, trace=["nvtx", "ucx"]), folder)
-
-    assert ranges.unsupported == {"ucx": "nsys 1 cannot trace it"}
-
-
 # failures.md: nsys-launch
 @pytest.mark.parametrize(
     ("mark", "mode", "said"),
@@ -263,16 +223,6 @@ def test_attached_uses_the_session_it_finds(nsys, folder, monkeypatch):
     assert ranges.unsupported == {"cuda-graph-trace": "belongs to `nsys launch`; give it there"}
 
 
-# failures.md: nsys-unusable
-def test_attached_refuses_an_nsys_older_than_the_oldest_supported(nsys, monkeypatch):
-    """The reason names the oldest release."""
-    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
-    nsys.goes_wrong(version="2022.4.2.1-df9881f")
-
-    with pytest.raises(CaptureError, match=r"2022\.4\.2\.1.* drives 2023\.4 and newer"):
-        configured(mode="attached", nsys=nsys.path, self_test=False)
-
-
 def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
     """It is told to wait for the range; one it has not seen is told, and nothing stays open."""
     hooks = configured(mode="range", range="nvtx", self_test=False)
@@ -287,20 +237,10 @@ def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
     assert hooks.tool._open is None
 
 
-def test_the_edges_of_cuda_need_a_device(inside, folder):
-    """Without torch or a device, cudaProfilerApi is refused before nsys waits for it."""
-    hooks = configured(mode="range", self_test=False)
-
-    with pytest.raises(CaptureError, match="range: cudaProfilerApi: needs torch"):
-        hooks.start(window=WINDOW, target=TARGET, folder=folder)
-
-    assert inside.calls == []
-
-
 def test_what_was_fixed_at_launch_cannot_be_changed(inside, folder, monkeypatch):
     """What a window asks for and the program was not started with is said, and so is its reason."""
     asked = {"trace": ["nvtx"], "env": None, "options": {}}
-    mark = attrs.evolve(read_mark(os.environ), asked=asked)
+    mark = attrs.evolve(read_mark(os.environ), asked=asked, refused={"ucx": "cannot trace it"})
     monkeypatch.setenv(MARK, mark.text())
 
     same = record(configured(self_test=False, trace=["nvtx"]), folder)
@@ -336,27 +276,6 @@ def test_a_process_that_was_forked_is_refused(inside, monkeypatch):
 
     with pytest.raises(CaptureError, match="VLLM_WORKER_MULTIPROC_METHOD=spawn"):
         configured()
-
-
-def test_ranges_are_those_of_their_threads(inside, folder):
-    """A thread closes what it has opened, and nothing of another's."""
-    hooks = configured(self_test=False)
-    ranges = hooks.start(window=WINDOW, target=TARGET, folder=folder)
-    said = []
-    ranges._nvtx = type("Nvtx", (), {
-        "push_range": lambda *_, **given: said.append(given),
-        "pop_range": lambda *_, **__: said.append("pop"),
-    })()  # fmt: skip
-
-    ranges.push("update\0", {"step": 7, "occurrence": 1})
-    other = threading.Thread(target=ranges.pop)
-    other.start()
-    other.join()
-    ranges.pop()
-    ranges.pop()
-
-    assert said == [{"domain": "rlprof", "payload": 7}, "pop"]
-    hooks.stop(window=None, folder=folder)
 
 
 def test_variables_of_an_nsys_that_died_are_taken_away():

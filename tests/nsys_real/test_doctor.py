@@ -63,17 +63,3 @@ def test_debians_is_ok_though_it_does_not_find_its_importer(nsys, tmp_path):
 
     assert (code, len(said)) == (0, 1), said
     assert said[0].startswith("ok    tool nsys of actor: recorded ")
-
-
-# failures.md: nsys-unusable
-def test_one_that_is_missing_is_told_with_the_cure(tmp_path):
-    """There is no such program: what to install, or to set."""
-    missing = tmp_path / "none/nsys"
-
-    code, (said,) = examined(missing, tmp_path)
-
-    assert code == 1
-    assert said == (
-        "BAD   tool nsys of actor: failed: the program runs unprofiled: there is no program "
-        f"{str(missing)!r}; install Nsight Systems, or set nsys: PATH"
-    )

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
 from rlprof_nsys._export import exported
-from tests.nsys.database import KERNEL, SCHEMA, global_tid
+from tests.nsys.database import SCHEMA
 from tests.nsys_real.drive import launched
 
 RANGES = 300
@@ -160,23 +159,18 @@ def test_what_a_killed_agent_leaves_is_imported(nsys, tmp_path, windows):
     assert made[1].format == "nsys-rep"
 
 
-@pytest.mark.parametrize("bytes_left", [0, 1000, 100_000])
-def test_a_report_that_was_cut_is_said_to_be(nsys, windows, tmp_path, bytes_left):
-    """Of a report that was cut there is one error, or the report with what nsys says of it."""
+def test_a_report_that_was_cut_is_said_to_be(nsys, windows, tmp_path):
+    """A report that was cut is handed on, with what nsys says of it."""
     raw, out = tmp_path / "raw", tmp_path / "out"
     raw.mkdir()
     out.mkdir()
     whole = (windows[0][0] / "report.nsys-rep").read_bytes()
     assert len(whole) > 100_000
-    (raw / "report.nsys-rep").write_bytes(whole[:bytes_left])
+    (raw / "report.nsys-rep").write_bytes(whole[:1000])
     (raw / "nsys.json").write_text(json.dumps({"nsys": nsys, "whole": True, "bytes": len(whole)}))
-    if not bytes_left:
-        with pytest.raises(CaptureError, match="nsys left an empty report"):
-            exported(CAPTURE, raw, out)
-        return
     (made,) = exported(CAPTURE, raw, out)
     assert (made.kind, made.status) == ("files", "partial")
-    assert f"the report has {bytes_left} bytes; {len(whole)} were written; nsys export" in made.note
+    assert f"the report has 1000 bytes; {len(whole)} were written; nsys export" in made.note
 
 
 def test_tables_made_by_hand_are_those_of_the_program(nsys, windows, tmp_path):
@@ -191,39 +185,6 @@ def test_tables_made_by_hand_are_those_of_the_program(nsys, windows, tmp_path):
             for table in SCHEMA
         }
     assert columns == SCHEMA
-
-
-def test_kernels_in_the_programs_own_tables_are_shown(nsys, windows, tmp_path):
-    """Rows put into the empty tables of CUDA that the program makes become events and an arrow."""
-    raw, out = tmp_path / "raw", tmp_path / "out"
-    raw.mkdir()
-    out.mkdir()
-    file = _all_tables(nsys, windows[0][0] / "report.nsys-rep", raw / "report.sqlite")
-    with closing(sqlite3.connect(file)) as tables:
-        tables.execute(
-            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (start, end, eventClass, globalTid, "
-            "correlationId, nameId, returnValue) VALUES (5000, 6000, 0, ?, 9, 1, 0)",
-            (global_tid(4711),),
-        )
-        kernel = {
-            "start": 7000, "end": 9500, "deviceId": 0, "contextId": 1, "streamId": 7,
-            "correlationId": 9, "globalPid": global_tid(0), "demangledName": 1, "shortName": 1,
-            "registersPerThread": 1, "gridX": 1, "gridY": 1, "gridZ": 1, "blockX": 1, "blockY": 1,
-            "blockZ": 1, "staticSharedMemory": 0, "dynamicSharedMemory": 0,
-            "localMemoryPerThread": 0, "localMemoryTotal": 0, "gridId": 1,
-        }  # fmt: skip
-        marks = ", ".join("?" * len(kernel))
-        row = f"INSERT INTO {KERNEL} ({', '.join(kernel)}) VALUES ({marks})"
-        tables.execute(row, tuple(kernel.values()))
-        tables.commit()
-    (raw / "nsys.json").write_text(json.dumps({"nsys": nsys, "whole": True}))
-    made = exported(CAPTURE, raw, out)
-    with gzip.open(out / made[0].path) as stream:
-        events = json.load(stream)["traceEvents"]
-    found = [(one["ph"], one["ts"]) for one in events if one.get("cat") in ("kernel", "cuda_flow")]
-    assert found == [("X", 7.0), ("s", 5.0), ("f", 7.0)]
-    suffixes = [one.path.removeprefix(f"{CAPTURE.stem}.") for one in made]
-    assert {"cuda_api_sum.csv", "cuda_gpu_kern_sum.csv", "nvtx_sum.csv"} <= set(suffixes)
 
 
 def _all_tables(nsys, report, file):

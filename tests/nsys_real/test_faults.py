@@ -38,27 +38,11 @@ def notes(capture):
     return "; ".join(capture.notes)
 
 
-# failures.md: nsys-unusable
-def test_without_nsys_every_window_says_so(tmp_path, alone):
-    """There is no such program: training runs unprofiled, and each window says why."""
-    home = tmp_path / "home"
-    missing = str(tmp_path / "no-nsys")
-
-    process = train(missing, home, steps=2)
-
-    assert process.returncode == 0
-    assert result(home)["weights"] == alone(2)
-    assert states(home) == ["failed"] * 2
-    why = f"the program runs unprofiled: there is no program {missing!r}; install Nsight Systems"
-    assert all(why in notes(capture) for capture in captures(home))
-    assert is_clean(home)
-
-
 # failures.md: nsys-hangs
 def test_a_stop_that_hangs_costs_that_window(nsys, tmp_path, alone):
     """The window before and the window after are whole, and the manifest says what was."""
     home = tmp_path / "home"
-    hangs = install(tmp_path / "bin", nsys, stop={"hang": [SELF_TEST + 2]})
+    hangs = install(tmp_path / "bin", nsys, stop=[SELF_TEST + 2])
 
     process = train(hangs, home, steps=3, options={"stop_s": 15})
 
@@ -69,35 +53,6 @@ def test_a_stop_that_hangs_costs_that_window(nsys, tmp_path, alone):
     assert second in {"failed", "partial"}  # a stop that hung is made up for by the next start
     assert "nsys stop did not return within 15 s and was killed" in notes(captures(home)[1])
     assert (len(ranges(nsys, reports(home)[0])), len(ranges(nsys, reports(home)[-1]))) == (2, 4)
-    assert is_clean(home)
-
-
-# failures.md: folder-removed
-def test_a_window_whose_folder_is_removed_costs_that_window(nsys, tmp_path, alone):
-    """It writes elsewhere then, or not at all: it is told, and the next window is whole."""
-    home = tmp_path / "home"
-
-    process = train(nsys, home, steps=3, breaks_in=2, by="folder")
-
-    assert process.returncode == 0
-    assert result(home)["weights"] == alone(3)
-    assert states(home) == ["whole", "failed", "whole"]
-    assert "No such file or directory" in notes(captures(home)[1])
-    assert is_clean(home)
-
-
-# failures.md: nsys-session
-def test_an_nsys_that_is_gone_before_the_first_window_costs_all(nsys, tmp_path, alone):
-    """Training is what it is alone, and every window says that there is no session."""
-    home = tmp_path / "home"
-
-    process = train(nsys, home, steps=2, breaks_first=True, by="shutdown")
-
-    assert process.returncode == 0
-    assert result(home)["weights"] == alone(2)
-    assert result(home)["child"] == "alive\n"
-    assert states(home) == ["failed"] * 2
-    assert all("nsys has no session" in notes(capture) for capture in captures(home))
     assert is_clean(home)
 
 
@@ -136,17 +91,32 @@ def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
     assert said == ["None\n", "/mine\n"]
 
 
-# failures.md: nsys-unusable
-def test_a_value_that_nsys_refuses_is_named(nsys, tmp_path, alone):
-    """The program runs unprofiled, and every window has the sentence of nsys."""
+# failures.md: nsys-unusable, folder-removed, nsys-session
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"nsys": "/no/nsys", "steps": 1},
+         (["failed"], "the program runs unprofiled: there is no program '/no/nsys'")),
+        ({"steps": 1, "options": {"options": {"cudabacktrace": "x"}}},
+         (["failed"], "Illegal --cudabacktrace argument: x.")),
+        ({"steps": 3, "breaks_in": 2, "by": "folder"},
+         (["whole", "failed", "whole"], "No such file or directory")),
+        ({"steps": 2, "breaks_first": True, "by": "shutdown"},
+         (["failed"] * 2, "nsys has no session")),
+    ],
+    ids=["missing", "refuses a value", "folder removed", "shut down"],
+)  # fmt: skip
+def test_a_window_that_cannot_be_recorded_says_why(nsys, tmp_path, alone, asked, found):
+    """Training is what it is alone, the other windows are whole, and nothing is left of nsys."""
     home = tmp_path / "home"
 
-    process = train(nsys, home, steps=1, options={"options": {"cudabacktrace": "x"}})
+    process = train(home=home, **{"nsys": nsys, **asked})
 
     assert process.returncode == 0
-    assert result(home)["weights"] == alone(1)
-    assert states(home) == ["failed"]
-    assert "Illegal --cudabacktrace argument: x." in notes(captures(home)[0])
+    assert result(home)["weights"] == alone(asked["steps"])
+    assert result(home)["child"] == "alive\n"
+    assert states(home) == found[0]
+    assert all(found[1] in notes(one) for one in captures(home) if one.state == "failed")
     assert is_clean(home)
 
 
