@@ -110,18 +110,6 @@ def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys)
     ]  # fmt: skip
 
 
-def test_a_short_run_is_told_how_to_compare_its_warm_up(tmp_path, capsys):
-    """Where warm-up would make 8 steps, the line that compares it can be pasted."""
-    run = write(tmp_path / "a", steps=9)
-
-    found = compare(capsys, run, run)
-
-    longer = found["sentences"][1].partition(": ")[2]
-    assert longer == f"rlprof diff {run}:2-9 {run}:2-9"
-    assert found["sentences"][3:] == ["The step: +0.0 % at equal tokens."]
-    assert found["notes"] == ["A and B are the same steps."]
-
-
 def test_a_run_without_steps_is_one_error(tmp_path, capsys):
     """There is nothing to compare, and what to do is said."""
     run, empty = write(tmp_path / "a", steps=4), WrittenRun(tmp_path / "b")

@@ -48,14 +48,6 @@ def test_a_step_that_is_not_there_is_one_error(steps, told, tmp_path, capsys):
     assert capsys.readouterr().err == f"rlprof: {path}: {told}\n"
 
 
-def test_a_folder_without_a_run_is_one_error(tmp_path, capsys):
-    """What to name instead is told."""
-    assert main(["why", str(tmp_path)]) == 1
-
-    told = capsys.readouterr().err
-    assert told.startswith(f"rlprof: {tmp_path}: no run.json here; name a run folder")
-
-
 def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     """Of a run that goes on the finding has the line that records it, ready to be pasted."""
     path = make_torchrun(tmp_path / "run", ["straggler"], ended=False)

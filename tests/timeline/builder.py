@@ -80,13 +80,11 @@ class ProcessBuilder:
         header = {"epoch_ns": epoch_ns, "error_ns": 2_000, "clock": "made up", **more}
         return self.artifact(window, as_trace(events, header), tool=tool)
 
-    def artifact(
-        self, window, content: bytes | None, *, tool="torch", kind="trace", path="", **known
-    ):
+    def artifact(self, window, content: bytes | None, *, tool="torch", kind="trace", **known):
         """Record *window* into a file with *content*, or one that is not there."""
         self.artifacts += 1
         suffix = "json.gz" if kind == "trace" else "pickle"
-        path = path or f"{self.name}_{self.artifacts}.{suffix}"
+        path = f"{self.name}_{self.artifacts}.{suffix}"
         if content is not None:
             (self.folder / path).write_bytes(content)
         key = self.key(window, tool)

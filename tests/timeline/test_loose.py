@@ -66,24 +66,6 @@ def test_the_three_generations_of_kinetos_clock_meet(folder, tmp_path) -> None:
     assert clocks == ["epoch microseconds", "epoch microseconds", base, base]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("beside", ['"a": [{"ph": "X"}], ', '"a": ["%s"], '])
-def test_a_base_behind_the_events_is_found(beside, folder, tmp_path) -> None:
-    """Whatever stands beside it, however much that is, and whatever the last event holds."""
-    tail = f',\n  {beside.replace("%s", "x" * 99_999)}"baseTimeNanoseconds": {BASE}, "b": []\n'
-    events = [one("e", 1_000, args={"a": [[n]], "baseTimeNanoseconds": 5})
-              for n in range(2_000)]  # fmt: skip
-    content = document(events, {}, tail)
-    (folder / "x.json").write_bytes(gzip.compress(content))
-
-    written = laid(folder, tmp_path / "out")
-
-    assert {written.epoch_ns(event) for event in written.events} == {BASE + 1_000}
-    assert [source["problems"] for source in written.about["sources"]] == [
-        ["the error of its clock is unknown"]
-    ]
-
-
 def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, caplog) -> None:
     """And when it was; roles stand in order, and ranks in them; no target is guessed by name."""
     targets = {

@@ -269,7 +269,9 @@ def test_the_file_says_what_it_is(run, write) -> None:
     written = write()
 
     assert next(iter(written.all)) == "rlprof"
-    common = {"target": "actor 0/2", "tool": "torch", "clock": "made up"}
+    common = {"target": "actor 0/2", "events": 1, "problems": []}
+    trace = {**common, "tool": "torch", "clock": "made up"}
+    about = {"window": "2/update_actor", "error_ns": None, "events": 0}
     assert written.about == {
         "run": "a-run",
         "attempt": 1,
@@ -277,29 +279,9 @@ def test_the_file_says_what_it_is(run, write) -> None:
         "error_ns": 2_000,
         "method": "wall clock of each host",
         "sources": [
-            {
-                "file": f"spans/{process.name}.jsonl",
-                "target": "actor 0/2",
-                "events": 1,
-                "error_ns": 150,
-                "problems": [],
-            },
-            {
-                "file": path,
-                **common,
-                "window": "2/rollout",
-                "events": 1,
-                "error_ns": 2_000,
-                "problems": [],
-            },
-            {
-                "file": unsure,
-                **common,
-                "window": "2/update_actor",
-                "events": 0,
-                "error_ns": None,
-                "problems": ["the error of its clock is unknown"],
-            },
+            {**common, "file": f"spans/{process.name}.jsonl", "error_ns": 150},
+            {**trace, "file": path, "window": "2/rollout", "error_ns": 2_000},
+            {**trace, **about, "file": unsure, "problems": ["the error of its clock is unknown"]},
         ],
         "left_out": [],
         "problems": [],

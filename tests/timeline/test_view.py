@@ -381,15 +381,6 @@ def test_what_is_no_trace_is_not_served(name, content, why, tmp_path, capsys):
     assert refused(capsys, file).startswith(f"rlprof: {file}: {why}")
 
 
-def test_a_folder_that_is_no_run_is_told_by_the_exporter(tmp_path, capsys):
-    """What `rlprof export` says is what is said; nothing is served."""
-    err = refused(capsys, tmp_path, "--port", "0")
-    main(["export", str(tmp_path)])
-
-    assert err == capsys.readouterr().err
-    assert err.startswith(f"rlprof: {tmp_path}")
-
-
 def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
     """By name and number, with the way round it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -409,16 +400,6 @@ def test_who_has_the_port_is_told(trace, capsys, monkeypatch):
         f"{start}, and Perfetto's page may fetch from no other; end that process, or use "
         f"the offline viewer: rlprof view '{trace}' --offline --port 0\n"
     )
-
-
-@pytest.mark.parametrize("text", ["x", "65536"])
-def test_what_is_no_port_is_wrong_usage(trace, text, capsys):
-    """Before anything is bound."""
-    with pytest.raises(SystemExit) as exit_:
-        main(["view", str(trace), f"--port={text}"])
-
-    assert exit_.value.code == 2
-    assert f"expected a port, 0 to 65535, got {text!r}" in capsys.readouterr().err
 
 
 # What a browser can take

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,19 @@ def test_without_a_device_the_capture_fails_and_says_why(config):
 
     assert capture.state == "failed"
     assert "sees no CUDA device here" in capture.notes[0]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU; none is here")
+def test_a_memory_snapshot_loads(config):
+    """The snapshot holds segments and the history of the window."""
+    capture = record(config, lambda: torch.ones(512, 512).cuda().sum().item())
+
+    assert capture.state == "whole"
+    (file,) = Path(config["run_dir"]).rglob("*.memory.pickle")
+    snapshot = pickle.loads(file.read_bytes())
+    assert snapshot["segments"]
+    assert any(snapshot["device_traces"])
 
 
 def test_history_is_on_only_while_the_window_is_open(config, allocator):

@@ -66,8 +66,9 @@ def named(trace, name):
 
 
 def test_a_window_becomes_a_whole_trace(config):
-    """Operators, backward and the phase are in the trace; the artifact says how many events."""
-    capture, (trace,), (file,) = record(config())
+    """Operators, backward and the phase are in it; its name has all that tells it apart."""
+    where = {"rank": 0, "world_size": 2, "coordinates": {"tp": 0, "pp": 0}}
+    capture, (trace,), (file,) = record(config(), **where)
 
     assert capture.state == "whole"
     assert named(trace, "aten::addmm")
@@ -75,6 +76,22 @@ def test_a_window_becomes_a_whole_trace(config):
     assert [e["cat"] for e in named(trace, "update_actor")] == ["user_annotation"]
     assert capture.artifacts[0].events == len(trace["traceEvents"])
     assert capture.artifacts[0].size == file.stat().st_size
+    stem = f"actor_rank0-of-2_tp0_pp0_step3_update_actor_pid{os.getpid()}"
+    assert file.name == f"{stem}.pt.trace.json.gz"
+    assert file.parent.parts[-4:] == ("step_000003", "update_actor", "actor_0_of_2", "torch")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU; none is here")
+def test_kernels_and_copies_are_in_the_trace(config):
+    """With empty contents the device there is gets recorded: kernels, memcpys, their flows."""
+    capture, (trace,), _ = record(
+        config(), lambda: (torch.ones(9, 9).cuda() @ torch.ones(9).cuda()).cpu()
+    )
+
+    assert (capture.state, capture.applied["device"]) == ("whole", "cuda")
+    categories = {event.get("cat") for event in trace["traceEvents"]}
+    assert {"kernel", "gpu_memcpy", "cuda_runtime", "ac2g"} <= categories
 
 
 def test_the_trace_says_whose_it_is_and_when(config):
@@ -106,15 +123,6 @@ def test_the_trace_says_whose_it_is_and_when(config):
     assert begin + event["dur"] * 1000 <= stamps[1] + head["error_ns"]
     assert head["error_ns"] <= time.time_ns() - opened  # its marks lie between
     assert "checked by 2 of 2 marks" in head["clock"]
-
-
-def test_files_are_named_by_all_that_tells_them_apart(config):
-    """Role, rank of world, coordinates, step, phase and pid are in the name."""
-    _, _, (file,) = record(config(), rank=0, world_size=2, coordinates={"tp": 0, "pp": 0})
-
-    stem = f"actor_rank0-of-2_tp0_pp0_step3_update_actor_pid{os.getpid()}"
-    assert file.name == f"{stem}.pt.trace.json.gz"
-    assert file.parent.parts[-4:] == ("step_000003", "update_actor", "actor_0_of_2", "torch")
 
 
 def test_contents_arrive_in_the_trace(config):
