@@ -9,7 +9,7 @@ import pytest
 
 from rlprof.config import Config
 from rlprof_cli.doctor import _child, examine
-from rlprof_cli.doctor._dry import try_tool, uses_of
+from rlprof_cli.doctor._dry import try_tool
 from rlprof_cli.doctor._report import Use
 from tests.doctor.running import doctor, install_tool
 
@@ -158,13 +158,6 @@ def test_a_sample_that_raises_is_told_beside_what_was_recorded(tried, monkeypatc
     assert len(refused) == 1
 
 
-def test_a_tool_that_leaves_nothing_is_a_warning(tried):
-    """An export without artifacts is told."""
-    (line,) = tried({"goes": "empty"})
-
-    assert line.startswith("warn tool mad of actor: left nothing of a dry window")
-
-
 def test_a_configure_at_launch_that_goes_wrong_is_a_finding(tried):
     """The first configure is called in a child as well."""
     (line,) = tried({"goes": "launch:segfault"}, roles=())
@@ -207,19 +200,6 @@ def test_a_tool_that_hangs_when_imported_is_a_finding(tried, tmp_path, monkeypat
         "BAD tool sleepy of actor: importing it, or its configure at launch, did"
     )
     assert "rlprof_sleepy.py:1" in line
-
-
-def test_roles_that_ask_for_the_same_are_tried_once():
-    """Two roles with equal options share a dry window; others have their own."""
-    role = {"options": {"mad": {"level": 3}}}
-    from rlprof.config import load_config
-
-    config = load_config({"tool": "mad", "roles": {"actor": {}, "critic": role, "ref": {}}})
-
-    assert uses_of(config, list(config.roles)) == [
-        Use("mad", {}, ("actor", "ref")),
-        Use("mad", {"level": 3}, ("critic",)),
-    ]
 
 
 ENGINES = """

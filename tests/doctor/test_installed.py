@@ -6,7 +6,6 @@ import pytest
 
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
 from rlprof_cli.doctor._plugins import fits, look_at_plugins
-from rlprof_cli.offers import offers
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.doctor.running import doctor
 
@@ -97,25 +96,6 @@ def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, m
     assert broken.startswith("tool broken: tool 'broken' (acme 1.0) does not load: AttributeError")
     assert any(line.startswith("tool fine: left nothing") for line in told["warn"])
     assert [path.name for path in tmp_path.iterdir() if path.name == "outputs"] == []
-
-
-@pytest.mark.slow
-def test_an_environment_without_tools_is_bad(monkeypatch):
-    """Where only exporters are installed nothing can be recorded."""
-    found = [offer for offer in offers() if offer.kind == "exporter"]
-    monkeypatch.setattr("rlprof_cli.doctor._plugins.offers", lambda: found)
-
-    found = [f"{one.level} {one}" for one in look_at_plugins(None, 30)]
-
-    assert found == [
-        "ok exporter parquet: fits",
-        "ok exporter report: fits",
-        "ok exporter timeline: fits",
-        (
-            "BAD plugins: no tool is installed, so nothing can be recorded; "
-            "pip install what you use, e.g. rlprof-torch"
-        ),
-    ]
 
 
 @pytest.mark.slow

@@ -14,8 +14,9 @@ from tests.doctor.running import doctor
 
 
 def test_a_clean_environment_is_well():
-    """With no variable of a profiler there is one finding, and it is ok."""
-    (found,) = look_at_environment({"PATH": "/bin", "LD_PRELOAD": "/lib/libjemalloc.so.2"})
+    """With no variable of a profiler there is one finding, and it is ok; one may be off."""
+    environ = {"LD_PRELOAD": "/lib/libjemalloc.so.2", "KINETO_USE_DAEMON": "0"}
+    (found,) = look_at_environment(environ)
 
     assert found == Finding("ok", "environment", "brings no other profiler")
 
@@ -51,29 +52,6 @@ def test_what_profilers_leave_in_the_environment_is_named(name, value, who):
 
     assert (found.level, found.where) == ("warn", name)
     assert who in found.what
-
-
-def test_a_switch_that_is_off_is_no_profiler():
-    """KINETO_USE_DAEMON=0 asks for nothing."""
-    (found,) = look_at_environment({"KINETO_USE_DAEMON": "0", "PROFILING_MODE": "false"})
-
-    assert found.level == "ok"
-
-
-@pytest.mark.slow
-def test_a_debugger_is_named_by_its_pid():
-    """A process that is traced says by whom."""
-    code = (
-        "import ctypes, os\n"
-        "ctypes.CDLL(None).ptrace(0, 0, 0, 0)\n"  # PTRACE_TRACEME: my parent traces me
-        "from rlprof_cli.doctor._profilers import look_at_process\n"
-        "print(os.getppid(), *look_at_process(), sep='\\n')\n"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-
-    pid, found = done.stdout.splitlines()
-    assert found.startswith(f"process: it is traced by pid {pid} (")
 
 
 @pytest.mark.slow

@@ -55,17 +55,6 @@ class PassesOnItsErrors(Mini):
             raise EngineError(str(exc)) from exc
 
 
-class StopsWhatIsNot(Mini):
-    """Stop whether or not something is in progress."""
-
-    @hookimpl
-    def stop(self, handle):
-        try:
-            handle.stop_profile()
-        except EngineError as exc:
-            raise CaptureError(str(exc)) from exc
-
-
 class WaitsForTheDead(Mini):
     """Wait for an answer that never comes."""
 

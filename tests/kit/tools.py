@@ -143,24 +143,6 @@ class StopsOnlyAfterStart(Good):
         Good.stop(self)
 
 
-class StaysWithItsThread(Good):
-    """Refuse to stop on another thread, for ever."""
-
-    runs_on = "thread"
-
-    @hookimpl
-    def start(self, folder):
-        heard = Good.start(self, folder)
-        self.thread = threading.get_ident()
-        return heard
-
-    @hookimpl
-    def stop(self):
-        if self.heard is not None and threading.get_ident() != self.thread:
-            raise CaptureError("this is another thread; stop it on its own")
-        Good.stop(self)
-
-
 class StopsOnlyOnce(Good):
     """Raise in a second stop."""
 
@@ -213,16 +195,6 @@ class RecordsOnce(Good):
         if self.was_used:
             self.heard = None
         self.was_used = True
-        return heard
-
-
-class SaysNoReason(Good):
-    """Say what is unsupported, and not why."""
-
-    @hookimpl
-    def start(self, folder):
-        heard = Good.start(self, folder)
-        heard.unsupported = {"count": ""}
         return heard
 
 
