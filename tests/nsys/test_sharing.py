@@ -17,13 +17,7 @@ from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
 from rlprof_nsys import _export, _program
 from rlprof_nsys._export import exported
-from rlprof_nsys._shared import (
-    Word,
-    join,
-    joined,
-    leave_word,
-    read_word,
-)
+from rlprof_nsys._shared import Word, join, joined, leave_word, read_word
 from tests.nsys.conftest import SESSION, configured
 from tests.nsys.database import OTHER_PID, PID, Database
 
@@ -245,16 +239,23 @@ JOINED = {"joined": {"who": str(FIRST), "pid": OTHER_PID}, "why": "", "spans": 1
 NOW = time.time_ns()
 
 
-def test_who_has_joined_has_a_trace_of_its_own_events(shared, tmp_path):
-    """And no report beside it, for that is with the first one."""
-    say(shared, wall=[[NOW, 1], [NOW, 2]], **JOINED)
+# failures.md: nsys-shared
+@pytest.mark.parametrize(
+    ("after_s", "status", "note"),
+    [
+        (0, "whole", "it shares the report of rollout replica 0 worker 0"),
+        (5, "partial", "ended it 5.0 s before this process did"),
+    ],
+)
+def test_who_has_joined_has_a_trace_of_its_own_events(shared, tmp_path, after_s, status, note):
+    """And no report beside it, for that is with the first one; it is cut if that ended early."""
+    say(shared, wall=[[NOW, 1], [NOW + after_s * 10**9, 2]], **JOINED)
     (shared / "given.json").write_text(json.dumps({"file": "x", "why": "", "ended_ns": NOW}))
 
-    made = exported(CAPTURE, shared, tmp_path)
+    (made,) = exported(CAPTURE, shared, tmp_path)
 
-    assert [(one.kind, one.status, one.note) for one in made] == [
-        ("trace", "whole", "it shares the report of rollout replica 0 worker 0")
-    ]
+    assert (made.kind, made.status) == ("trace", status)
+    assert made.note.endswith(note)
     assert names(tmp_path) == ["mine", "kernel"]
 
 
@@ -267,18 +268,6 @@ def test_who_has_begun_it_has_the_events_of_nobody_who_has_joined(shared, tmp_pa
 
     assert [one.status for one in made] == ["whole", "whole"]
     assert names(tmp_path) == ["theirs"]
-
-
-# failures.md: nsys-shared
-def test_a_window_that_was_ended_too_early_is_partial(shared, tmp_path):
-    """By the process that had begun it, long before this one came to its end."""
-    say(shared, wall=[[NOW, 1], [NOW + 5 * 10**9, 2]], **JOINED)
-    (shared / "given.json").write_text(json.dumps({"file": "x", "why": "", "ended_ns": NOW}))
-
-    (made,) = exported(CAPTURE, shared, tmp_path)
-
-    assert made.status == "partial"
-    assert made.note.endswith("ended it 5.0 s before this process did")
 
 
 # failures.md: nsys-shared
