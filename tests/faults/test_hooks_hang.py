@@ -26,57 +26,34 @@ LIMITS = {
 }
 """More than any hook takes that does not hang, on a machine that does much else."""
 
-LATE = "was not answered within"
-AGAIN = "anywhere is not used again"
-STOPPED = f"CaptureError: stop {LATE} stop_timeout_s 2; {AGAIN}; raw data are kept in SCRATCH"
-REFUSED = "start: not started: configure was not answered within configure_timeout_s 3"
-
 GIVEN_UP = {
-    "configure": (
-        ["failed", "failed", "failed"],
-        [f"{step}/update anywhere: {REFUSED}" for step in (1, 2, 3)],
-    ),
-    "start": (
-        ["whole", "failed", "failed"],
-        [
-            f"2/update anywhere: start: CaptureError: start {LATE} start_timeout_s 2; {AGAIN}",
-            f"3/update anywhere: start: not started: start {LATE} start_timeout_s 2",
-        ],
-    ),
-    "stop": (
-        ["whole", "failed", "failed"],
-        [
-            f"2/update anywhere: stop: {STOPPED}",
-            f"3/update anywhere: start: not started: stop {LATE} stop_timeout_s 2",
-        ],
-    ),
+    "configure": ["failed", "failed", "failed"],
+    "start": ["whole", "failed", "failed"],
+    "stop": ["whole", "failed", "failed"],
 }
-"""Hook that hangs → what becomes of the three windows, and what is said of them."""
+"""Hook that hangs → what becomes of the three windows."""
 
 
 # failures.md: not-answered
 @pytest.mark.parametrize("hook", GIVEN_UP)
 def test_a_tool_of_the_process_is_given_up(lab, hook):
     """The step goes on after the hook's time; the tool is not used again, others are."""
-    states, notes = GIVEN_UP[hook]
     broken = {"anywhere": {"hook": hook, "how": "sleep"}}
     script = TRAIN.format(captures=2)
 
     told = lab.both(script, tool=["torch", "anywhere"], tools=broken, limits=LIMITS)
 
+    limit = f"{hook}_timeout_s"
+    late = f"{hook} was not answered within {limit} {LIMITS[limit]}"
     assert told.captures == [
         row
-        for step, state in enumerate(states, 1)
+        for step, state in enumerate(GIVEN_UP[hook], 1)
         for row in (f"{step}/update torch whole", f"{step}/update anywhere {state}")
     ]
     assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == notes
-    limit = f"{hook}_timeout_s"
-    error = f"CaptureError: {hook} was not answered within {limit} {LIMITS[limit]}"
-    said = f"{error}; {AGAIN}"
-    problems = [f"actor 0/1: anywhere: configure: {said}"] if hook == "configure" else []
-    assert told.problems == problems
-    assert told.log == [f"anywhere.{hook}: {said}"]
+    assert [note for note in told.notes if late not in note] == []
+    assert told.notes[-1] == f"3/update anywhere: start: not started: {late}"
+    assert told.log == [f"anywhere.{hook}: CaptureError: {late}; anywhere is not used again"]
 
 
 # failures.md: export-failed

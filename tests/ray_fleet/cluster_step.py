@@ -14,10 +14,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import rlprof_ray
-from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.test_agents import Agent
-from tests.ray_fleet.test_replicas import Server
 
 
 def main() -> None:
@@ -38,22 +35,13 @@ def main() -> None:
         return ray.remote(num_cpus=0, resources={f"node{node}": 1})(cls).remote(*args)
 
     actors = [on(rank % 2, Trainer, rank) for rank in range(4)]
-    servers = [on(number, Server) for number in (0, 1)]
-    agent = on(0, Agent)
     where = [actor.__ray_call__.remote(_node) for actor in actors]
     out["nodes"] = len(set(ray.get(where)))
     totals = []
     with rlprof_ray.Fleet(config) as fleet:
-        fleet.attach(
-            actor=actors,
-            rollout=[Replica(server, via="actor:engine") for server in servers],
-            agent=[agent],
-        )
+        fleet.attach(actor=actors)
         out["run"] = str(fleet.run_dir)
         for step in fleet.steps((1, 2, 3)):
-            with fleet.phase("rollout"):
-                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers[:1]])
-                squares = ray.get(agent.rollout.remote(step, 20))
             with fleet.phase("update"):
                 if step == 2:  # its window is open everywhere before a node goes
                     ray.get([actor.pid.remote() for actor in actors])
@@ -62,7 +50,7 @@ def main() -> None:
                     cluster.remove_node(nodes[1], allow_graceful=False)
                     for actor in actors[1::2]:
                         _wait_until_gone(actor)
-                totals.append([squares, *ray.get(refs[::2])])
+                totals.append(ray.get(refs[::2]))
         began = time.monotonic()
     out["closed_s"] = time.monotonic() - began
     out["totals"] = totals

@@ -1,8 +1,7 @@
-"""Three raylets: training actors and replicas on two nodes, of which one goes."""
+"""Three raylets: training actors on two nodes, of which one goes."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -14,15 +13,8 @@ import pytest
 import rlprof
 from tests.ray_fleet.conftest import ROOT
 from tests.ray_fleet.faults import LIMITS, SLACK_S, bare
-from tests.ray_fleet.test_agents import Agent
 
 pytestmark = pytest.mark.slow
-
-ROLES = {
-    "actor": {"ranks": "all", "phases": ["update"]},
-    "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]},
-    "agent": {"ranks": "all", "tool": []},
-}
 
 
 # failures.md: actor-gone, left-on-node
@@ -32,7 +24,7 @@ def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
     Another raylet of the host reads that disk; what waits for salvage is kept there.
     """
     nodes = tmp_path / "nodes"
-    given = config(steps=[2, 3], roles=ROLES, limits=LIMITS, fleet={"node_dir": str(nodes)})
+    given = config(limits=LIMITS, fleet={"node_dir": str(nodes)})
     path = os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))
 
     done = subprocess.run(
@@ -47,15 +39,13 @@ def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
     assert told, done.stderr[-3000:]
     out = json.loads(told[0])
     run = rlprof.read(out["run"])
-    states = {(one.target.role, one.target.rank, one.window.start_step): one.state
-              for one in run.captures}  # fmt: skip
-    assert [states["actor", rank, step] for rank in (0, 2) for step in (2, 3)] == ["whole"] * 4
-    for rank in (1, 3):
-        assert states["actor", rank, 2] == "lost"
-        assert states["actor", rank, 3] == "failed"
-    squares = [asyncio.run(Agent().rollout(step, 20)) for step in (1, 2, 3)]
-    totals = bare((0, 2), (1, 2, 3))
-    assert out["totals"] == [[one, *own] for one, own in zip(squares, totals, strict=True)]
+    assert {f"{one.window.id} {one.target} {one.state}" for one in run.captures} == {
+        "2/update actor 0/4 whole", "3/update actor 0/4 whole",
+        "2/update actor 1/4 lost", "3/update actor 1/4 failed",
+        "2/update actor 2/4 whole", "3/update actor 2/4 whole",
+        "2/update actor 3/4 lost", "3/update actor 3/4 failed",
+    }  # fmt: skip
+    assert out["totals"] == bare((0, 2), (1, 2, 3))
     assert out["nodes"] == 2
     for artifact in (artifact for capture in run.captures for artifact in capture.artifacts):
         data = (run.path / artifact.path).read_bytes()
