@@ -50,7 +50,7 @@ def record(
 ) -> Path:
     """Record upcoming steps of *found*; return the run folder."""
     given: dict[str, list[Any]] = {}
-    for one in sorted(found, key=lambda one: not one.kind.engine):  # engines first: they do not wait
+    for one in sorted(found, key=lambda one: not one.kind.engine):  # engines do not wait: first
         is_engine = one.kind.engine and config["tool"]
         given.setdefault(one.role, []).append(one.replica if is_engine else one.handle)
     edges, count = steps
