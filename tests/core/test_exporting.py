@@ -228,43 +228,6 @@ def test_an_argument_of_an_exporter_that_is_not_named_is_told(rlprof_, folder, o
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("declares", "told"),
-    [
-        ('"--out"', "declares --out, an argument of `rlprof export` itself; it must rename it"),
-        ('"--mine", required=True',
-         "declares arguments wrongly: the following arguments are required: --mine"),
-        ('"--mine", nope=1', "declares arguments wrongly: TypeError: "),
-    ],
-)  # fmt: skip
-def test_arguments_that_do_not_do_are_told_when_the_exporter_is_used(
-    rlprof_, folder, offer, declares, told
-):
-    """And harm no other: neither its export nor the help."""
-    module = f"""
-        import rlprof
-
-        class Lister:
-            @staticmethod
-            def arguments(group):
-                group.add_argument({declares})
-
-            @rlprof.hookimpl
-            def render(self, run): ...
-    """
-    offer(module=module)
-
-    code, out, err = rlprof_(folder, "--to", "timeline,list")
-
-    assert (code, out) == (1, "")
-    assert not (folder / "exports").exists()
-    assert err.startswith(f"rlprof: exporter 'list' (lister 1.0) {told}")
-    assert len(err.splitlines()) == 1
-    assert rlprof_(folder, "--to", "timeline")[0] == 0
-    assert rlprof_("--help")[0] == 0
-
-
 # Files that rlprof did not make
 
 

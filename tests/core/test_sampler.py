@@ -23,15 +23,10 @@ from tests.fakes import engines
 FAST = Counters(every_s=0.001)
 
 
-class Gauged:
-    """An engine's plugin that keeps count of the looks."""
-
-    def __init__(self):
-        self.looks = 0
-
-    def counters(self, handle):
-        self.looks += 1
-        return {"requests_running": self.looks, "kv_cache_use": handle["use"]}
+def gauged(self, handle):
+    """Count the looks, as the `counters` of an engine's plugin."""
+    self.looks += 1
+    return {"requests_running": self.looks, "kv_cache_use": handle["use"]}
 
 
 class Broken:
@@ -94,7 +89,7 @@ def looks(run_dir):
 def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):
     """They are read as values, on the clock of the run; in a window more often."""
     engines.register()
-    monkeypatch.setattr(engines.Motor, "counters", Gauged.counters, raising=False)
+    monkeypatch.setattr(engines.Motor, "counters", gauged, raising=False)
     monkeypatch.setattr(engines.Motor, "looks", 0, raising=False)
     roles = {"actor": {"tool": "none"}, "rollout": {"engine": "motor"}}
     began = time.time_ns()

@@ -11,7 +11,6 @@ import rlprof
 from rlprof.rundir import Here, Journal, as_line, join, span_line, span_record
 from rlprof.types import Clock, Target
 from rlprof_run import Span
-from rlprof_run._spans import span_from_record
 
 EPOCH = 1_790_857_026_000_000_000
 SECOND = 1_000_000_000
@@ -101,12 +100,3 @@ def test_a_line_that_is_no_span_is_skipped(folder, line):
     found = [span.name for span in rlprof.read(folder).spans()]
 
     assert found == ["rollout", "tool call"]
-
-
-def test_a_span_never_ends_before_it_began():
-    """A line whose end lies before its start is a span of no length."""
-    record = span_record(PLAIN) | {"t1": 50}
-
-    span = span_from_record(record, target=ACTOR, process="actor-1", clocks=CLOCKS)
-
-    assert (span.start_ns, span.end_ns) == (EPOCH, EPOCH)

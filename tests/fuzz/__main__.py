@@ -23,7 +23,6 @@ def main() -> int:
     logging.disable()  # what is logged of broken inputs is no news here
     with tempfile.TemporaryDirectory(prefix="rlprof-fuzz-") as name:
         folder = Path(name)
-        parser.seeds(_new(folder / "seeds"))
         if args.replay:
             error = fails(parser, args.replay.read_bytes(), folder)
             print(error or f"{parser.name}: {args.replay}: everything holds")
@@ -55,11 +54,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--replay", type=Path, metavar="FILE", help="feed just this")
     parser.add_argument("--out", type=Path, default=Path("outputs/fuzz"), metavar="DIR")
     return parser.parse_args()
-
-
-def _new(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 if __name__ == "__main__":

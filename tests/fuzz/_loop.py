@@ -46,12 +46,12 @@ class Parser:
 
     name: str
     kind: str
-    """How inputs are laid out: `yaml`, `json` or `text`."""
+    """How inputs are laid out: `yaml` or `text`."""
     traced: tuple[str, ...]
     """Parts of the paths of the parser's files."""
     tokens: tuple[bytes, ...]
-    seeds: Callable[[Path], list[bytes]]
-    """Makes inputs with the code that writes them in earnest, in a folder of their own."""
+    seeds: tuple[bytes, ...]
+    """Inputs as people and programs write them."""
     check: Callable[..., str]
     """`check(data, folder, thorough=True)` feeds one input and says in words what came out; raises
     if something does not hold. Most inputs are not fed to what is slow and only `thorough`."""
@@ -89,7 +89,7 @@ def fuzz(
     """Feed *parser* for *seconds*, with scratch files in *folder*."""
     chance = random.Random(seed)  # noqa: S311 -- nobody guesses
     reach, result = Reach(parser.traced), Result()
-    kept = [seed[:20_000] for seed in parser.seeds(_new(folder / "seeds"))]
+    kept = [seed[:20_000] for seed in parser.seeds]
     mutator = Mutator(chance, (*parser.tokens, *_words(kept)), parser.kind)
     place = _new(folder / "input")
     began, told = time.monotonic(), 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +31,8 @@ class Mutator:
             self._flip, self._cut, self._truncate, self._repeat, self._insert, self._over,
             self._splice, self._number, self._lines,
         ]  # fmt: skip
-        if kind in _STRUCTURES:
-            read, write = _STRUCTURES[kind]
-            self._changes += [lambda data, other: self._tree(data, other, read, write)] * 6
+        if kind == "yaml":
+            self._changes += [self._tree] * 6
 
     def change(self, data: bytes, other: bytes) -> bytes:
         """Return *data*, changed one to four times; *other* is another input to take from."""
@@ -103,14 +101,12 @@ class Mutator:
             lines[at] = b"  " + lines[at]
         return b"\n".join(lines)
 
-    def _tree(
-        self, data: bytes, other: bytes, read: Callable[[bytes], Any], write: Callable[[Any], bytes]
-    ) -> bytes:
+    def _tree(self, data: bytes, other: bytes) -> bytes:
         """Change the data behind the text, if it stands for any."""
         try:
-            tree = copy.deepcopy(read(data))
-            self._branch(tree, read(other))
-            return write(tree)
+            tree = copy.deepcopy(_read_yaml(data))
+            self._branch(tree, _read_yaml(other))
+            return _write_yaml(tree)
         except Exception:
             return self._flip(data, other)
 
@@ -159,9 +155,3 @@ def _write_yaml(tree: Any) -> bytes:
     import yaml
 
     return yaml.dump(tree, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)).encode()
-
-
-_STRUCTURES: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
-    "json": (json.loads, lambda tree: json.dumps(tree).encode()),
-    "yaml": (_read_yaml, _write_yaml),
-}

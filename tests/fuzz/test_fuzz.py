@@ -36,9 +36,4 @@ def test_a_fuzzer_finds_nothing_in_a_second(name, folder):
 )
 def test_what_was_found_stays_mended(name, data, folder):
     """An input that once broke something breaks nothing any more."""
-    parser = parser_named(name)
-    parser.seeds(folder / "seeds")
-
-    error = fails(parser, data, folder)
-
-    assert error == ""
+    assert fails(parser_named(name), data, folder) == ""

@@ -18,11 +18,8 @@ _ADVICE = (
 )
 
 
-def misformed(error: ConfigError, *, others: bool = False) -> list[str]:
-    """Say of each line of *error* that has not its form what is wrong with it.
-
-    *others*: words of another library may stand there, which never say what to do.
-    """
+def misformed(error: ConfigError) -> list[str]:
+    """Say of each line of *error* that has not its form what is wrong with it."""
     head, *lines = str(error).split("\n  ")
     count = len(error.faults)
     found = [] if lines == list(error.faults) else ["a fault is more than one line"]
@@ -36,7 +33,7 @@ def misformed(error: ConfigError, *, others: bool = False) -> list[str]:
             found.append(f"holds what breaks a line or a terminal: {line!r}")
         if len(line) > _LONGEST:
             found.append(f"is {len(line)} characters long: {line[:80]!r}")
-        if not others and not any(form.search(words) for form in _ADVICE):
+        if not any(form.search(words) for form in _ADVICE):
             found.append(f"says not what to do: {line!r}")
         if line.endswith(".") and not line.endswith("..."):
             found.append(f"ends with a period: {line!r}")

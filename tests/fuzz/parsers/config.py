@@ -54,11 +54,6 @@ TOKENS = (
 )  # fmt: skip
 
 
-def seeds(folder: Path) -> list[bytes]:
-    """Configs as people write them."""
-    return [seed.encode() for seed in SEEDS]
-
-
 def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     """Load it with the plugins it names, and use every part of what comes out."""
     tools.register()
@@ -84,4 +79,6 @@ def check(data: bytes, folder: Path, *, thorough: bool) -> str:
     return f"a config {config.mode} {len(config.roles)} {bool(config.steps)}"
 
 
-PARSER = Parser("config", "yaml", ("/rlprof/config/", "/rlprof/schedule.py"), TOKENS, seeds, check)
+TRACED = ("/rlprof/config/", "/rlprof/schedule.py")
+SEEDED = tuple(seed.encode() for seed in SEEDS)
+PARSER = Parser("config", "yaml", TRACED, TOKENS, SEEDED, check)

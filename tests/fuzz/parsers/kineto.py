@@ -23,17 +23,17 @@ TOKENS = (
 _REFUSALS = ("is empty; ", "begins with ", "has no traceEvents, ")
 
 
-def seeds(folder: Path) -> list[bytes]:
+def seeds() -> tuple[bytes, ...]:
     """Traces in the layouts of Kineto's three generations, by the book and with its faults."""
     plain = {"schemaVersion": 1, "baseTimeNanoseconds": BASE, "displayTimeUnit": "ms",
              "traceEvents": [_event(n) for n in range(4)], "traceName": "x"}  # fmt: skip
-    return [
+    return (
         _new([_new_span("aten::add", 1), _new_span('say "hi"', 2), _new_span("rlprof.clock", 3)]),
         _new([_new_span("ü", 1, '"Concrete Inputs": ["a "b" c", NaN]'), _new_span("\udcff", 2)]),
         _old([_old_span("aten::add", 1), _old_span("rlprof.clock", 2), _old_span("a\\b", 3)]),
         json.dumps(plain).encode(),
         json.dumps(plain, indent=2).encode(),
-    ]
+    )
 
 
 def check(data: bytes, folder: Path, *, thorough: bool) -> str:
@@ -113,4 +113,4 @@ def _old(spans: list[str]) -> bytes:
 
 
 TRACED = ("/rlprof_torch/",)
-PARSER = Parser("kineto", "text", TRACED, TOKENS, seeds, check)
+PARSER = Parser("kineto", "text", TRACED, TOKENS, seeds(), check)
