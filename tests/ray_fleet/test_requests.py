@@ -68,19 +68,19 @@ def test_members_record_what_the_run_is_asked(ray, spawn, config):
     assert [str(process.target) for process in own] == ["actor 0/3", "actor 2/3", "driver 0/1"]
 
 
-def test_a_request_may_choose_other_options(ray, spawn, config):
-    """They reach the tool in the members, over those of the config."""
-    actor = spawn(Trainer)
+def test_a_request_may_name_another_role_and_other_options(ray, spawn, config):
+    """A role that the config has not is recorded with the run's tool, and options of its own."""
+    actor, critic = spawn(Trainer), spawn(Trainer)
 
     with rlprof_ray.Fleet(config(steps=[1])) as fleet:
-        fleet.attach(actor=[actor])
-        train(ray, fleet, [actor], (1,))
-        ask(fleet, options={"stacks": {"hz": 20}})
-        train(ray, fleet, [actor], (2,))
+        fleet.attach(actor=[actor], critic=[critic])
+        train(ray, fleet, [actor, critic], (1,))
+        ask(fleet, role="critic", options={"stacks": {"hz": 20}})
+        train(ray, fleet, [actor, critic], (2,))
 
+    assert rows(fleet) == ["1/update actor 0/1 whole", "2/update critic 0/1 whole"]
     first, second = rlprof.read(fleet.run_dir).captures
     assert {"hz": 20} == {**second.asked} != {**first.asked}
-    assert second.state == "whole"
 
 
 def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, config, capsys):
@@ -132,18 +132,6 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
         ("actor", "whole"),
     ]
     assert len({one.window.start_step for one in found}) == 1
-
-
-def test_a_role_that_is_not_in_the_config_can_be_asked(ray, spawn, config):
-    """It is attached, left alone, and recorded on request with the run's tool."""
-    actor, critic = spawn(Trainer), spawn(Trainer)
-
-    with rlprof_ray.Fleet(config(steps="none")) as fleet:
-        fleet.attach(actor=[actor], critic=[critic])
-        ask(fleet, role="critic")
-        train(ray, fleet, [actor, critic], (1,))
-
-    assert rows(fleet) == ["1/update critic 0/1 whole"]
 
 
 def test_a_slow_step_has_the_next_one_recorded_on_all_members(ray, spawn, config):
