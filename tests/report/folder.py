@@ -10,25 +10,40 @@ if TYPE_CHECKING:
 
 EPOCH_NS = 1_795_440_000_000_000_000
 """The wall clock at monotonic 0."""
+_OF_A_HOST = ("mono", "monotonic_ns", "t0", "t1")
 
 
 class Folder:
-    """The lines of every process of a run; times are seconds of a clock that all share."""
+    """The lines of every process of a run; times are seconds of a clock that all share.
+
+    What is written are those of each host, whose monotonic clock may be behind.
+    """
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         self._config = config or {"tool": "none", "roles": {"actor": {}, "rollout": {}}}
         self.manifest: dict[str, list[dict[str, Any]]] = {}
         self.spans: dict[str, list[dict[str, Any]]] = {}
+        self._behind: dict[str, int] = {}
 
-    def process(self, role: str, rank: int, *, replica: int | None = None, world: int = 1) -> str:
+    def process(
+        self,
+        role: str,
+        rank: int,
+        *,
+        replica: int | None = None,
+        world: int = 1,
+        host: str = "node",
+        behind_ns: int = 0,
+    ) -> str:
         """Begin a process; return the stem of its files."""
         pid = 100 + len(self.manifest)
-        stem = f"{role}-{rank}-node-{pid}"
+        stem = f"{role}-{rank}-{host}-{pid}"
         target = {"role": role, "rank": rank, "world_size": world, "replica": replica}
+        here = _here(pid, host)
         self.manifest[stem] = [
-            {"event": "process", "mono": 1, "target": target, "here": _here(pid), "versions": {}}
+            {"event": "process", "mono": 1, "target": target, "here": here, "versions": {}}
         ]
-        self.spans[stem] = []
+        self.spans[stem], self._behind[stem] = [], behind_ns
         return stem
 
     def span(
@@ -66,14 +81,14 @@ class Folder:
             first, last = lines[0], round(until * 1e9)
             told = [first, _clock(0), *lines[1:], _clock(last)]
             told += [{"event": "ended", "mono": last}] if ended else []
-            _write(path / "manifest" / f"{stem}.jsonl", told)
+            _write(path / "manifest" / f"{stem}.jsonl", told, self._behind[stem])
             if self.spans[stem]:
-                _write(path / "spans" / f"{stem}.jsonl", self.spans[stem])
+                _write(path / "spans" / f"{stem}.jsonl", self.spans[stem], self._behind[stem])
         return path
 
 
-def _here(pid: int) -> dict[str, Any]:
-    return {"host": "node", "boot_id": "b", "pid_namespace": "p", "pid": pid, "started": "1"}
+def _here(pid: int, host: str = "node") -> dict[str, Any]:
+    return {"host": host, "boot_id": host, "pid_namespace": "p", "pid": pid, "started": "1"}
 
 
 def _clock(at: int) -> dict[str, Any]:
@@ -83,5 +98,7 @@ def _clock(at: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(file: Path, lines: list[dict[str, Any]]) -> None:
+def _write(file: Path, lines: list[dict[str, Any]], behind_ns: int) -> None:
+    for line in lines:
+        line |= {key: line[key] - behind_ns for key in _OF_A_HOST if key in line}
     file.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))

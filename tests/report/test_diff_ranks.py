@@ -43,42 +43,31 @@ def states(found):
     return {phase.name: (phase.state, phase.rank) for phase in found.phases}
 
 
-def test_the_phase_of_the_slow_rank_is_named(tmp_path):
-    """Rank 0 waits in update for the reward of rank 1; reward is slower, and rank 1 is named."""
-    even = part(tmp_path / "even", dict.fromkeys(RANKS, 1.0))
-    slow = part(tmp_path / "slow", {0: 1.0, 1: 2.0, 2: 1.0}, seed=2)
+@pytest.mark.parametrize(
+    ("a", "b", "rank"),
+    [
+        ({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.0, 1: 2.0, 2: 1.0}, "trainer 1"),
+        ({0: 1.0}, {0: 1.5}, None),
+        ({1: 1.0}, {1: 1.5}, None),
+        ({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.5, 1: 1.5, 2: 1.5}, ""),
+    ],
+    ids=["one of them", "the leader alone", "another alone", "all of them"],
+)
+def test_the_phase_of_the_slow_rank_is_named(a, b, rank, tmp_path):
+    """The others wait for it in update: reward is slower; no rank is named where all are."""
+    even, slow = part(tmp_path / "a", a), part(tmp_path / "b", b, seed=2)
 
     found, back = diff(even, slow), diff(slow, even)
 
-    assert states(found) == {
-        "rollout": ("no difference seen", ""),
-        "update": ("no difference seen", ""),
-        "reward": ("slower", "trainer 1"),
-    }
-    assert found.sentences[1].endswith("B waits for trainer 1.")
-    assert states(back)["reward"] == ("faster", "trainer 1")
-    assert back.sentences[1].endswith("A waits for trainer 1.")
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_phase_that_only_one_rank_has_is_named(rank, tmp_path):
-    """What one rank does alone, the others wait for; whether or not it leads."""
-    a = part(tmp_path / "a", {rank: 1.0})
-    b = part(tmp_path / "b", {rank: 1.5}, seed=2)
-
-    found = diff(a, b)
-
+    same = "no difference seen"
     assert {name: state for name, (state, _) in states(found).items()} == {
-        "rollout": "no difference seen", "update": "no difference seen", "reward": "slower",
+        "rollout": same, "update": same, "reward": "slower",
     }  # fmt: skip
-
-
-def test_a_change_of_all_ranks_names_none(tmp_path):
-    """Where every rank takes longer, no single one is the reason."""
-    a = part(tmp_path / "a", dict.fromkeys(RANKS, 1.0))
-    b = part(tmp_path / "b", dict.fromkeys(RANKS, 1.5), seed=2)
-
-    assert states(diff(a, b))["reward"] == ("slower", "")
+    assert states(back)["reward"][0] == "faster"
+    if rank is not None:
+        assert (states(found)["reward"][1], states(back)["reward"][1]) == (rank, rank)
+        assert found.sentences[1].endswith("B waits for trainer 1.") == bool(rank)
+        assert back.sentences[1].endswith("A waits for trainer 1.") == bool(rank)
 
 
 def test_one_rank_alone_is_called_that(tmp_path):

@@ -120,11 +120,12 @@ def test_nothing_is_recorded_where_no_tool_helps(cause, tmp_path):
     assert (finding.cause, finding.command) == (cause, "")
 
 
-def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys):
-    """`--step 3-5` answers for these steps as for a run."""
-    path = make_torchrun(tmp_path / "run", ["straggler"])
+def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys, monkeypatch):
+    """`--step 3-5` answers for these steps as for a run: the youngest where runs are written."""
+    make_torchrun(tmp_path / "outputs/profile/run", ["straggler"])
+    monkeypatch.chdir(tmp_path)
 
-    lines = printed(capsys, path, "--step", "3-5")
+    lines = printed(capsys, "--step", "3-5")
 
     assert lines[0] == "run run: ended, 3 steps (3 clean): 3-5"
     assert lines[1].startswith("A step takes ")

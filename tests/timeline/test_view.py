@@ -72,12 +72,10 @@ def ask(port, path, method="GET", hosts=None):
 class Viewing:
     """The command as a process of its own, up to the link it prints."""
 
-    def __init__(self, *words, env=None):
+    def __init__(self, *words):
         argv = [sys.executable, "-m", "rlprof", "view", *map(str, words)]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            argv, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})}
-        )
+        self.process = subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True)
         self.lines = []
         while not self.lines or "#!/?url=" not in self.lines[-1]:
             line = self.process.stdout.readline()
@@ -98,8 +96,8 @@ def _view_process():
     """Return a function that starts the command; what still runs afterwards is killed."""
     started = []
 
-    def start(*words, **more):
-        started.append(Viewing(*words, **more))
+    def start(*words):
+        started.append(Viewing(*words))
         return started[-1]
 
     yield start

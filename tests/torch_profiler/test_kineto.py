@@ -162,11 +162,6 @@ def test_every_layout_and_block_size_gives_the_same(run, monkeypatch, layout, bl
     assert found.epoch_ns == BASE
 
 
-QUICK = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
 HOSTILE = kineto(
     span("plain", 0),
     span('say "hi"', 1),
@@ -176,7 +171,7 @@ HOSTILE = kineto(
 
 
 @pytest.mark.slow
-@QUICK
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, len(HOSTILE) - 1), block=st.sampled_from([100, 9999]))
 def test_any_cut_gives_whole_events_or_a_clear_error(run, cut, block):
     """Cut anywhere, the events before the cut are there, or one sentence says there are none."""
@@ -250,71 +245,46 @@ def test_hopeless_event_is_dropped_and_counted(run):
 
 def test_trace_without_events_is_a_trace(run):
     """A recording in which nothing happened is no error."""
-    trace, found = run(kineto())
-
-    assert trace["traceEvents"] == []
-    assert (found.events, found.truncated) == (0, False)
+    assert run(kineto())[0]["traceEvents"] == []
 
 
-def test_base_is_read_from_the_end_of_old_files(run):
-    """Torch 2.4 to 2.6 write the base last; a span's name cannot pass for it."""
-    forged = '", "baseTimeNanoseconds": 5, "x": "'
-
-    _, found = run(old_kineto(old_span(forged, 1)))
-    _, without = run(old_kineto(old_span(forged, 1, ts="1682725898236567"), base=False))
-
-    assert found.epoch_ns == BASE
-    assert (without.epoch_ns, without.clock) == (0, "ts is absolute; unchecked, no mark was given")
-
-
-def test_lost_base_is_said_or_taken_from_a_mark(run):
-    """When the end with the base was cut off, the first mark stands in for it; else None."""
-    data = old_kineto(old_span("rlprof.clock", 2)).split(b"\n  ],")[0]
-
-    _, unknown = run(data)
-    _, marked = run(data, marks=[(BASE, BASE + 4000)])
-
-    assert (unknown.epoch_ns, unknown.error_ns) == (None, None)
-    assert unknown.clock == "unknown, the base of ts is missing and there is no mark"
-    assert (marked.epoch_ns, marked.error_ns) == (BASE - 2500, 4000)
-    assert marked.clock == "ts set by the first mark, its base is missing; checked by 1 of 1 marks"
-
-
-@pytest.mark.parametrize(
-    ("mark", "error"),
-    [
-        ((0, 4750), 4750),
-        ((0, 4000), 4750),
-        ((5000, 6000), 3500),
-    ],
-)
-def test_error_is_distance_outside_plus_width(run, mark, error):
-    """The error of the clock: how far the span lies outside its bracket, plus the bracket."""
-    bracket = (BASE + mark[0], BASE + mark[1])  # the span lies at 2500 to 4750
-
-    _, found = run(kineto(span("other", 1), span("rlprof.clock", 2)), marks=[bracket])
-
-    assert error == found.error_ns
+FORGED = '", "baseTimeNanoseconds": 5, "x": "'
+FOUND = kineto(span("other", 1), span("rlprof.clock", 2))  # the mark's span: 2500 to 4750 ns
+LOST = old_kineto(old_span("rlprof.clock", 2)).split(b"\n  ],")[0]
+AT = 1712195495505582987
+ABSOLUTE = old_kineto(old_span("rlprof.clock", 2, ts="1712195495505582.987"), base=False)
+BY_BASE, BY_TS = "baseTimeNanoseconds plus ts; ", "ts is absolute; "
+BY_MARK = "ts set by the first mark, its base is missing; "
+NONE_GIVEN, ONE = "unchecked, no mark was given", "checked by 1 of 1 marks"
+CLOCKS = {
+    # a span's name cannot pass for the base
+    "base at the end": (old_kineto(old_span(FORGED, 1)), (), BASE, None, BY_BASE + NONE_GIVEN),
+    "no base": (old_kineto(old_span(FORGED, 1, ts="1682725898236567"), base=False), (), 0, None,
+                BY_TS + NONE_GIVEN),
+    # read exactly, not as a float 0.25 us coarse
+    "absolute": (ABSOLUTE, [(AT, AT + 2250)], 0, 2250, BY_TS + ONE),
+    "base cut off": (LOST, (), None, None,
+                     "unknown, the base of ts is missing and there is no mark"),
+    "base cut off, a mark": (LOST, [(BASE, BASE + 4000)], BASE - 2500, 4000, BY_MARK + ONE),
+    # the error: how far the span lies outside its bracket, plus the bracket
+    "inside": (FOUND, [(BASE, BASE + 4750)], BASE, 4750, BY_BASE + ONE),
+    "outside": (FOUND, [(BASE + 5000, BASE + 6000)], BASE, 3500, BY_BASE + ONE),
+    # each span is held against its nearest mark
+    "one of two": (FOUND, [(BASE, BASE + 10), (BASE + 2500, BASE + 4750)], BASE, 2250,
+                   BY_BASE + "checked by 1 of 2 marks"),
+    "none found": (kineto(span("x", 2)), [(BASE, BASE + 10)], BASE, None,
+                   BY_BASE + "unchecked, no mark was found"),
+}  # fmt: skip
 
 
-def test_missing_mark_leaves_the_others_paired(run):
-    """When one mark fell outside the recording, each span is held against its nearest."""
-    marks = [(BASE, BASE + 10), (BASE + 2500, BASE + 4750)]
+@pytest.mark.parametrize("name", CLOCKS)
+def test_the_clock_is_found_and_checked_by_the_marks(run, name):
+    """Of each generation of Kineto it is known what `ts` counts from, and how sure that is."""
+    data, marks, epoch_ns, error_ns, clock = CLOCKS[name]
 
-    _, found = run(kineto(span("rlprof.clock", 2)), marks=marks)
-    _, none = run(kineto(span("x", 2)), marks=marks)
+    _, found = run(data, marks=marks)
 
-    assert (found.error_ns, found.clock.partition("; ")[2]) == (2250, "checked by 1 of 2 marks")
-    assert (none.error_ns, none.clock.partition("; ")[2]) == (None, "unchecked, no mark was found")
-
-
-def test_absolute_time_keeps_its_nanoseconds(run):
-    """Epoch microseconds with decimals are read exactly, not as a float 0.25 us coarse."""
-    data = old_kineto(old_span("rlprof.clock", 2, ts="1712195495505582.987"), base=False)
-
-    _, found = run(data, marks=[(1712195495505582987, 1712195495505582987 + 2250)])
-
-    assert (found.epoch_ns, found.error_ns) == (0, 2250)
+    assert (found.epoch_ns, found.error_ns, found.clock) == (epoch_ns, error_ns, clock)
 
 
 def test_device_events_are_counted(run):
@@ -328,17 +298,7 @@ def test_device_events_are_counted(run):
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [
-        (b"", "is empty; record again, and check the space on that disk"),
-        (b"hello", "begins with 'hello'; pass Kineto's raw .json"),
-        (
-            b'{"a": 1}',
-            (
-                "has no traceEvents, the export was cut short or this is not a trace;"
-                " record again, and check the space on that disk"
-            ),
-        ),
-    ],
+    [(b"", "is empty; "), (b"hello", "begins with 'hello'; "), (b'{"a": 1}', "has no traceEvents")],
 )
 def test_no_trace_is_an_error_in_one_sentence(tmp_path, data, message):
     """A file without a trace is refused by name, and nothing is written."""
@@ -348,7 +308,7 @@ def test_no_trace_is_an_error_in_one_sentence(tmp_path, data, message):
     with pytest.raises(ValueError) as error:
         finish(raw, tmp_path / "a.json.gz", header={})
 
-    assert f"{raw}: {message}" == str(error.value)
+    assert str(error.value).startswith(f"{raw}: {message}")
     assert [raw] == list(tmp_path.iterdir())
 
 

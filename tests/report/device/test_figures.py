@@ -9,22 +9,6 @@ from rlprof_report.device.values import Idle, MemoryPeak, Temporal
 from tests.report.device.made import EPOCH_NS, kernel, operator, trace
 
 
-def test_time_is_broken_down_by_what_runs_at_once(tmp_path):
-    """Communication counts as exposed where no compute runs, a copy where nothing else does."""
-    made = trace(
-        tmp_path / "t",
-        kernel("gemm", 0, 100),
-        kernel("ncclDevKernel_AllReduce_Sum", 50, 100, stream=9),
-        kernel("Memcpy HtoD", 140, 30, cat="gpu_memcpy", stream=8),
-        kernel("gemm", 200, 100),
-    )
-
-    found = figures_of(made)
-
-    assert found.temporal == Temporal(300e-6, 200e-6, 100e-6, 30e-6, 30e-6, 50e-6, 20e-6)
-    assert found.temporal.overlap == pytest.approx(0.5)
-
-
 def test_idle_time_has_a_cause(tmp_path):
     """A gap is the host's until the launch, then the device's; short gaps are by themselves."""
     made = trace(
@@ -77,18 +61,6 @@ def test_what_lies_outside_of_the_window_is_cut_off(tmp_path):
         "over the edge": 50_000, "inside": 100_000,
     }  # fmt: skip
     assert found.operators["op"].ns == 50_000
-
-
-def test_a_clock_that_is_wrong_cuts_nothing_off(tmp_path):
-    """A trace that lies all outside of its window is shown as it is, and that is said."""
-    made = trace(tmp_path / "t", kernel("a", 0, 100), kernel("b", 100, 100))
-
-    found = figures_of(made, stretch=Stretch(EPOCH_NS - 2_000_000, EPOCH_NS - 1_000_000))
-
-    assert found.temporal.window_s == pytest.approx(200e-6)
-    assert found.notes[0] == (
-        "no device event is in the window, so its clock is wrong; nothing was cut off"
-    )
 
 
 def test_an_operator_has_the_time_without_those_it_calls(tmp_path):

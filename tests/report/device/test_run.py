@@ -69,25 +69,18 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
 
 
 def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
-    """A rank is blamed only where it is the last one in all windows."""
-    run = Windows(tmp_path)
+    """A rank is blamed only where it is last in all windows; a replica is no rank of another."""
+    run, replicas = Windows(tmp_path / "a"), Windows(tmp_path / "b")
     for step in (1, 2):
         for rank in range(2):
             run.add(rank_of(100 if rank == step % 2 else 500), rank=rank, step=step)
+            name = {"role": "rollout", "rank": rank * 2, "replica": rank}
+            replicas.add(rank_of(100 if rank else 500), step=step, **name)
 
     found = device_findings(device_of(run.read()))
 
     assert [one for one in found if "comes last" in one.title] == []
-
-
-def test_replicas_are_not_ranks_of_one_another(tmp_path):
-    """Each replica has collectives of its own, also where two do as many at the same time."""
-    run = Windows(tmp_path)
-    for replica in range(2):
-        wait = 100 if replica else 500
-        run.add(rank_of(wait), role="rollout", rank=replica * 2, replica=replica)
-
-    assert device_of(run.read()).late == ()
+    assert device_of(replicas.read()).late == ()
 
 
 def test_collectives_of_gloo_are_compared_where_there_is_no_device(tmp_path):

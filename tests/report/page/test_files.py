@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import attrs
 import pytest
@@ -27,11 +28,11 @@ def refused(constant):
 
 
 def test_json_is_every_field_of_the_values():
-    """Each field is a key under the same name, and the numbers are those of the page."""
-    analysis = made()
+    """Each field is a key under the same name, with the numbers of the page; none is NaN."""
+    analysis = attrs.evolve(made(), cost_s=math.nan)
     told = json.loads(report_json(analysis), parse_constant=refused)
 
-    assert told["schema"] == 1
+    assert (told["schema"], told["cost_s"]) == (1, None)
     assert list(told)[1:] == [field.name for field in attrs.fields(type(analysis))]
     assert told["steps"][6]["rollout"]["replicas"][0]["running"] == 0.55
     assert told["steps"][6]["seconds"] == round(analysis.steps[6].seconds, 6)
@@ -59,6 +60,7 @@ def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
     analysis = analyse(rlprof.read(run.path))
     told = json.loads((out / "report.json").read_text())
     assert told["verdict"] == analysis.verdict
+    assert told["clocks"] == "All processes ran on one host and share its clock."
     assert analysis.verdict in (out / "report.html").read_text()
     assert (out / "report.txt").read_text() == text_of(analysis) + "\n"
     assert told["counters"][0]["name"] == "rss_bytes"

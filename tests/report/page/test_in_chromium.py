@@ -91,20 +91,12 @@ def test_without_script_the_step_stands_as_a_picture(looks):
     assert looks["no script"]["headings"] == looks["usual"]["headings"]
 
 
-def test_keys_move_through_the_steps(looks):
-    """The slow step is shown first; keys show all of the run, and the step before."""
+def test_keys_the_colours_of_the_reader_and_paper_work(looks):
+    """The slow step is shown first, and keys move on; dark is dark; a run is a few sheets."""
     assert looks["usual"]["says"].startswith("step 7 · ")
     assert looks["keys"]["says"].startswith("step ")
     assert looks["keys"]["says"] != looks["usual"]["says"]
-
-
-def test_dark_is_dark(looks):
-    """The page follows the colours that the reader prefers."""
     assert looks["usual"]["paper"] == "rgb(255, 255, 255)"
     assert looks["dark"]["paper"] == "rgb(20, 24, 29)"
-
-
-def test_it_prints(looks):
-    """A page of a run prints on a few sheets, with script and without."""
     assert 3 < looks["usual"]["pdf_pages"] < 20
     assert 3 < looks["no script"]["pdf_pages"] < 20

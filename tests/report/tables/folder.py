@@ -10,7 +10,9 @@ import gzip
 import json
 from pathlib import Path
 
-EPOCH = 1_795_440_000_000_000_000
+from tests.report.folder import EPOCH_NS as EPOCH
+from tests.report.folder import Folder
+
 S = 10**9
 BEHIND = {"node-a": 0, "node-b": 500 * S}
 """How far each host's monotonic clock is from that of node-a; their wall clocks agree."""
@@ -22,107 +24,66 @@ WINDOW = {"start_step": 2, "end_step": 3, "phase": "update_actor", "occurrence":
 
 def make(path, *, odd_lines=(), trace=TRACE):
     """Write the run to *path* and return it; *odd_lines* go into the spans of rank 0."""
-    path = Path(path)
-    for folder in ("manifest", "spans"):
-        (path / folder).mkdir(parents=True)
-    (path / "run.json").write_text(json.dumps(_header(path.name)))
+    path, run = Path(path), Folder({"tool": ["torch"], "steps": [2], "roles": {"actor": {}}})
     for rank in range(4):
         host = "node-a" if rank < 2 else "node-b"
-        stem = f"actor-{rank}-{host}-{4700 + rank}"
-        spans = [line for one in _spans(rank) for line in [_on(one, BEHIND[host])]]
-        texts = [json.dumps(line) for line in spans] + (list(odd_lines) if rank == 0 else [])
-        (path / "spans" / f"{stem}.jsonl").write_text("".join(f"{text}\n" for text in texts))
-        lines = [json.dumps(line) for line in _manifest(rank, host, trace)]
-        (path / "manifest" / f"{stem}.jsonl").write_text("".join(f"{one}\n" for one in lines))
+        stem = run.process("actor", rank, world=4, host=host, behind_ns=BEHIND[host])
+        _spans(run, stem, rank)
+        if rank < 2:
+            _capture(run, stem, rank, trace)
+    run.write(path, until=100)
+    with next((path / "spans").glob("actor-0-*")).open("a") as spans:
+        spans.writelines(f"{line}\n" for line in odd_lines)
     (path / trace).parent.mkdir(parents=True)
     with gzip.open(path / trace, "wt") as file:
         json.dump(_trace(path.name), file)
     return path
 
 
-def _header(name):
-    process = {"host": "node-a", "boot_id": "a", "pid_namespace": "n", "pid": 4700, "started": "1"}
-    owner = {"run_id": name, "attempt": 1, "key": "k", "restart": "0.0", "role": "actor",
-             "rank": 0, "opened_ns": EPOCH, "process": process}  # fmt: skip
-    return {"run_id": name, "owner": owner, "rlprof": "0.1.0", "expected": {},
-            "config": {"tool": ["torch"], "steps": [2], "roles": {"actor": {}}}}  # fmt: skip
-
-
-def _spans(rank):
-    """Give the spans of a rank: seconds after `EPOCH`."""
-    number, begin = 0, 10.0
+def _spans(run, stem, rank):
+    begin = 10.0
     for step, rollout in STEPS.items():
-        phases = {"rollout": rollout, "ref_log_prob": 0.5, "update_actor": 1.0}
-        if rank == 2 and step > 1:
-            phases["update_actor"] = 1.5
         at = begin
-        for name, seconds in phases.items():
-            number += 1
-            yield _span("phase", name, (at, at + seconds), step, number=number)
+        update = 1.5 if rank == 2 and step > 1 else 1.0
+        for name, seconds in (
+            ("rollout", rollout),
+            ("ref_log_prob", 0.5),
+            ("update_actor", update),
+        ):
+            run.span(stem, "phase", name, (at, at + seconds), step)
             at += seconds
         if rank == 0:
-            for one in _trajectories(begin, rollout, step, number):
-                yield one
-                number = one["id"]
-        number += 1
+            _trajectories(run, stem, begin, step)
         end = begin + rollout + 2.0  # all wait for rank 2
-        yield _span("step", f"step {step}", (begin, end), step, number=number)
+        run.span(stem, "step", f"step {step}", (begin, end), step)
         begin = end
 
 
-def _trajectories(begin, rollout, step, number):
-    """Give ten trajectories with a request each; the last one is as long as the rollout."""
+def _trajectories(run, stem, begin, step):
+    """Add ten trajectories with a request each; the last one is as long as the rollout."""
     for n in range(10):
-        end = begin + (rollout if n == 9 else 1.0 + n / 10)
+        times = begin, begin + (STEPS[step] if n == 9 else 1.0 + n / 10)
         own = {"trajectory": f"{step}-{n}"}
-        said = {**own, "tokens": 1000, "prompt_tokens": 100, "replica": n % 2, "queued_s": 0.25,
-                "turn": 0, "finish": "stop"}  # fmt: skip
-        yield _span("span", "request", (begin, end), step, number=number + 1, parent=number + 2,
-                    attributes=said)  # fmt: skip
-        yield _span("span", "trajectory", (begin, end), step, number=number + 2, attributes=own)
-        number += 2
+        run.span(
+            stem, "span", "request", times, step, parent=len(run.spans[stem]) + 2, **own,
+            tokens=1000, prompt_tokens=100, replica=n % 2, queued_s=0.25, turn=0, finish="stop",
+        )  # fmt: skip
+        run.span(stem, "span", "trajectory", times, step, **own)
 
 
-def _span(kind, name, when, step, *, number, parent=None, attributes=None):
-    begin, end = when
-    record = {"kind": kind, "name": name, "t0": round(begin * S), "t1": round(end * S),
-              "step": step, "thread": 1, "id": number}  # fmt: skip
-    if parent:
-        record["parent"] = parent
-    if attributes:
-        record["attributes"] = attributes
-    return record
-
-
-def _on(record, behind):
-    return record | {"t0": record["t0"] - behind, "t1": record["t1"] - behind}
-
-
-def _manifest(rank, host, trace):
-    behind = BEHIND[host]
-    target = {"role": "actor", "rank": rank, "world_size": 4, "replica": None, "coordinates": {}}
-    here = {"host": host, "boot_id": host, "pid_namespace": "n", "pid": 4700 + rank,
-            "started": "1"}  # fmt: skip
-    yield {"event": "process", "mono": 1 - behind, "target": target, "here": here, "versions": {}}
-    for at in (0, 100 * S):
-        yield {"event": "clock", "mono": at - behind, "realtime_ns": EPOCH + at,
-               "monotonic_ns": at - behind, "bound_ns": 100 + rank}  # fmt: skip
-    capture = {"window": WINDOW, "tool": "torch"}
-    if rank < 2:
-        yield {"event": "opened", "mono": round(16.5 * S), **capture, "scratch": "", "asked": {}}
-        yield {"event": "started", "mono": round(16.6 * S), **capture, "seconds": 0.1,
-               "applied": {}, "unsupported": {}}  # fmt: skip
-        yield {"event": "closed", "mono": round(17.5 * S), **capture, "seconds": 0.2,
-               "reason": "end", "late": ""}  # fmt: skip
-    if rank == 0:
-        artifact = {"path": trace, "kind": "trace", "format": "chrome-trace", "status": "whole",
-                    "note": "", "events": 6, "size": 1234, "sha256": ""}  # fmt: skip
-        yield {"event": "artifact", "mono": 18 * S, **capture, "artifact": artifact}
-        yield {"event": "exported", "mono": 18 * S, **capture, "seconds": 0.5}
-    if rank == 1:
-        yield {"event": "failed", "mono": 18 * S, **capture, "hook": "export",
-               "error": "CaptureError: the disk is full"}  # fmt: skip
-    yield {"event": "ended", "mono": 90 * S - behind}
+def _capture(run, stem, rank, trace):
+    """Record update_actor of step 2: 16.5 to 17.5 s; of rank 1, it fails."""
+    key = {"window": WINDOW, "tool": "torch"}
+    run.event(stem, "opened", 16.5, **key, scratch="", asked={})
+    run.event(stem, "started", 16.6, **key, seconds=0.1, applied={}, unsupported={})
+    run.event(stem, "closed", 17.5, **key, seconds=0.2, reason="end", late="")
+    if rank:
+        error = "CaptureError: the disk is full"
+        run.event(stem, "failed", 18, **key, hook="export", error=error)
+        return
+    artifact = {"path": trace, "kind": "trace", "format": "chrome-trace", "events": 6, "size": 1234}
+    run.event(stem, "artifact", 18, **key, artifact=artifact)
+    run.event(stem, "exported", 18, **key, seconds=0.5)
 
 
 def _trace(name):
