@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import types
 from pathlib import Path
 
@@ -75,7 +74,6 @@ class FakeNpu:
         class Profile:
             def __init__(self, **given):
                 self.given, self.calls, self.step_num = given, [], 0
-                self.threads = {threading.get_ident()}
                 self.actions = [given["schedule"](0)]
                 self.prof_if = types.SimpleNamespace(
                     prof_path="", experimental_config=given["experimental_config"],
@@ -111,7 +109,6 @@ class FakeNpu:
 
             def _called(self, name):
                 self.calls.append(name)
-                self.threads.add(threading.get_ident())
 
         def handler(where, analyse_flag=True):
             assert analyse_flag is False

@@ -36,7 +36,6 @@ _GO_ELSEWHERE = {
     tools.WritesAtLaunch: {"test_configure_at_launch_is_pure"},
     tools.RemembersInTheProcess: {"test_export_runs_elsewhere_and_later"},
     tools.WantsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
-    tools.ClaimsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
     tools.ChangesTheWork: {"test_recording_does_not_change_the_work"},
     exporters.TakesArguments: {"test_the_command_line_runs_it"},
 }
@@ -67,7 +66,7 @@ for _plugin in (*_own_classes(tools), heavy_tool.ImportsHeavily):
         globals()[f"Test{_plugin.__name__}"] = _tests(
             ToolTests,
             _plugin,
-            options={} if _plugin is tools.ParsesBadly else {"count": 3},
+            options={"count": 3},
             heavy=("colorsys",),
             **_in_process(ToolTests, _plugin),
         )

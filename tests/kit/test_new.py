@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib
-import json
 import subprocess
 import sys
 
 import pytest
 
-import rlprof
 from rlprof_cli import main
 from tests.kit.sites import install, its_tests
 
@@ -60,41 +56,6 @@ def test_what_it_writes_is_clean(tmp_path):
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
 
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.fixture(name="mine")
-def _mine(tmp_path, monkeypatch):
-    """Write a tool, and import its class."""
-    assert main(["new", "tool", "my_own", "--dir", str(tmp_path)]) == 0
-    monkeypatch.syspath_prepend(tmp_path / "rlprof-my-own/src")
-    yield importlib.import_module("rlprof_my_own").MyOwn
-    del sys.modules["rlprof_my_own"]
-
-
-def test_a_tool_shows_what_a_clock_a_mark_and_lighter_options_are(mine, tmp_path):
-    """What most plugins leave out stands in the one that authors begin with."""
-    folder, out = tmp_path / "raw", tmp_path / "out"
-    folder.mkdir()
-    out.mkdir()
-    capture = rlprof.Capture(
-        "run", rlprof.Target("actor"), rlprof.Window(1, 2), "my_own", "here", 7, {}, "x:MyOwn"
-    )
-    tool = mine()
-    recording = tool.start(folder)
-    recording.push("rollout", {})
-    recording.pop()
-
-    (cut,) = mine().export(capture, folder, out)
-    tool.stop()
-    (whole,) = mine().export(capture, folder, out)
-
-    trace = json.loads(gzip.decompress((out / whole.path).read_bytes()))
-    assert (cut.status, cut.events) == ("partial", 1)
-    assert (whole.status, whole.events) == ("whole", 2)
-    assert type(trace["rlprof"]["error_ns"]) is int
-    assert [event["name"] for event in trace["traceEvents"]] == ["rollout", "window"]
-    assert mine().lighter(mine.Options()) == mine.Options(phases=False)
-    assert mine().lighter(mine.Options(phases=False)) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,10 +12,6 @@ from pathlib import Path
 import attrs
 
 from rlprof import Artifact, CaptureError, hookimpl
-
-
-def _known(value):
-    return {"low": "low", "high": "high"}[value]
 
 
 def _level(value):
@@ -29,11 +24,6 @@ def _level(value):
 class Options:
     level: str = attrs.field(default="low", metadata={"parse": _level})
     count: int = 3
-
-
-@attrs.frozen
-class BadOptions:
-    level: str = attrs.field(default="low", metadata={"parse": _known})
 
 
 class Heard:
@@ -118,12 +108,6 @@ class WritesAtLaunch(Good):
     def configure(self, place, options):
         if place == "launch":
             Path("left-behind").touch()
-
-
-class ParsesBadly(Good):
-    """Raise KeyError where ValueError is due."""
-
-    Options = BadOptions
 
 
 class StopsOnlyAfterStart(Good):
@@ -227,17 +211,6 @@ class RemembersInTheProcess(Good):
         return self.made(capture, folder, out)
 
 
-class MovesItsData(Good):
-    """Take the raw data away when they are exported."""
-
-    @hookimpl
-    def export(self, capture, folder, out):
-        found = self.made(capture, folder, out)
-        shutil.rmtree(folder)
-        folder.mkdir()
-        return found
-
-
 class CallsAllWhole(Good):
     """Call whole what was cut."""
 
@@ -270,12 +243,6 @@ class WantsToBeAlone(Good):
         if self.heard is not None:
             self.busy.release()
         Good.stop(self)
-
-
-class ClaimsToBeAlone(WantsToBeAlone):
-    """Claim what only one can have: nothing is wrong with that."""
-
-    claims = {"the-kit": "process"}
 
 
 class ChangesTheWork(Good):

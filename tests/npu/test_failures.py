@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import types
 
 import pytest
 
-import rlprof
 from rlprof import CaptureError
 from rlprof_npu import Npu, _analysis, _export
 from rlprof_npu._library import import_library, refuse_beside_others
@@ -18,18 +16,6 @@ from tests.fakes.torch_npu import analysed
 from tests.npu.windows import CAPTURE, TARGET, WINDOW, exported, recorded, started
 
 torch = pytest.mark.slow
-
-
-def raw_windows(tmp_path):
-    """Return the config of a run that records step 1 and keeps the raw data."""
-    return {
-        "run_dir": str(tmp_path / "runs"),
-        "scratch_dir": str(tmp_path / "scratch"),
-        "tool": "npu",
-        "steps": [1],
-        "roles": {"actor": {}},
-        "tools": {"npu": {"analysis": "none"}},
-    }
 
 
 # failures.md: npu-missing
@@ -173,29 +159,6 @@ def test_what_is_missing_is_said(library, tmp_path):
 
     notes = json.loads((tmp_path / "npu.json").read_text())
     assert notes["missing"] == ["torch_npu did not finish (there is no profiler_info)"]
-
-
-# failures.md: closed-late
-@torch
-def test_a_phase_that_another_thread_leaves_is_ended_by_its_own(library, tmp_path):
-    """Nobody else calls torch_npu; when its own thread comes by the window ends, and says so."""
-    with rlprof.open(raw_windows(tmp_path), role="actor") as prof:
-        prof.step(1)
-        phase = prof.phase("update_actor")
-        phase.__enter__()
-        leaver = threading.Thread(target=phase.__exit__, args=(None, None, None))
-        leaver.start()
-        leaver.join()
-        (profile,) = library.profiles
-        before = list(profile.calls)
-        prof.step(2)
-
-    (capture,) = rlprof.read(prof.run_dir).captures
-    assert before == ["start"]
-    assert profile.calls == ["start", "step", "stop"]
-    assert profile.threads == {threading.get_ident()}
-    assert capture.state == "whole"
-    assert capture.notes[0].startswith("closed late: it ended on another thread")
 
 
 # failures.md: npu-threads

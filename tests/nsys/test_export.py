@@ -25,12 +25,7 @@ STEM = CAPTURE.stem
 STAND_IN = """#!{python}
 import os, shutil, sys, time
 words = dict(word.split("=", 1) for word in sys.argv if "=" in word)
-if {name!r} == "QdstrmImporter":
-    shutil.copy(sys.argv[2], sys.argv[4])
-elif sys.argv[1] == "export":
-    if open(sys.argv[-1], "rb").read(3) == b"bad":
-        print("Importer error: the report is damaged")
-        sys.exit(1)
+if sys.argv[1] == "export":
     if open(sys.argv[-1], "rb").read(4) == b"hang":
         time.sleep(60)
     shutil.copy({database!r}, words["--output"])
@@ -64,13 +59,12 @@ def _database(tmp_path):
 
 @pytest.fixture(name="nsys")
 def _nsys(tmp_path, database):
-    """Install the stand-in, with its importer beside it."""
-    for name in ("nsys", "QdstrmImporter"):
-        file = tmp_path / "bin" / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(STAND_IN.format(python=sys.executable, name=name, database=str(database)))
-        file.chmod(0o755)
-    return tmp_path / "bin/nsys"
+    """Install the stand-in."""
+    file = tmp_path / "bin/nsys"
+    file.parent.mkdir()
+    file.write_text(STAND_IN.format(python=sys.executable, database=str(database)))
+    file.chmod(0o755)
+    return file
 
 
 @pytest.fixture(name="nowhere")
@@ -147,15 +141,6 @@ def test_without_nsys_its_sqlite_will_do(export, nowhere, raw, database):
     }
 
 
-def test_raw_data_without_an_importer_are_handed_on(export, nsys, raw):
-    """Where Debian's importer is not beside nsys, the raw data are the artifact."""
-    (raw / "report.nsys-rep").rename(raw / "report.qdstrm")
-    nsys.with_name("QdstrmImporter").unlink()
-    assert states(export(nsys=str(nsys))) == {
-        "qdstrm": ("files", "partial", f"QdstrmImporter is not installed with {nsys}"),
-    }
-
-
 # failures.md: nsys-sqlite
 @pytest.mark.parametrize(
     "damage",
@@ -223,15 +208,12 @@ def test_phases_that_are_no_ranges_are_counted(export, nsys):
     assert said == ("partial", "3 of 5 phases have no range in the report")
 
 
-def test_an_empty_report_is_one_error(export, raw, nsys):
-    """A file of no bytes says that nsys was cut off."""
+def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
+    """A file of no bytes says that nsys was cut off; without any, `stop` has noted the reason."""
     (raw / "report.nsys-rep").write_bytes(b"")
     with pytest.raises(CaptureError, match="nsys left an empty report"):
         export(nsys=str(nsys))
 
-
-def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
-    """Without any file the reason is the one that `stop` has noted."""
     (raw / "report.nsys-rep").unlink()
     with pytest.raises(CaptureError, match="the session had gone"):
         export(nsys=str(nsys), whole=False, why="the session had gone")

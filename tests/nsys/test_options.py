@@ -112,12 +112,6 @@ def test_the_launcher_stands_before_the_command():
     assert (asked.options, asked.env, asked.trace) == ({"mpi-impl": "a b"}, ("RAY_*",), ("nvtx",))
 
 
-def test_an_empty_list_of_variables_is_one():
-    """`env: []` lets nothing through that is not needed; without it, all is."""
-    assert read_arguments([*launched(env=[]).argv_prefix[3:], "x"])[0].env == ()
-    assert read_arguments([*launched().argv_prefix[3:], "x"])[0].env is None
-
-
 def test_ray_starts_actors_by_the_launcher_and_not_by_its_own_plugin():
     """Ray's `nsight` loses the interpreter; `py_executable` keeps the one of the driver."""
     launch = launched()
