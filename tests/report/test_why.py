@@ -94,22 +94,6 @@ def test_the_step_to_look_at_shows_the_finding(make, cause, tmp_path, capsys):
     assert (there.cause, there.seconds, there.where) == (cause, whole.seconds, whole.where)
 
 
-def test_the_numbers_of_a_step_agree(tmp_path):
-    """The title has what it takes, the gain is a tenth more, and the rest of the step is left."""
-    path = make_fleet(tmp_path / "run", ["sync"], seed=1, steps=7)
-
-    analysis = analyse(rlprof.read(path), step=5)
-
-    (step,) = [one for one in analysis.steps if one.step == 5]
-    (finding,) = analysis.findings
-    (sync,) = [one.seconds for one in step.helps if one.what == "sync"]
-    assert finding.seconds == sync
-    assert finding.bound_s == pytest.approx(1.1 * sync)
-    assert f"{sync:.2f} s in weight_sync" in finding.title
-    left = round(step.seconds, 2) - round(1.1 * sync, 2)
-    assert f"Without that it would take {left:.2f} s" in analysis.verdict
-
-
 @pytest.mark.parametrize("cause", ["tool", "sync"])
 def test_nothing_is_recorded_where_no_tool_helps(cause, tmp_path):
     """A profiler of operators shows neither a tool call nor weights on their way."""

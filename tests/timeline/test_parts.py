@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 
@@ -106,25 +105,6 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
         run.export(tmp_path / "out")
 
     assert list((tmp_path / "out").iterdir()) == []
-
-
-# failures.md: export-alone
-def test_where_no_process_can_be_begun_one_does_it(run, tmp_path, monkeypatch) -> None:
-    """A container may have as many as it may; the file is the same."""
-    two_ranks(run)
-    alone = run.export(tmp_path / "alone").read_bytes()
-    monkeypatch.setattr(_pool, "_SMALL", 0)
-    monkeypatch.setattr(_pool, "_cores", lambda: 2)
-    monkeypatch.setattr(_pool, "_is_alone", lambda: True)
-    monkeypatch.setattr(os, "fork", _refuse)
-
-    found = run.export(tmp_path / "out").read_bytes()
-
-    assert found == alone
-
-
-def _refuse() -> None:
-    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
 
 def _die(*_: object) -> None:

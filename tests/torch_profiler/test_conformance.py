@@ -28,14 +28,6 @@ class TestTorch(ToolTests):
         return train_step()
 
 
-class TestTorchOfOneThread(ToolTests):
-    plugin = Torch
-    options = {"contents": ["cpu", "memory", "stack"], "schedule": {"active": 1, "repeat": 0}}
-
-    def work(self):
-        return train_step()
-
-
 class TestTorchMemoryOnAStandIn(ToolTests):
     """The same on an allocator that only takes the calls, for machines without a device."""
 

@@ -1,12 +1,19 @@
-"""The figures of one trace, from events whose figures are known."""
+"""The figures of one trace, from events whose figures are known; by HTA's rules, those of HTA."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 
 from rlprof_report.device._trace import Stretch, figures_of
 from rlprof_report.device.values import Idle, MemoryPeak, Temporal
 from tests.report.device.made import EPOCH_NS, kernel, operator, trace
+
+DATA = Path(__file__).parents[2] / "data"
+HTA = json.loads((DATA / "hta.json").read_text())
+"""What HolisticTraceAnalysis 0.5.0 prints of these traces, by bench/_hta.py."""
 
 
 def test_idle_time_has_a_cause(tmp_path):
@@ -110,3 +117,31 @@ def test_times_of_the_epoch_keep_their_nanoseconds(tmp_path):
     found = figures_of(tmp_path / "t")
 
     assert found.temporal == Temporal(19e-9, 10e-9, 0.0, 0.0, 9e-9, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", sorted(HTA))
+def test_figures_are_those_of_hta(name):
+    """Total, idle, compute and the longest kernel agree on GPU traces of five kinds."""
+    wanted = HTA[name]
+
+    found = figures_of(DATA / f"{name}.json.gz", "hta")
+
+    time = found.temporal
+    longest = max(found.kernels, key=lambda kernel: found.kernels[kernel].ns)
+    assert round(time.window_s * 1e6) == wanted["total_us"]
+    assert round(time.idle_s * 1e6) == wanted["idle_us"]
+    assert round(time.compute_s * 1e6) == wanted["compute_us"]
+    rest = time.window_s - time.idle_s - time.compute_s
+    assert round(rest * 1e6) == wanted["non_compute_us"]
+    overlap = None if time.overlap is None else round(time.overlap * 100, 2)
+    assert overlap == wanted["overlap_pct"]
+    assert [longest, found.kernels[longest].ns / 1000] == wanted["longest"]
+
+
+def test_our_own_rules_leave_nothing_out():
+    """HTA drops the last step of torch's profiler; the figures of a window hold all of it."""
+    ours = figures_of(DATA / "gpu_2ranks_rank0.json.gz")
+    hta = figures_of(DATA / "gpu_2ranks_rank0.json.gz", "hta")
+
+    assert (ours.device_events, hta.device_events) == (1204, 602)
+    assert ours.temporal.window_s == pytest.approx(1.222847)
