@@ -177,19 +177,6 @@ def test_a_trace_of_another_year_is_told(folder, tmp_path, caplog, base, words) 
     assert told.startswith(f"rank1.json: {words}, so viewers show all traces less exactly")
 
 
-def test_a_timeline_made_anew_holds_nothing_of_the_last_one(tmp_path) -> None:
-    """Where it is written beside the traces, it is no trace itself."""
-    (tmp_path / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
-    command = ["export", str(tmp_path), "--out", str(tmp_path)]
-
-    codes = [main(command), main(command)]
-
-    written = Written(tmp_path / "timeline.json.gz")
-    assert codes == [0, 0]
-    assert [event["name"] for event in written.events] == ["a"]
-    assert written.about["left_out"] == []
-
-
 def test_traces_of_two_steps_in_a_folder_are_compared_by_step(folder, tmp_path, caplog) -> None:
     """Files that do not overlap in time are of different windows, and no clock is blamed for it."""
     for step in range(2):

@@ -114,9 +114,11 @@ def test_processes_of_one_host_are_never_compared(run, write, caplog) -> None:
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("kinds", [{"count": 7}, {"name": "gloo:broadcast"}])
+@pytest.mark.parametrize(
+    "kinds", [{"count": 7}, {"name": "gloo:broadcast"}, {"name": "nccl:all_reduce"}]
+)
 def test_little_is_no_ground_for_a_claim(run, write, kinds) -> None:
-    """Neither a handful of collectives, nor those that do not end for all at once."""
+    """Neither a handful of collectives, nor those that do not end for all at once, nor launches."""
     two_hosts(run, **kinds)
 
     written = write()
@@ -195,24 +197,10 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None
     assert written.about["check"]["clocks"][0]["moved"] is True
 
 
-def met(**event) -> list[str]:
-    """Return what is remembered of one event."""
-    place = Place(0, Tracks(1 << 22), 100_000)
-    whole = {"ph": "X", "pid": 1, "tid": 1, "ts": 1_000, "dur": 5} | event
-    moved(LAYOUTS["compact"](whole).encode(), place)
-    return [name for name, _, _ in place.meetings]
-
-
-def test_a_launch_is_no_collective() -> None:
-    """NCCL's host thread ends long before the kernel; only what ends on the device counts."""
-    assert met(name="nccl:all_reduce", cat="user_annotation") == []
-    assert met(name="ncclKernel_AllReduce_RING", cat="kernel") == ["ncclKernel_AllReduce_RING"]
-
-
 def test_collectives_of_two_groups_are_told_apart() -> None:
     """Kineto writes the group of a kernel into its arguments."""
+    place, name = Place(0, Tracks(1 << 22), 100_000), "ncclDevKernel_AllReduce_Sum"
     args = {"Process Group Name": "3", "Process Group Ranks": "[0, 8]"}
+    moved(LAYOUTS["compact"](collectives(name=name, count=1)[0] | {"args": args}).encode(), place)
 
-    (name,) = met(name="ncclDevKernel_AllReduce_Sum", cat="kernel", args=args)
-
-    assert name == "ncclDevKernel_AllReduce_Sum 3 0, 8"
+    assert [met for met, _, _ in place.meetings] == ["ncclDevKernel_AllReduce_Sum 3 0, 8"]

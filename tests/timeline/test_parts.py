@@ -35,18 +35,6 @@ def test_only_the_selected_time_is_shown(run, tmp_path, layout) -> None:
     assert sorted(event["name"] for event in Written(file).events) == ["in", "into"]
 
 
-def test_windows_are_shown_where_what_they_recorded_is_not(run, tmp_path) -> None:
-    """`--only windows`: when what was recorded, without reading any of it."""
-    two_ranks(run)
-    part = rlprof.read(run.path).only(rlprof.Selection(only="windows"))
-
-    hooks = plugins.hooks(Timeline())
-    (file,) = hooks.render(run=part, out=tmp_path, options={})
-
-    names = [event["name"] for event in Written(file).events]
-    assert sorted(names) == ["torch 2/rollout"] * 2 + ["torch 2/update_actor"] * 2
-
-
 @pytest.mark.slow
 def test_arrows_lead_from_the_drivers_phase_to_each_members(run, tmp_path) -> None:
     """Perfetto draws one for each member, to the phase of the same step, name and occurrence."""

@@ -17,7 +17,6 @@ import sys
 import time
 from queue import SimpleQueue
 from threading import Thread
-from types import SimpleNamespace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -323,30 +322,6 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
     assert lines[2].startswith("Perfetto's page fetches only from port 9001 until you set its flag")
     assert last == "\rended: my trace.json.gz is served no longer\r\n"  # over the ^C
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("env", "is_terminal", "expected"),
-    [
-        ({"DISPLAY": ":0"}, True, True),
-        ({"DISPLAY": ":0"}, False, False),
-        ({"DISPLAY": ":0", "SSH_CONNECTION": "a 1 b 22"}, True, False),
-        ({"BROWSER": "code", "SSH_CONNECTION": "a 1 b 22"}, True, True),
-        ({}, True, False),
-    ],
-)
-def test_where_nobody_sits_no_browser_is_opened(monkeypatch, env, is_terminal, expected):
-    """Neither in a pipe, nor behind ssh, nor without a display, unless one is named."""
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(_view.sys, "platform", "linux")
-    monkeypatch.setattr(_view.sys, "stdout", SimpleNamespace(isatty=lambda: is_terminal))
-
-    found = _view._has_browser()
-
-    assert found is expected
 
 
 # What is wrong
