@@ -225,21 +225,6 @@ def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
 
 
 @pytest.mark.slow
-def test_without_once_it_stays_until_ctrl_c(view, trace):
-    """Any number of fetches; Ctrl-C ends it by one line, and is no failure."""
-    viewing = view(trace, "--port", 0)
-    bodies = [ask(viewing.address.port, viewing.address.path)[2] for _ in range(2)]
-
-    viewing.process.send_signal(signal.SIGINT)
-
-    code, rest, err = viewing.end()
-    assert bodies == [SECRETS] * 2
-    assert rest[-1] == "ended: my trace.json.gz is served no longer"
-    assert len(rest) <= 4  # a line for each fetch whose turn came
-    assert (code, err) == (0, "")
-
-
-@pytest.mark.slow
 def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
     """It is made as `rlprof export` makes it, and that is said."""
     run = RunBuilder(tmp_path / "runs")
