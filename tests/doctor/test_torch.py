@@ -19,13 +19,6 @@ class Blocker:
 
 sys.meta_path.insert(0, Blocker())
 """
-BUSY = """
-import sys
-
-if '"window"' in " ".join(sys.orig_argv):  # the child that records, and no other
-    import torch
-    torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]).start()
-"""
 BROKEN = """
 def autoload():
     raise ImportError("libhccl.so: cannot open shared object file")
@@ -81,16 +74,6 @@ def test_cuda_that_is_asked_for_and_absent_is_named(file):
             "options, or run where it is available"
         )
     ]
-
-
-def test_a_torch_profiler_that_is_active_is_named(site, file):
-    """A profiler that something starts in every process is what the window is refused for."""
-    (site / "sitecustomize.py").write_text(BUSY)
-
-    told = doctor(file)
-
-    assert told.code == 1
-    assert any("another torch profiler is active in this process" in line for line in told["BAD"])
 
 
 def test_an_extension_that_breaks_torch_is_named_with_the_way_out(site, file, monkeypatch):

@@ -88,9 +88,6 @@ class Fake:
         """Have a session whose program is the calling process."""
         (self.home / f"{name}.session").write_text(json.dumps({"pid": os.getpid()}))
 
-    def end_session(self, name: str) -> None:
-        (self.home / f"{name}.session").unlink()
-
 
 def install(home: Path) -> Fake:
     """Put it below *home*."""

@@ -9,7 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import rlprof
 from rlprof.testing import overrides
+from rlprof.types import Workers
 
 pytestmark = pytest.mark.slow
 
@@ -135,3 +137,9 @@ def test_importing_rlprof_imports_neither_the_kit_nor_pytest():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert out.stdout.strip() == "set()"
+
+
+def test_without_a_run_there_are_no_orders():
+    """At launch an engine's plugin is told where to ask for them."""
+    with pytest.raises(rlprof.CaptureError, match=r"workers\.prepare: there is no run"):
+        Workers({"torch": {}}).prepare()

@@ -1,4 +1,4 @@
-"""What `npu` can be asked: values checked by us, and what cannot be had together."""
+"""What `npu` can be asked, what cannot be had together, and what torch_npu is asked then."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import pytest
 import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
+from rlprof_npu._library import experimental
+from rlprof_npu._options import NpuOptions
+from tests.npu.windows import TARGET, WINDOW, started
+
+torch = pytest.mark.slow
 
 
 def asked(options):
@@ -127,3 +132,45 @@ def test_two_tools_on_kineto_are_refused(monkeypatch):
             "give them to different runs or roles"
         ),
     )
+
+
+@torch
+def test_a_window_is_one_step_of_the_library(library, tmp_path):
+    """The profiler gets a schedule of one step with the trainer's number, and ends by it."""
+    tool = started()
+    tool.start(WINDOW, TARGET, tmp_path)
+    tool.stop()
+
+    (profile,) = library.profiles
+    assert profile.calls == ["start", "step", "stop"]
+    assert profile.actions == ["save", "none"]
+    assert profile.step_num == 7
+
+
+def test_every_field_is_given_by_name(library):
+    """Metrics and export are always said, and our domain belongs to those that are included."""
+    options = NpuOptions(mstx_domain_include=("mine",), export_type=("db", "text"),
+                         gc_detect_threshold=0.0)  # fmt: skip
+
+    fields, lacks = experimental(library.module.profiler, options)
+
+    assert lacks == {}
+    assert fields == {
+        "profiler_level": "Level0",
+        "aic_metrics": "none",
+        "export_type": ["db", "text"],
+        "data_simplification": True,
+        "gc_detect_threshold": 0.0,
+        "mstx": True,
+        "mstx_domain_include": ["mine", "rlprof"],
+    }
+
+
+@torch
+def test_a_mode_that_is_not_ours_is_said(library, tmp_path):
+    """Verl's `discrete: false` in a window of a phase is recorded, and said not to be so."""
+    recording = started(NpuOptions(discrete=False)).start(WINDOW, TARGET, tmp_path)
+
+    assert recording.unsupported == {
+        "discrete": "windows are made by the config; set mode: continuous"
+    }

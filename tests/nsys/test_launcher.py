@@ -193,23 +193,6 @@ def test_who_ends_its_group_ends_all_of_it(nsys, tmp_path, number):
     process.stdout.close()
 
 
-# failures.md: nsys-session
-def test_nsys_that_is_killed_does_not_harm_the_program(nsys, tmp_path):
-    """The program goes on, and its exit status is its own."""
-    script = (
-        "import os, signal, sys, time; from pathlib import Path; import json\n"
-        f"home = Path({str(nsys.home)!r})\n"
-        "(session,) = home.glob('*.session')\n"
-        "os.kill(json.loads(session.read_text())['pid'], signal.SIGKILL)\n"
-        "time.sleep(0.3); print('alive'); sys.exit(3)\n"
-    )
-
-    done = launched(tmp_path, nsys, sys.executable, "-c", script, code=3)
-
-    assert done.stdout == "alive\n"
-    assert left(tmp_path) == []
-
-
 # failures.md: nsys-unusable
 def test_where_nsys_does_not_start_the_program_runs_unprofiled(nsys, tmp_path):
     """The reason is on stderr and in the program's mark."""

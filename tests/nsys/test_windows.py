@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import attrs
 import pytest
 
 from rlprof import CaptureError, Target, Window
-from rlprof_nsys import _nsys, _watch
+from rlprof_nsys import _nsys
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._watch import leave_children_alone
 from tests.fakes.nsys import VERSION
@@ -134,20 +133,6 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
     assert inside.calls == []
 
 
-def test_a_session_that_was_shut_down_is_told(inside, folder):
-    """Whoever ends the session, or kills its agent, takes the open window; the program goes on."""
-    hooks = configured(self_test=False)
-    hooks.start(window=WINDOW, target=TARGET, folder=folder)
-    inside.end_session(SESSION)
-
-    with pytest.raises(CaptureError, match=f"nsys has no session {SESSION} any more"):
-        hooks.stop(window=None, folder=folder)
-    with pytest.raises(CaptureError, match=f"nsys has no session {SESSION} any more"):
-        hooks.start(window=WINDOW, target=TARGET, folder=folder)
-
-    assert notes(folder)["whole"] is False
-
-
 def test_a_process_has_one_window_at_a_time(inside, folder, tmp_path):
     """A second one is refused, and its stop leaves the first one's window."""
     first, second = configured(self_test=False), configured(self_test=False)
@@ -210,33 +195,6 @@ def test_a_process_that_is_not_under_nsys_says_why(nsys, monkeypatch, mark, mode
         configured(mode=mode, nsys=nsys.path)
 
 
-def test_attached_uses_the_session_it_finds(nsys, folder, monkeypatch):
-    """The number nsys leaves in the environment is as good as the name."""
-    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
-    nsys.session("7")
-    hooks = configured(mode="attached", nsys=nsys.path, self_test=False,
-                       options={"cuda-graph-trace": "node"})  # fmt: skip
-
-    ranges = record(hooks, folder)
-
-    assert nsys.calls[-1] == ["stop", "--session=7"]
-    assert ranges.unsupported == {"cuda-graph-trace": "belongs to `nsys launch`; give it there"}
-
-
-def test_range_mode_waits_for_a_range_and_ends_with_it(inside, folder):
-    """It is told to wait for the range; one it has not seen is told, and nothing stays open."""
-    hooks = configured(mode="range", range="nvtx", self_test=False)
-
-    hooks.start(window=WINDOW, target=TARGET, folder=folder)
-    (folder / "report.nsys-rep").write_bytes(b"written by nsys at the range's end")
-    hooks.stop(window=None, folder=folder)
-
-    assert inside.calls[0][4:6] == ["--capture-range=nvtx", "--capture-range-end=stop"]
-    assert inside.verbs == ["start"]
-    assert notes(folder)["whole"] is True
-    assert hooks.tool._open is None
-
-
 def test_what_was_fixed_at_launch_cannot_be_changed(inside, folder, monkeypatch):
     """What nsys refused at launch is said, and what the program was not started with."""
     asked = {"trace": ["nvtx"], "env": None, "options": {}}
@@ -294,20 +252,3 @@ def test_variables_of_an_nsys_that_died_are_taken_away():
         MARK: "{}", "PATH": "/bin", "LD_PRELOAD": "/y/libjemalloc.so",
         "CUDA_INJECTION64_PATH": "/mine/libother.so",
     }  # fmt: skip
-
-
-# failures.md: nsys-session
-def test_an_agent_that_dies_is_noticed(monkeypatch):
-    """Its end takes its variables away, whenever that is."""
-    agent = subprocess.Popen(["sleep", "60"])
-    monkeypatch.setenv("QUADD_AGENT_PID", str(agent.pid))
-    monkeypatch.setattr(_watch, "_watched", set())
-
-    _watch.watch_agent()
-    agent.kill()
-    agent.wait()
-
-    end = time.monotonic() + 20
-    while "QUADD_AGENT_PID" in os.environ and time.monotonic() < end:
-        time.sleep(0.01)
-    assert "QUADD_AGENT_PID" not in os.environ

@@ -194,14 +194,8 @@ def test_what_is_missing_is_told_with_the_command(core):
     assert missing in checked
     assert opened.splitlines()[-1].endswith(f"{missing} (installed: none)")
     assert "exporter 'timeline' is not installed; pip install rlprof-timeline" in exported
+    assert "torch (rlprof-torch)" in core.run("rlprof", "plugins").partition("not installed: ")[2]
     assert "Traceback" not in checked + exported
-
-
-def test_plugins_says_what_to_install(core):
-    """With none there but `live`, the list of plugins names what offers each."""
-    said = core.run("rlprof", "plugins")
-
-    assert "torch (rlprof-torch)" in said.partition("not installed: ")[2]
 
 
 def test_core_needs_nothing_but_itself(core):
