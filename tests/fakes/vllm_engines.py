@@ -142,7 +142,7 @@ class Stand:
         """Method → what it raises."""
         self.gates: dict[str, threading.Event] = {}
         """Method → what it waits for, before it does anything."""
-        self.is_dead = self.is_asleep = self.is_on_pause = False
+        self.is_dead = self.is_asleep = False
         self._processor = processor
         self._config = config
         self._answered = 0
@@ -211,7 +211,7 @@ class Stand:
         return self.is_asleep
 
     def _is_paused(self) -> bool:
-        return self.is_on_pause
+        return False
 
     def _sleep(self, **_: Any) -> None:
         self.is_asleep = True
