@@ -127,7 +127,7 @@ def main(home_text: str, argv: list[str]) -> int:
         print("Agent lost", file=sys.stderr)
         return 1
     if verb == "launch":
-        return _launch(home, given["session-new"], argv, fault)
+        return _launch(home, given["session-new"], argv)
     if verb == "export":
         return _export(Path(given["output"]), fault)
     if argv == ["sessions", "list"]:
@@ -140,15 +140,13 @@ def main(home_text: str, argv: list[str]) -> int:
     return _window(home, verb, given, fault)
 
 
-def _launch(home: Path, session: str, argv: list[str], fault: object) -> int:
+def _launch(home: Path, session: str, argv: list[str]) -> int:
     known = home / f"{session}.session"
     known.write_text(json.dumps({"pid": os.getpid()}))
     command = next(i for i, arg in enumerate(argv[1:], 1) if not arg.startswith("--"))
     libraries = os.environ.get("LD_LIBRARY_PATH", "")
     own = {"NSYS_PROFILING_SESSION_ID": "7", "LD_LIBRARY_PATH": f"{libraries}:/usr/local/cuda/lib"}
     env = {**os.environ, **own}
-    if fault == "late":
-        time.sleep(1)
     try:
         code = subprocess.call(argv[command:], env=env, close_fds=False, start_new_session=True)
     finally:

@@ -193,69 +193,52 @@ def test_who_ends_its_group_ends_all_of_it(nsys, tmp_path, number):
     process.stdout.close()
 
 
-# failures.md: nsys-unusable
-def test_where_nsys_does_not_start_the_program_runs_unprofiled(nsys, tmp_path):
-    """The reason is on stderr and in the program's mark."""
-    nsys.goes_wrong(launch="fail")
+# failures.md: nsys-unusable, nsys-launch
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"launch": "fail"}, "{nsys} launch: Agent lost"),
+        ({"version": "2023.3.1.92-1"}, "{nsys} is Nsight Systems 2023.3.1.92-1, and rlprof needs"),
+        ("missing", "there is no program '{nsys}'; install Nsight Systems, or set nsys: PATH"),
+        ("wrapped", "the process is already in nsys session 12"),
+    ],
+)
+def test_where_nsys_cannot_be_had_the_program_runs_unprofiled(nsys, tmp_path, fault, why):
+    """The reason is on stderr and in the program's mark; a process tree has one session."""
+    path, env = nsys.path, environment(tmp_path)
+    if fault == "missing":
+        path = str(tmp_path / "no-nsys")
+    elif fault == "wrapped":
+        env["NSYS_PROFILING_SESSION_ID"] = "12"
+    else:
+        nsys.goes_wrong(**fault)
 
-    said, errors = told(tmp_path, nsys)
+    said, errors = told(tmp_path, path, env=env)
 
-    assert nsys.verbs == ["launch"]
-    why = f"{nsys.path} launch: Agent lost"
-    assert errors == f"rlprof-nsys: {why}; the program runs unprofiled\n"
-    assert read_mark(said["env"]).why == why
-    assert "NSYS_PROFILING_SESSION_ID" not in said["env"]
+    found = read_mark(said["env"]).why
+    assert found.startswith(why.format(nsys=path))
+    assert errors == f"rlprof-nsys: {found}; the program runs unprofiled\n"
     assert left(tmp_path) == []
-
-
-# failures.md: nsys-unusable
-def test_an_nsys_older_than_the_oldest_supported_is_refused(nsys, tmp_path):
-    """The program runs unprofiled; the reason names the oldest release."""
-    nsys.goes_wrong(version="2023.3.1.92-233133147223v0")
-
-    said, _ = told(tmp_path, nsys)
-
-    assert nsys.verbs == []
-    assert read_mark(said["env"]).why == (
-        f"{nsys.path} is Nsight Systems 2023.3.1.92-233133147223v0, and rlprof needs 2023.4 or "
-        "newer; install a newer release, or set nsys: PATH"
-    )
 
 
 # failures.md: nsys-unusable
 def test_an_nsys_that_hangs_is_given_up(nsys, tmp_path):
     """The program runs unprofiled, once, and what hung is ended."""
     nsys.goes_wrong(launch="hang")
+    script = (
+        "import sys; from rlprof_nsys import _launch, launcher; _launch.START_S = 0.5;"
+        "launcher.main(sys.argv[1:])"
+    )
+    program = [sys.executable, "-c", "print('ran')"]
 
-    done = impatiently(tmp_path, nsys, "print('ran')", within_s=0.5)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command(nsys)[3:], *program],
+        env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
 
     assert done.stdout == "ran\n"
     assert "it did not answer within 0.5 s; the program runs unprofiled" in done.stderr
     assert left(tmp_path) == []
-
-
-# failures.md: nsys-unusable
-def test_a_launch_that_comes_late_starts_nothing(nsys, tmp_path):
-    """The launcher alone starts the program: it runs once."""
-    nsys.goes_wrong(launch="late")
-    count = tmp_path / "count"
-    program = f"import time; open({str(count)!r}, 'a').write('x'); time.sleep(3)"
-
-    impatiently(tmp_path, nsys, program, within_s=0.2, more="_launch._clear = lambda *_: None;")
-
-    assert count.read_text() == "x"
-
-
-def impatiently(tmp_path, nsys, program, *, within_s, more=""):
-    """Run *program* by a launcher that gives nsys *within_s*."""
-    script = (
-        f"import sys; from rlprof_nsys import _launch, launcher; _launch.START_S = {within_s};"
-        f"{more} launcher.main(sys.argv[1:])"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", script, *command(nsys)[3:], sys.executable, "-c", program],
-        env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
 
 
 # failures.md: nsys-quiet
@@ -270,30 +253,6 @@ def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, tmp_path
 
     assert done.stderr == ""
     assert read_mark(json.loads(done.stdout)["env"]).why == ""
-
-
-# failures.md: nsys-unusable
-def test_without_nsys_the_program_runs_unprofiled(tmp_path):
-    """There is no nsys: one sentence, and the program."""
-    missing = str(tmp_path / "no-nsys")
-
-    said, errors = told(tmp_path, missing)
-
-    assert read_mark(said["env"]).why == (
-        f"there is no program {missing!r}; install Nsight Systems, or set nsys: PATH"
-    )
-    assert errors.endswith("the program runs unprofiled\n")
-
-
-# failures.md: nsys-launch
-def test_a_process_under_nsys_is_not_wrapped_again(nsys, tmp_path):
-    """A process tree has one session: the second launcher stands aside."""
-    env = environment(tmp_path, NSYS_PROFILING_SESSION_ID="12")
-
-    said, _ = told(tmp_path, nsys, env=env)
-
-    assert read_mark(said["env"]).why.startswith("the process is already in nsys session 12")
-    assert nsys.calls == []
 
 
 def test_only_the_variables_allowed_are_there(nsys, tmp_path):
