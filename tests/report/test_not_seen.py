@@ -201,3 +201,19 @@ def test_what_was_recorded_is_not_asked_for_again(late, told, tmp_path):
     record(path, late)
 
     assert of_meeting(path) == [told]
+
+
+def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
+    """Calls of one name that overlap are one phase, so that an attached run can be compared."""
+    folder = Folder({"tool": "none", "roles": {"actor": {}}})
+    driver = folder.process("driver", 0)
+    members = [folder.process("actor", rank, world=2) for rank in range(2)]
+    for step in range(1, 9):
+        for rank, member in enumerate(members):
+            folder.span(member, "phase", "update", (step, step + 0.5 + 0.3 * rank), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
+
+    assert [(one.name, one.median_s) for one in analysis.phases] == [("update", pytest.approx(0.8))]
+    assert "straggler" in {one.cause for one in analysis.findings}

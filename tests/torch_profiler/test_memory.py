@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import rlprof
-from rlprof_torch import _memory
+from rlprof.testing import ToolTests
+from rlprof_torch import TorchMemory, _memory
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,31 @@ class Allocator:
     def _dump_snapshot(self, path):
         self.calls.append(("dump", path))
         Path(path).write_bytes(b"not opened by anyone")
+
+
+class TestTorchMemoryOnAStandIn(ToolTests):
+    """The same on an allocator that only takes the calls, for machines without a device."""
+
+    plugin = TorchMemory
+    options = {"max_entries": 1000}
+    produces = "files"
+
+    @pytest.fixture(autouse=True)
+    def _allocator(self, monkeypatch):
+        monkeypatch.setattr(_memory, "_allocator", Allocator)
+
+
+class TestTorchMemory(ToolTests):
+    plugin = TorchMemory
+    options = {"max_entries": 1000, "stacks": True}
+    produces = "files"
+
+    @property
+    def works_here(self):
+        return torch.cuda.is_available() or "needs a CUDA device: only its allocator keeps history"
+
+    def work(self):
+        return torch.ones(1000, device="cuda").cumsum(0).tolist()
 
 
 @pytest.fixture(name="config")
@@ -133,16 +159,3 @@ def test_an_allocation_that_fails_leaves_a_snapshot(config, allocator):
     assert names[:3] == [f"oom-{n}.memory.pickle" for n in (1, 2, 3)]
     assert len(capture.artifacts) == 4
     assert sum(call[0] == "dump" for call in allocator.calls) == 4
-
-
-def test_torch_and_torch_memory_record_together(config, allocator):
-    """Their claims differ, so a role may use both at once."""
-    config["tool"] = ["torch", "torch_memory"]
-
-    with rlprof.open(config) as prof:
-        prof.step(1)
-        with prof.phase("update_actor"):
-            torch.ones(3)
-
-    captures = rlprof.read(prof.run_dir).captures
-    assert {("torch", "whole"), ("torch_memory", "whole")} == {(c.tool, c.state) for c in captures}

@@ -14,9 +14,21 @@ import pytest
 import torch
 
 import rlprof
+from rlprof.testing import ToolTests
 from rlprof_torch import Torch
 
 pytestmark = pytest.mark.slow
+
+
+class TestTorch(ToolTests):
+    plugin = Torch
+    options = {"contents": ["cpu", "shapes"]}
+
+    def work(self):
+        torch.manual_seed(7)
+        layer = torch.nn.Linear(8, 8)
+        layer(torch.ones(4, 8)).square().sum().backward()
+        return layer.weight.grad.tolist()
 
 
 @pytest.fixture(name="config")

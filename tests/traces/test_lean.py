@@ -1,4 +1,4 @@
-"""Without msgspec and isal, as in a lean training image, the same is read and written."""
+"""What is read and written, also without msgspec and isal, as in a lean training image."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rlprof_traces import TraceText, UnreadableError, _strict, _unpacked
+from rlprof_traces import TraceText, UnreadableError, _strict, _unpacked, whole
 
 EVENT = '{"ph": "X", "name": "n%d", "pid": 1, "tid": 2, "ts": %d.125, "dur": 3, "args": {"a": [1]}}'
 EVENTS = ",\n".join(EVENT % (n, n) for n in range(60))
@@ -70,3 +70,36 @@ def test_neither_is_imported_where_it_is_not_installed(tmp_path):
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert said.stdout.split("\n")[0] == 'b\'{"ph": "X"}\''
+
+
+LONG = TEXT * 50
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_file_has_its_name_when_all_of_it_is_written(tmp_path, fast):
+    """While it is being written nothing has the name; the same text gives the same bytes."""
+    out = tmp_path / "a.json.gz"
+
+    with whole(out, fast=fast) as packed:
+        packed.write(LONG)
+        was_there = out.exists()
+
+    assert was_there is False
+    assert gzip.decompress(out.read_bytes()) == LONG
+    assert packed.count == len(LONG)
+    with whole(tmp_path / "b.json.gz", fast=fast) as again:
+        again.write(LONG)
+    assert (tmp_path / "b.json.gz").read_bytes() == out.read_bytes()
+
+
+def test_what_was_interrupted_leaves_nothing(tmp_path):
+    """An error on the way leaves neither the file nor a draft, and an older file as it was."""
+    out = tmp_path / "a.json.gz"
+    out.write_bytes(b"older")
+
+    with pytest.raises(KeyboardInterrupt), whole(out) as packed:
+        packed.write(LONG)
+        raise KeyboardInterrupt
+
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json.gz"]
+    assert out.read_bytes() == b"older"

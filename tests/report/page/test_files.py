@@ -66,18 +66,3 @@ def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
     assert told["counters"][0]["name"] == "rss_bytes"
     assert told["counters"][0]["values"] == [step * 1e9 for step in range(1, 8)]
     assert "report.html" in capsys.readouterr().out
-
-
-def test_counters_of_a_long_run_are_thinned_without_loss_of_their_mean(tmp_path):
-    """Of more than 500 samples each point is the mean of as many, in order."""
-    from rlprof_report._figures.lanes import counters_of
-
-    run = WrittenRun(tmp_path / "run")
-    for at in range(2000):
-        run.now = at * 1_000_000_000
-        run.counters(requests_running=float(at))
-
-    (counter,) = counters_of(rlprof.read(run.path), 0, [])
-
-    assert len(counter.values) == 500
-    assert list(counter.values) == [at * 4 + 1.5 for at in range(500)]

@@ -30,16 +30,6 @@ def test_each_table_is_a_file(tmp_path, capsys):
     assert codec == "ZSTD"
 
 
-def test_a_part_of_a_run_is_exported(tmp_path):
-    """Steps that are not selected are in no file."""
-    folder = make(tmp_path / "r1")
-
-    main(["export", str(folder), "--to", "parquet", "--step", "3", "--out", str(tmp_path / "o")])
-
-    for name, rows in {"spans": 36, "steps": 1, "requests": 10, "captures": 0, "events": 0}.items():
-        assert pq.read_metadata(tmp_path / f"o/parquet/{name}.parquet").num_rows == rows
-
-
 def test_what_cannot_be_read_is_said(tmp_path, caplog):
     """A damaged trace costs its events, and its name is told."""
     folder = make(tmp_path / "r1")

@@ -22,7 +22,6 @@ import attrs
 
 from rlprof.rundir import own_folder
 from rlprof.session.interpreter import command, environment
-from rlprof_cli._interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse
@@ -106,8 +105,7 @@ def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
     file = file_of(use)
     process = None
     try:
-        with uninterrupted():
-            process = None if file.exists() else begin(use)
+        process = None if file.exists() else begin(use)
         if process is not None:
             process.wait(timeout_s)
     except BaseException:

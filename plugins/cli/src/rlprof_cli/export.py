@@ -34,7 +34,7 @@ _CANNOT = {
 
 def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
     """Describe the command, with what the exporters in *argv* declare."""
-    exporters = declared(argv, _own)
+    exporters = declared(argv)
     parser = subparsers.add_parser(
         "export",
         help="make a timeline or a report of a run",
