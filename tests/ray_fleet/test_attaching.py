@@ -15,6 +15,7 @@ import rlprof
 import rlprof_ray
 from rlprof_cli import main
 from rlprof_ray._member import aside
+from rlprof_report import analyse
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ROOT, rows
 from tests.ray_fleet.framework import Run, WorkerDict, vLLMHttpServer
@@ -32,12 +33,12 @@ def _run(ray, spawn):
         yield run
 
 
-def shell(ray, tmp_path, *more):
+def shell(ray, tmp_path, *more, tool="stacks"):
     """Start the command as a shell on a node does."""
     path = os.pathsep.join([*filter(None, sys.path), str(ROOT)])
     address = ray.get_runtime_context().gcs_address
     return subprocess.Popen(
-        [sys.executable, "-m", "rlprof", "attach", "--address", address, "--tool", "stacks",
+        [sys.executable, "-m", "rlprof", "attach", "--address", address, "--tool", tool,
          "--run-dir", str(tmp_path / "runs"), "--yes", *more],
         env=os.environ | {"PYTHONPATH": path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -73,6 +74,21 @@ def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
     assert phases >= {"actor_rollout_update_actor", "generate"}
     assert found.problems == ()
     assert left == [[]] * 3
+    assert run.totals == run.expected()
+
+
+def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
+    """The calls of some steps are enough for `rlprof why`, and no window opens in any actor."""
+    asked = shell(ray, tmp_path, "--steps", "4", "--json", tool="none")
+    out, err = asked.communicate(timeout=120)
+    run.__exit__()
+
+    assert asked.returncode == 0, err
+    told = json.loads(out)
+    found = analyse(rlprof.read(told["run"]))
+    assert told["captures"] == []
+    assert len(found.clean.steps) >= 2
+    assert {one.name for one in found.phases} == {"actor_rollout_update_actor", "generate"}
     assert run.totals == run.expected()
 
 

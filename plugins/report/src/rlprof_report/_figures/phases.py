@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._figures.intervals import merged
 from rlprof_report.values import Overlap, PhaseTime
 
 if TYPE_CHECKING:
@@ -28,10 +29,15 @@ class Piece:
 
 
 def pieces_of(recorded: Recorded, timeline: Timeline) -> list[list[Piece]]:
-    """Cut the outermost phases of the leading process into the steps they lie in."""
+    """Cut the outermost phases of the leading process into the steps they lie in.
+
+    A driver without phases (`rlprof attach`) has those of its members.
+    """
     found: list[list[Piece]] = [[] for _ in range(len(timeline))]
     rows = recorded.phases
     own = rows[(rows["process"] == timeline.leader) & ~rows["nested"] & ~rows["of_fleet"]]
+    if not len(own) and timeline.leads_fleet:
+        own = _of_members(rows[~rows["nested"]])
     own = own[np.argsort(own["start"], kind="stable")]
     first = np.searchsorted(timeline.ends, own["start"], side="right").tolist()
     starts, ends = timeline.starts.tolist(), timeline.ends.tolist()
@@ -45,6 +51,19 @@ def pieces_of(recorded: Recorded, timeline: Timeline) -> list[list[Piece]]:
                 found[place].append(Piece(words[name], one, other, tokens, words[version]))
             place += 1
     return found
+
+
+def _of_members(rows: np.ndarray) -> np.ndarray:
+    """Make one phase of the phases of a name that overlap, in any process."""
+    found = [
+        (name, start, end)
+        for name in np.unique(rows["name"]).tolist()
+        for start, end in merged(rows[rows["name"] == name][["start", "end"]].tolist())
+    ]
+    made = np.zeros(len(found), dtype=rows.dtype)
+    for key, values in zip(("name", "start", "end"), zip(*found, strict=True), strict=False):
+        made[key] = values
+    return made
 
 
 def times_of(pieces: Sequence[Piece], epoch: int) -> tuple[PhaseTime, ...]:
