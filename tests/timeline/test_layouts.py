@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
@@ -103,26 +102,3 @@ def test_every_event_arrives(
     for event, old in zip(found, events, strict=True):
         assert is_as_it_was(event, old, shift_ns, place), (event, old)
     assert place.earliest_ns == min((old["ts"] + shift_ns for old in events), default=None)
-
-
-def test_kinetos_own_layout_is_moved_in_place() -> None:
-    """The fast way is taken where it is meant to be, with odd events among the others."""
-    events = [
-        {"ph": "M", "name": "process_name", "pid": 42, "tid": 0, "ts": 1, "args": {"name": "py"}},
-        *(
-            {"ph": "X", "name": f"op {n}", "pid": 42, "tid": 42, "ts": n * 1000, "dur": 5}
-            for n in range(1, 100)
-        ),
-        {"ph": "i", "s": "g", "name": "end", "pid": "", "tid": "", "ts": 100_000},
-    ]
-    batch = ",".join(LAYOUTS["kineto"](event) for event in events).encode()
-    place = Place(0, Tracks(FIRST), PREFIX)
-
-    found = moved_in_place(batch, place)
-
-    assert found is not None
-    assert [event["name"] for event in json.loads(b"[" + found + b"]")] == [
-        event["name"] for event in events[1:]
-    ]
-    assert place.events == 100
-    assert [track.name for track in place.tracks.told().values()] == ["py", ""]

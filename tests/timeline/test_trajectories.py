@@ -65,21 +65,6 @@ def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> No
     }
 
 
-def test_a_trajectory_in_another_is_on_its_lane(run, write) -> None:
-    """A sub-agent stands below the call that began it."""
-    process = run.process()
-    process.span("span", "trajectory", NOW, NOW + 500, trajectory="outer")
-    for start in (0, 200):
-        loop(process, f"inner {start}", start, parent=1)
-
-    names = lanes(write())["trajectories"]
-
-    assert names == [
-        "trajectory outer", "trajectory inner 0", "turn", "request",
-        "trajectory inner 200", "turn", "request",
-    ]  # fmt: skip
-
-
 def test_what_is_there_of_a_trajectory_that_has_not_ended(run, write) -> None:
     """Its parts are on one lane, though it was killed in one: they say whose they are."""
     process = run.process()
