@@ -88,7 +88,7 @@ def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
     found = analyse(rlprof.read(told["run"]))
     assert told["captures"] == []
     assert len(found.clean.steps) >= 2
-    assert {one.name for one in found.phases} == {"actor_rollout_update_actor", "generate"}
+    assert {one.name for one in found.phases} >= {"actor_rollout_update_actor", "generate"}
     assert run.totals == run.expected()
 
 
