@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-
 import pytest
 
 import rlprof
@@ -110,21 +107,6 @@ def test_the_launcher_stands_before_the_command():
     asked, command = read_arguments([*launch.argv_prefix[3:], "python", "a.py", "--", "-x"])
     assert command == ["python", "a.py", "--", "-x"]
     assert (asked.options, asked.env, asked.trace) == ({"mpi-impl": "a b"}, ("RAY_*",), ("nvtx",))
-
-
-def test_ray_starts_actors_by_the_launcher_and_not_by_its_own_plugin():
-    """Ray's `nsight` loses the interpreter; `py_executable` keeps the one of the driver."""
-    launch = launched()
-
-    assert list(launch.runtime_env) == ["py_executable"]
-    words = shlex.split(launch.runtime_env["py_executable"])
-    assert words == [*launch.argv_prefix, sys.executable]
-
-
-def test_range_mode_tells_the_launcher_which_range_it_is():
-    """A window that is a range of NVTX has a name that nsys must know from birth."""
-    assert "--window=rlprof window@rlprof" in launched(mode="range", range="nvtx").argv_prefix
-    assert "--window" not in str(launched(mode="range").argv_prefix)
 
 
 def test_who_attaches_starts_the_process_himself():

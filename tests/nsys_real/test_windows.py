@@ -142,22 +142,6 @@ def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
     assert {file.name for file in project.iterdir()} == {"train.py", "nvtx_sum.py"}
 
 
-# failures.md: nsys-quiet
-def test_two_processes_at_once(nsys, tmp_path, alone):
-    """Each has a session of its own, and none records another's windows."""
-    homes = [tmp_path / str(number) for number in range(2)]
-
-    running = [train(nsys, home, wait=False, steps=2) for home in homes]
-
-    assert [process.wait(300) for process in running] == [0] * 2
-    expected = alone(2)
-    for home in homes:
-        assert result(home)["weights"] == expected
-        assert [capture.state for capture in captures(home)] == ["whole"] * 2
-        assert [len(ranges(nsys, file)) for file in reports(home)] == result(home)["spans"]
-        assert is_clean(home)
-
-
 # failures.md: nsys-killed
 def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
     """The launcher ends as it was ended, has nsys finish the report, and salvage finds it."""

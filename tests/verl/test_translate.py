@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_verl import files
 from rlprof_verl._checked import checked
@@ -64,21 +63,15 @@ def test_three_keys_record_workers_and_replicas():
 
 
 def test_without_discrete_a_window_is_a_step():
-    """As verl: all phases of a step share one file; rollouts are recorded, too."""
-    config = translated(f"{ACTOR}.enable=true", f"{ACTOR}.all_ranks=true").config
-
-    assert config["mode"] == "continuous"
-    assert config["roles"]["actor"] == {"ranks": "all"}
-    assert config["roles"]["rollout"] == {"ranks": "all", "engine": "vllm"}
-
-
-def test_steps_in_a_row_share_a_window():
-    """`profile_continuous_steps` joins them."""
+    """As verl: all phases of a step share one file, and steps in a row; rollouts are recorded."""
     config = translated(
-        f"{ACTOR}.enable=true", "global_profiler.profile_continuous_steps=true"
-    ).config
+        f"{ACTOR}.enable=true", f"{ACTOR}.all_ranks=true",
+        "global_profiler.profile_continuous_steps=true",
+    ).config  # fmt: skip
 
     assert (config["mode"], config["join_steps"]) == ("continuous", True)
+    assert config["roles"]["actor"] == {"ranks": "all"}
+    assert config["roles"]["rollout"] == {"ranks": "all", "engine": "vllm"}
 
 
 def test_what_a_role_says_of_its_tool_becomes_its_options():
@@ -149,13 +142,3 @@ def test_a_fault_names_the_key_of_verl(overrides, key):
     told = faults(*overrides)
 
     assert [one.partition(": ")[0].partition("[")[0] for one in told] == [key]
-
-
-def test_what_is_converted_is_a_config_of_rlprof():
-    """`rlprof check` accepts it as it is."""
-    found, (config, _), missing = files.converted(COMPOSED)
-
-    assert check_config(found.config)[0] == config
-    assert missing == [
-        "global_profiler.tool=rlprof", "global_profiler.steps=[2]", f"{ACTOR}.enable=true",
-    ]  # fmt: skip
