@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 TRAINING = str(Path(__file__).parent / "training.py")
 
 
-def train(nsys, home, *, wrapped=True, wait=True, cwd=None, **asked):
+def train(nsys, home, *, wrapped=True, cwd=None, **asked):
     """Train below *home*, under *nsys* as the config's launch says."""
     home.mkdir()
     options = {"nsys": nsys, "trace": ["nvtx"], "start_s": 30, **asked.pop("options", {})}
@@ -37,7 +37,6 @@ def train(nsys, home, *, wrapped=True, wait=True, cwd=None, **asked):
             [*prefix, *command], stdout=said, stderr=said, cwd=cwd,
             env={**os.environ, "TMPDIR": str(temp)},
         )  # fmt: skip
-    if wait:
         process.wait(300)
     return process
 
