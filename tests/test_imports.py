@@ -229,7 +229,6 @@ def test_core_catches_everything_only_at_its_boundaries():
     }
 
     assert places == {
-        "rlprof_cli/_declared.py",  # the arguments an exporter declares
         "rlprof_cli/_offered.py",  # importing a command
         "rlprof_cli/export.py",  # an exporter, after the run
         "rlprof/config/_tools.py",  # advise and configure, before the run

@@ -63,7 +63,7 @@ def test_the_views_have_what_the_reader_has(tmp_path):
     own = {"kind": "span", "name": "alone", "t0": 11 * S, "t1": 12 * S, "id": 99}
     folder = make(tmp_path / "r1", odd_lines=[json.dumps(own), '{"kind": "sp'])
     when = {"w0": EPOCH + 11 * S, "w1": EPOCH + 12 * S, "step": 1, "occurrence": 0}
-    told = {"of": "actor-1-node-a-4701", "kind": "phase", "thread": 0, "id": 1, **when}
+    told = {"of": "actor-1-node-a-101", "kind": "phase", "thread": 0, "id": 1, **when}
     lines = [told | {"name": "rollout"}, told | {"name": "reward"}]
     file = folder / "spans/+ray-driver-0-node-a-4600.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -36,7 +36,7 @@ def test_what_a_report_gives_away_is_said_beforehand():
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"options": {"sample": "cpu"}}, "options.sample: samples what nsys itself has started"),
+        ({"options": {"sample": "cpu"}}, "options.sample: nsys samples only processes"),
         ({"mode": "range", "range": "nvtx", "trace": ["osrt"]}, "range: nvtx needs nvtx in trace"),
     ],
     ids=["sample", "range"],
