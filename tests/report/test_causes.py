@@ -235,3 +235,17 @@ def test_a_rollout_without_trajectories_cannot_be_judged(tmp_path):
 
     assert analysis.findings == ()
     assert analysis.verdict.endswith("mark them with rlprof.trajectory.")
+
+
+def test_a_cause_is_large_in_its_own_steps(tmp_path):
+    """Syncs of a tenth of the median step are no finding while they take less of most steps."""
+    folder, at = Folder({"tool": "none", "roles": {"actor": {}}}), 0.0
+    trainer = folder.process("actor", 0)
+    steps = [(1.0, 0.095)] * 5 + [(1.3, 0.12)] * 3 + [(0.8, 0.12)] * 2
+    for step, (seconds, sync) in enumerate(steps, 1):
+        folder.span(trainer, "phase", "weight_sync", (at, at + sync), step)
+        folder.span(trainer, "phase", "update", (at + sync, at + seconds), step)
+        folder.span(trainer, "step", f"step {step}", (at, at + seconds), step)
+        at += seconds
+
+    assert analyse(rlprof.read(folder.write(tmp_path / "run", until=at))).findings == ()

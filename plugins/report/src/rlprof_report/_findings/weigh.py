@@ -123,6 +123,9 @@ def _chronic(
 ) -> Weighed | None:
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
+    lengths = np.array([one.seconds for one in steps])
+    # It must be large in the usual step and in its own: both are close where it is a cause.
+    lower = min(median, float(np.median(costs / lengths) * np.median(lengths)))
     chances = [row[key].is_by_chance for row in rows if key in row]
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
     least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
@@ -130,7 +133,7 @@ def _chronic(
     if is_by_chance:
         least = _BY_CHANCE * least_s
     is_ones = key[0] in _OF_SOMEBODY and not is_nobodys
-    if median < max(least, _JITTER_S) or (is_ones and np.percentile(costs, 33) < least / 2):
+    if lower < max(least, _JITTER_S) or (is_ones and np.percentile(costs, 33) < least / 2):
         return None
     shown = [place for place, cost in enumerate(costs.tolist()) if cost >= least / 2]
     who, times = Counter(rows[place][key].who for place in shown).most_common(1)[0]
@@ -142,7 +145,7 @@ def _chronic(
         measure=rows[typical][key],
         key=key,
         step=steps[typical].step,
-        share=float(costs[typical]) / float(np.median([one.seconds for one in steps])),
+        share=float(costs[typical]) / float(np.median(lengths)),
         steps=tuple(steps[place].step for place in shown),
         per_step_s=median,
         changes=times * 2 < len(shown),
