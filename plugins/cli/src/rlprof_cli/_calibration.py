@@ -22,6 +22,7 @@ import attrs
 
 from rlprof.rundir import own_folder
 from rlprof.session.interpreter import command, environment
+from rlprof_cli._interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse
@@ -105,7 +106,8 @@ def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
     file = file_of(use)
     process = None
     try:
-        process = None if file.exists() else begin(use)
+        with uninterrupted():
+            process = None if file.exists() else begin(use)
         if process is not None:
             process.wait(timeout_s)
     except BaseException:

@@ -21,6 +21,7 @@ from rlprof.config import Faults, options_of
 from rlprof.errors import CaptureError
 from rlprof.session.export_process import load_class
 from rlprof.types import Capture, Target, Window
+from rlprof_cli._interrupts import heed_interrupts
 
 _SECONDS = 0.1
 """Of bare work; enough that the start of a recording does not count."""
@@ -31,6 +32,7 @@ _PR_SET_PDEATHSIG = 1
 def main(argv: list[str]) -> int:
     """Measure, and write the result whole or not at all."""
     plugin, asked, file = argv
+    heed_interrupts()
     signal.alarm(_LONGEST_S)
     os.nice(19)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # no other command needs it

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.session.interpreter import command
+from rlprof_cli._interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,15 +65,16 @@ def ask(
     process = None
     try:
         try:
-            process = subprocess.Popen(
-                argv,
-                env=os.environ | (env or {}),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(result,),
-                start_new_session=True,
-            )
+            with uninterrupted():
+                process = subprocess.Popen(
+                    argv,
+                    env=os.environ | (env or {}),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(result,),
+                    start_new_session=True,
+                )
             code = process.wait(timeout_s)
         except OSError as exc:
             return Answer(fault=f"could not be started: {exc.strerror}: {argv[0]}")

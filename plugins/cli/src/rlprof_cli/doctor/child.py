@@ -19,6 +19,7 @@ from rlprof import plugins
 from rlprof.config import Limits, advice_of, check_config, merge_launches
 from rlprof.errors import ConfigError, PluginError
 from rlprof_cli import offers
+from rlprof_cli._interrupts import heed_interrupts
 from rlprof_cli.doctor import _folders
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ _JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 def main(argv: list[str]) -> int:
     """Do one job; on a timeout, print a traceback of where it is."""
+    heed_interrupts()
     result, asked = int(argv[0]), json.loads(argv[1])
     faulthandler.enable()
     faulthandler.dump_traceback_later(max(0.01, asked["dump_at"] - time.monotonic()))
