@@ -24,7 +24,7 @@ class Moody:
     @hookimpl
     def configure(self, place, options, handle):
         self.options = options
-        go_wrong(options, "configure", options.at)
+        go_wrong(options, "launch" if place == "launch" else "configure", options.at)
         return self.mini.configure(place, handle)
 
     @hookimpl
