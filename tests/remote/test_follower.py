@@ -220,7 +220,7 @@ def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(
     pulse.heard()
     now[0] = 90
     silences.append(pulse.silence_s())
-    manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
+    manifest.write_text('{"event":"process"}\n{"event":"clock"}\n{"event":"ended"}\n')
     silences.append(pulse.silence_s())
 
     assert silences == [0, 50, 0, 30, 10, float("inf")]
