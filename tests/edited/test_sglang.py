@@ -41,13 +41,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_changed_release_is_recorded_or_says_why_not(case, drive, tmp_path):
+def test_a_changed_release_is_recorded_or_says_why_not(case, drive, plugin, tmp_path):
     """Requests are answered, each window has its steps or a reason, and no session stays open."""
     edits, state, words = CASES[case]
     package = Path(importlib.util.find_spec("sglang").origin).parent
     assert edited(package, tmp_path, edits) or not edits
 
-    plugin = next(tmp_path.parent.parent.glob("plugin*"))
     path = (tmp_path, STAND_INS, plugin, ROOT)
     driven = drive("edited", env={"PYTHONPATH": os.pathsep.join(map(str, path))}, case=case)
 

@@ -35,7 +35,8 @@ CASES = {
         [Edit("**/*.py", r"\bnum_generation_tokens\b", "num_made_tokens")], "whole", "",
     ),
     "profiler moved": (
-        [Edit("**/*.py", r"from vllm\.config\.profiler import", "from vllm.config.moved import")],
+        [Edit("**/*.py", r"from vllm\.config\.profiler import", "from vllm.config.moved import"),
+         Edit("config/*.py", r"from \.profiler import", "from .moved import")],
         "whole", "",
     ),
     "profiler's folder renamed": (
