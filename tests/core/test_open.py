@@ -206,6 +206,6 @@ def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key
     reason = f"{folder}{where}: cannot be made: Not a directory; name another {key}"
     assert told == [
         ("ERROR", "actor 0/1: rlprof stays off in this process"),
-        ("WARNING", f"actor 0/1: open: RunError: {reason}; training goes on"),
+        ("WARNING", f"actor 0/1: open: RunError: {reason}; training goes on (docs/failures.md)"),
     ]
     assert [r.levelname for r in caplog.records if r.exc_info] == ["DEBUG"]

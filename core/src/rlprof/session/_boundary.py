@@ -46,8 +46,8 @@ class Boundary:
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")
-        write_log(level, "%s: %s: %s; training goes on", self._name, what, reason,
-                  exc_info=None if known else exc)  # fmt: skip
+        text = "%s: %s: %s; training goes on (docs/failures.md)"
+        write_log(level, text, self._name, what, reason, exc_info=None if known else exc)
         if known and exc is not None:  # its message is enough, except for debugging
             write_log(logging.DEBUG, "%s: %s was raised here:", self._name, what, exc_info=exc)
 
