@@ -105,6 +105,6 @@ def test_few_open_files_are_named(profile):
 
     assert told.code == 0
     assert (
-        "ulimit -n: this process may open 200 files only; "
+        "ulimit -n: this process may open only 200 files; "
         "ulimit -n 1024 or more, before the run" in told["warn"]
     )
