@@ -93,7 +93,7 @@ test-fast: env-test ## what needs no real torch, no processes and no Perfetto: s
 	$(MAKE) -j2 --output-sync=target fast-core fast-others
 
 # Lanes of about the same time.
-FAST := tests/core tests/kit tests/nsys tests/npu
+FAST := tests/core tests/kit tests/nsys tests/npu tests/report tests/sglang_adapter
 
 fast-core:
 	$(PY) -m pytest -q -m "not slow" $(FAST)
