@@ -2,7 +2,7 @@
 
 `_sglang` the plugin, `_ways` how it chooses a way · `_options` its options, `_beforehand` advice
 before there is an engine · `_installed` the installed SGLang · `_launch` what to launch an engine
-with · `_facts` what is known of it · `_engine` and `_server` calls to it, `_turns` who runs its
+with · `_facts` facts about it · `_engine` and `_server` calls to it, `_turns` access to its
 loop · `_native` SGLang's own profiler, `_request` a request to it · `inside` our own capture, in
 the schedulers; `_guard`, `_refusals`, `_stages`, `_folders` and `_overdue` keep those alive ·
 `_words` their messages · `_counters` the engine's state · `_requests` the life of each request ·

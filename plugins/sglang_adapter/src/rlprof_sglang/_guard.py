@@ -234,7 +234,7 @@ def _stand_in(part: Any) -> None:
 
 
 def _disarm(part: Any) -> None:
-    """Clear what is armed after a stop; else a later request would make SGLang begin it."""
+    """Clear an armed start after a stop, or the next request makes SGLang begin it."""
     for name in ("profiler_start_forward_ct", "profiler_target_forward_ct"):
         if hasattr(part, name):
             setattr(part, name, None)

@@ -97,7 +97,7 @@ class Native:
         return self._cuts.reason
 
     def _count(self, given: dict[str, Any]) -> None:
-        """Ask for the chosen engine steps, or report what is counted instead."""
+        """Ask for the chosen engine steps, or report those that its launch fixed."""
         facts, chosen = self._engine.facts, self._iterations
         if chosen is None and not any(facts.at_launch.values()):
             return

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _TAKEN = ("run_dir", "scratch_dir", "tool", "tools", "engines", "limits", "spans", "counters")
 """The keys taken from a config file; roles and steps come from the live run."""
-
-
 _WATCHED = 6
 """Steps to watch without a tool: `rlprof why` compares them."""
 

@@ -124,8 +124,9 @@ def _chronic(
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     median = float(np.median(costs))
     lengths = np.array([one.seconds for one in steps])
-    # It must be large in the usual step and in its own: both are close where it is a cause.
-    lower = min(median, float(np.median(costs / lengths) * np.median(lengths)))
+    shares = costs / np.maximum(lengths, 1e-9)  # a damaged file may have a step without length
+    # The ratio of two medians varies; the median of ratios alone may hide a cause of slow steps.
+    lower = min(median, float(np.median(shares) * np.median(lengths)))
     chances = [row[key].is_by_chance for row in rows if key in row]
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
     least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
