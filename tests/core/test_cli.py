@@ -21,6 +21,7 @@ from tests.fakes import tools
 if TYPE_CHECKING:
     from pathlib import Path
 
+PAGE = "docs/commands.md explains each command\n"
 CONFIG = """\
     tool: torch
     steps: 2-3
@@ -224,7 +225,7 @@ def test_a_folder_that_cannot_be_made_is_told(rlprof, run_folder, tmp_path):
     out = tmp_path / "file" / "below"
 
     why = "cannot be made: not a directory; name a folder that you can write to: --out DIR"
-    assert rlprof("export", run_folder, "--out", out) == (1, "", f"rlprof: {out}: {why}\n")
+    assert rlprof("export", run_folder, "--out", out) == (1, "", f"rlprof: {out}: {why}\n{PAGE}")
 
 
 def test_what_the_system_refuses_is_told(rlprof, run_folder, monkeypatch):
@@ -235,7 +236,7 @@ def test_what_the_system_refuses_is_told(rlprof, run_folder, monkeypatch):
 
     monkeypatch.setattr("rlprof_cli.export.read", refused)
 
-    told = f"rlprof: {run_folder}: permission denied\n"
+    told = f"rlprof: {run_folder}: permission denied\n{PAGE}"
     assert rlprof("export", run_folder) == (1, "", told)
 
 
@@ -572,8 +573,8 @@ def test_ls_of_no_folder(rlprof, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     message = "no such folder; name a run folder, or a folder of runs"
 
-    assert rlprof("ls", "nope") == (1, "", f"rlprof: nope: {message}\n")
-    assert rlprof("ls") == (1, "", f"rlprof: outputs/profile: {message}\n")
+    assert rlprof("ls", "nope") == (1, "", f"rlprof: nope: {message}\n{PAGE}")
+    assert rlprof("ls") == (1, "", f"rlprof: outputs/profile: {message}\n{PAGE}")
     assert rlprof("ls", tmp_path)[2].startswith(f"rlprof: {tmp_path}: no run.json here; ")
 
 
@@ -705,7 +706,7 @@ def test_a_run_that_cannot_be_written_to_is_exported_elsewhere(
     )
     said = (
         f"rlprof: {run_folder}/exports: cannot be written to; name a folder that you can write "
-        "to: --out DIR\n"
+        f"to: --out DIR\n{PAGE}"
     )
 
     assert rlprof("export", run_folder) == (1, "", said)

@@ -16,6 +16,7 @@ from tests.core.distributions import install
 from tests.timeline.builder import NOW, RunBuilder
 
 SECOND = 10**9
+PAGE = "docs/commands.md explains each command\n"
 LIST = """
     import rlprof
 
@@ -144,7 +145,7 @@ def test_nothing_selected_is_told_before_any_exporter_runs(rlprof_, folder, seen
     """One line, and no folder is made."""
     done = rlprof_(folder, "--to", "see", "--role", "actro")
 
-    assert done == (1, "", f"rlprof: {folder}: has no role 'actro'; it has actor\n")
+    assert done == (1, "", f"rlprof: {folder}: has no role 'actro'; it has actor\n{PAGE}")
     assert seen == []
     assert not (folder / "exports").exists()
 
@@ -285,7 +286,7 @@ def test_nothing_can_be_selected_of_files(rlprof_, loose, seen):
     done = rlprof_(loose, *argv)
 
     why = "is not a run, so no part can be selected; drop --step, --only, --from"
-    assert done == (1, "", f"rlprof: {loose}: {why}\n")
+    assert done == (1, "", f"rlprof: {loose}: {why}\n{PAGE}")
     assert seen == []
 
 
@@ -315,7 +316,7 @@ def test_what_is_neither_is_told(rlprof_, tmp_path, seen, name, told):
     (tmp_path / "empty").mkdir()
     path = tmp_path / name
 
-    assert rlprof_(path, "--to", "see") == (1, "", f"rlprof: {path}: {told}\n")
+    assert rlprof_(path, "--to", "see") == (1, "", f"rlprof: {path}: {told}\n{PAGE}")
     assert seen == []
 
 

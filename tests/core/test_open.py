@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 
 import pytest
 
@@ -209,3 +210,16 @@ def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key
         ("WARNING", f"actor 0/1: open: RunError: {reason}; training goes on (docs/failures.md)"),
     ]
     assert [r.levelname for r in caplog.records if r.exc_info] == ["DEBUG"]
+
+
+def test_an_error_names_its_page_below_the_traceback(config):
+    """Also one that came from another process."""
+    with rlprof.open(config(), role="actor"), pytest.raises(rlprof.RlprofError) as second:
+        rlprof.open(config(), role="actor")
+    with pytest.raises(rlprof.ConfigError) as wrong:
+        rlprof.open({"tools": 1})
+
+    for error, page in ((second, "docs/failures.md"), (wrong, "docs/configuration.md")):
+        copied = pickle.loads(pickle.dumps(error.value))
+        assert str(copied) == str(error.value)
+        assert [note.split()[0] for note in copied.__notes__] == [page]

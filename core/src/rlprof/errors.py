@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,11 +50,19 @@ def closest(value: object, known: Iterable[str], cutoff: float = 0.65) -> str:
 
 
 class RlprofError(Exception):
-    """The root of all errors rlprof raises on purpose."""
+    """The root of all errors rlprof raises on purpose; below a traceback stands its page."""
+
+    page: ClassVar = "docs/failures.md explains this message"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.__notes__ = [self.page]
 
 
 class ConfigError(RlprofError):
     """A configuration that cannot work; carries all faults, not only the first."""
+
+    page = "docs/configuration.md explains every key"
 
     def __init__(self, faults: Sequence[str], source: str = "config") -> None:
         self.faults = tuple(faults)

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
     """
-    is_verbose = False
+    is_verbose, page = False, "docs/commands.md explains each command"
     try:
         parser = command_line(sys.argv[1:] if argv is None else argv)
         args = _parsed(parser, argv)
@@ -76,14 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RlprofError as exc:
         if is_verbose:
             traceback.print_exc()
-        print(f"rlprof: {exc}", file=sys.stderr)
-        if isinstance(exc, ConfigError):
-            print("docs/configuration.md explains every key", file=sys.stderr)
+        page = exc.page if isinstance(exc, ConfigError) else page
+        print(f"rlprof: {exc}\n{page}", file=sys.stderr)
         return 1
     except OSError as exc:
         if is_verbose:
             traceback.print_exc()
-        print(f"rlprof: {_refused(exc)}", file=sys.stderr)
+        print(f"rlprof: {_refused(exc)}\n{page}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # whoever started children has ended them on the way here
         print("rlprof: interrupted", file=sys.stderr)
