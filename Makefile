@@ -1,10 +1,10 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-fast test-matrix test-edited lint
+.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
-.PHONY: env-chromium env-loggers env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
+.PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
 
 PY := .envs/test/bin/python
@@ -12,6 +12,7 @@ PY_VLLM := .envs/vllm/bin/python
 ENV_VLLM = PYTHON=$(PYTHON) envs/vllm.fits.sh && PYTHON=$(PYTHON) envs/make_env.sh vllm
 PY_SGLANG := .envs/sglang/bin/python
 PY_LOGGERS := .envs/loggers/bin/python
+PY_BUCKET := .envs/bucket/bin/python
 PY_DOCS := .envs/docs/bin/python
 PY_DIST := .envs/dist/bin/python
 PY_NPU := .envs/npu/bin/python
@@ -33,7 +34,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 demo-verl: ## the real verl on CPU: GRPO on two workers and two vLLM replicas, recorded and explained
 	@$(ENV_VERL) && bash examples/verl/demo.sh $(CURDIR)/$(PY_VERL)
 
-test: test-core test-vllm test-sglang test-verl test-nsys test-npu test-loggers ## every suite, each in the environment it needs
+test: test-core test-vllm test-sglang test-verl test-nsys test-npu test-loggers test-bucket ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@envs/chromium.sh
@@ -57,7 +58,7 @@ lane-of-clusters:
 
 lane-of-others:
 	failed=0; $(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) || failed=1; \
-	for suite in nsys npu loggers verl; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+	for suite in nsys npu loggers bucket verl; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 test-vllm: env-test ## the adapter on real vLLM, on CPU
 	-@$(ENV_NSYS)
@@ -85,6 +86,9 @@ test-npu: ## the tool npu on the real torch_npu, on libraries that stand in for 
 
 test-loggers: env-loggers ## the recipes of docs/loggers.md on the real W&B, MLflow and TensorBoard
 	$(PY_LOGGERS) -m pytest tests/loggers_real -o filterwarnings=default
+
+test-bucket: env-bucket ## runs in a bucket of a server that speaks S3
+	$(PY_BUCKET) -m pytest tests/bucket_real -o filterwarnings=default
 
 test-trl: env-trl ## the callback in the real transformers and TRL, on CPU
 	$(PY_TRL) -m pytest tests/trl_real -o filterwarnings=default
@@ -177,6 +181,9 @@ env-npu:
 
 env-loggers:
 	@PYTHON=$(PYTHON) envs/make_env.sh loggers
+
+env-bucket:
+	@PYTHON=$(PYTHON) envs/make_env.sh bucket
 
 env-docs:
 	@PYTHON=$(PYTHON) envs/make_env.sh docs

@@ -17,7 +17,7 @@ from tests.fakes import tools
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu", "loggers": "wandb",
-          "verl": "verl"}  # fmt: skip
+          "verl": "verl", "bucket": "moto"}  # fmt: skip
 """Each has tests on the real one in a folder of its own, and an environment for them."""
 ABSENT = [name for name, module in DRIVEN.items() if find_spec(module) is None]
 ASKED = ("nsys",)

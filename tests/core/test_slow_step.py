@@ -23,11 +23,11 @@ def watched(config, seconds, **rule):
 @pytest.mark.slow
 def test_a_slow_step_has_the_next_one_recorded(config, capsys):
     """It is asked for like any request, and says in the manifest what it is due to."""
-    given = config(steps="none", slow_step={"times": 1e3}, roles={"actor": {"ranks": "all"}})
+    given = config(steps="none", slow_step={"times": 1e5}, roles={"actor": {"ranks": "all"}})
     with rlprof.open(given) as prof:
         for step in prof.steps(range(10)):
             if step == 7:  # the steps before are as good as nothing
-                prof._step_ns -= 10**11
+                prof._step_ns -= 10**13
             prof.scribe._wake.set()
             prof.scribe.flush()
             prof.means.listeners.settle()

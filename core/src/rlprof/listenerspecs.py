@@ -25,8 +25,8 @@ class Listener:
     some of them record upcoming steps, `log(message)`, and `write(event, **fields)`, which adds a
     line to the manifest. Some work must not wait for a hook: `watch_spans(see)` calls a function
     with all spans as they are written, `add_span(...)` adds a span, `add_figures(step, figures)`
-    adds to the result of `session.figures()`, and the functions in `at_end` run when the session
-    closes, and in a forked child.
+    adds to the result of `session.figures()`, the functions in `at_end` run when the session
+    begins to close, and in a forked child, and those in `closing` after its last write.
 
     All hooks are optional. Processes that follow the driver of a fleet (`session.leads` is False)
     have only the listener `live`: listeners of the driver hear of their windows.

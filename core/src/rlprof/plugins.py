@@ -50,6 +50,7 @@ KNOWN: dict[tuple[Kind, str], str] = {
     ("engine", "vllm"): "rlprof-vllm",
     ("engine", "sglang"): "rlprof-sglang",
     ("listener", "live"): "rlprof-live",
+    ("listener", "bucket"): "rlprof-bucket",
 }
 """Kind and name → the distribution that offers it, to say what to install."""
 

@@ -85,6 +85,11 @@ def check_config(
         faults.raise_any()
         return value, {}
     tools = use_tools(value, roles, faults, rank)
+    if value.is_remote:
+        try:
+            plugins.load("listener", "bucket")
+        except PluginError as exc:
+            faults.add("run_dir", f"is a URL, and {exc}")
     for name in value.listeners or ():
         try:
             plugins.load("listener", name)

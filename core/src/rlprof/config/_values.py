@@ -192,7 +192,7 @@ class Config:
     ELSEWHERE: ClassVar = _ELSEWHERE
 
     run_dir: str = attrs.field(default="outputs/profile", validator=_folder)
-    """The parent of run folders; all hosts of a run should see it."""
+    """The parent of run folders, which all hosts of a run should see; or a URL: `s3://bucket/runs`."""
     scratch_dir: str | None = attrs.field(default=None, validator=optional(_folder))
     """Local disk for raw data; None: the system's folder for temporary files."""
     enabled: bool = True
@@ -227,6 +227,11 @@ class Config:
     """True: print nothing; False: the leading process prints two lines on stderr."""
     strict: bool = False
     """True: errors of rlprof and its plugins stop training instead of being recorded."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether `run_dir` is a URL."""
+        return "://" in self.run_dir
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data, written as a user would."""

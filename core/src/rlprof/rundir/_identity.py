@@ -45,6 +45,8 @@ class RunFolder:
     attempt: int
     is_new: bool = attrs.field(default=False, eq=False)
     """Whether this process made it: it leads the run."""
+    url: str = ""
+    """Where a copy of it goes, if `run_dir` is a URL."""
 
 
 @attrs.frozen
@@ -80,15 +82,20 @@ def join(
     env: Mapping[str, str] | None = None,
     wait_s: float = 60,
     sleep: Callable[[float], None] = time.sleep,
+    look: Callable[[str | None], object] = lambda _: None,
 ) -> RunFolder:
-    """Find or make the run folder of this process; *header* becomes `run.json` if it makes it."""
+    """Find or make the run folder of this process; *header* becomes `run.json` if it makes it.
+
+    *look* is called before each look into *run_dir*, with the id from the launcher if there is one:
+    to bring what other hosts have written.
+    """
     env = os.environ if env is None else env
     named = env.get("RLPROF_RUN")
     try:
         if named:
             found = _join_named(Path(named).absolute(), target, header)
         else:
-            search = _Search(run_dir, target, _launch(env), wait_s, sleep)
+            search = _Search(run_dir, target, _launch(env), wait_s, sleep, look)
             found = search.follow() if target.rank else search.lead(header)
     except OSError as exc:
         where, what = (named, "RLPROF_RUN") if named else (run_dir, "run_dir")
@@ -139,6 +146,7 @@ class _Search:
     launch: _Launch
     wait_s: float
     sleep: Callable[[float], None]
+    look: Callable[[str | None], object]
     _began: float = attrs.field(init=False, factory=time.monotonic)
     _pause_s: float = attrs.field(init=False, default=0.05)
     _sizes: dict[Path, int] = attrs.field(init=False, factory=dict)
@@ -189,6 +197,7 @@ class _Search:
     def _name(self) -> str | None:
         """Return the name of the run, as far as the launcher gives one."""
         given = self.launch.run_id
+        self.look(given)
         if given and not self.launch.is_chosen:
             return agreed_name(self.run_dir, given, leads=self.target.rank == 0)
         return given

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
+from rlprof._distributions import load
 from rlprof.config import check_config
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version, new_manager
@@ -146,7 +147,7 @@ def _open(
     header = {"rlprof": core_version(), "config": config.as_data(), "expected": config.expected()}
     here = Here.now()
     home = own_folder(Path(config.scratch_dir or tempfile.gettempdir()).absolute())
-    run = _joined(config, target, header, led)
+    run = _joined(config, target, header, led, home)
     name = f"{safe_name(target.role)}-{target.rank}-{safe_name(here.host)}-{here.pid}"
     if target.worker is not None:  # its process may have another session
         name += f"-replica{target.replica}-worker{target.worker}"
@@ -159,6 +160,8 @@ def _open(
     any_thread = led is not None and led.any_thread
     manager = new_manager()
     named = config.listeners if led is None or not config.listeners else None
+    if run.url:
+        named = (*(named or ()), "bucket")
     heard = Listeners(plugins.listeners(named), manager)
     means = Means(
         target, here, run, scratch, limits, boundary, scribe, any_thread, heard,
@@ -187,7 +190,7 @@ def _open(
     else:
         _current.beside.append(session)
     session.at_end.append(partial(_leave, session))
-    boundary.say(f"writes to {run.path}")
+    boundary.say(f"writes to {run.path}{run.url and f', and copies it to {run.url}'}")
     session.notice = None if led else announced(config, run, target)
     heard.open(session)
     return session
@@ -202,20 +205,22 @@ def _leave(session: Session) -> None:
 
 
 def _joined(
-    config: Config, target: Target, header: Mapping[str, Any], led: Led | None
+    config: Config, target: Target, header: Mapping[str, Any], led: Led | None, home: Path
 ) -> RunFolder:
     """Join the run, but do not wait for a file system that does not answer."""
     wait_s = config.limits.configure_timeout_s
     folder = Path(config.run_dir if led is None else led.run).absolute()
     env = None if led is None else {"RLPROF_RUN": str(folder)}
+    find = partial(join, folder, target, header, env=env, wait_s=wait_s)
+    if led is None and config.is_remote:
+        bucket = load("rlprof_bucket", asked="open")
+        find = partial(bucket.join, config.run_dir, home, target, header, wait_s=wait_s)
     thread = HookThread("rlprof-open")
     try:
-        found: RunFolder = thread.call(
-            lambda: join(folder, target, header, env=env, wait_s=wait_s),
-            timeout_s=wait_s + _GRACE_S,
-        )
+        found: RunFolder = thread.call(find, timeout_s=wait_s + _GRACE_S)
     except Overrun:
-        raise RunError(f"{folder}: does not answer") from None
+        where = folder if env is not None or not config.is_remote else config.run_dir
+        raise RunError(f"{where}: does not answer") from None
     finally:
         thread.end()
     return found

@@ -21,14 +21,15 @@ class Notice:
     """Prints a line when the session closes."""
 
     target: Target
-    run: Path
+    run: RunFolder
 
     def closed(self, windows: int, failed: int) -> None:
         """Print how many windows this process has opened, and in how many something failed."""
         count = "1 window" if windows == 1 else f"{windows} windows"
         who = f" by {self.target}" if self.target.world_size > 1 else ""
         who += f", {failed} with failures" if failed else ""
-        _print(f"{count} recorded{who}; look at the run with: rlprof ls {_shown(self.run)}")
+        verb = "fetch" if self.run.url else "ls"
+        _print(f"{count} recorded{who}; look at the run with: rlprof {verb} {_shown(self.run)}")
 
 
 def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
@@ -41,15 +42,15 @@ def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
     if is_quiet or not run.is_new:
         return None
     records = any(config.records(role) for role in config.roles)
-    _print(f"records{'' if records else ' spans'} into {_shown(run.path)}")
-    return Notice(target, run.path) if records else None
+    _print(f"records{'' if records else ' spans'} into {_shown(run)}")
+    return Notice(target, run) if records else None
 
 
-def _shown(path: Path) -> str:
-    """Shorten *path* for a shell in the working directory."""
+def _shown(run: RunFolder) -> str:
+    """Return the URL of *run*, or its path, shortened for a shell in the working directory."""
     with suppress(OSError, ValueError):
-        return str(path.relative_to(Path.cwd()))
-    return str(path)
+        return run.url or str(run.path.relative_to(Path.cwd()))
+    return str(run.path)
 
 
 def _print(words: str) -> None:

@@ -61,6 +61,8 @@ class Session(Targets):
         """Called by the helper thread, about once a second."""
         self.at_end: list[Callable[[], None]] = []
         """Called once, when the session begins to close or its process was forked."""
+        self.closing = means.closing
+        """Called, with this session, after its last write."""
         self.notice: Notice | None = None
         """What it prints on stderr."""
         self._step_ns = 0

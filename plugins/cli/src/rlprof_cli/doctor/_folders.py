@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlprof._distributions import load
 from rlprof_cli.doctor._finding import Finding, unless_wrong
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 def look_at_run_dir(path: str, room: int) -> list[Finding]:
     """Try *path* as the folder of runs; it should have room for *room* bytes."""
     where, folder = f"run_dir {path}", Path(path).absolute()
+    if "://" in path:
+        why = load("rlprof_bucket", asked="doctor").fault_of(path)
+        advice = (
+            "check the URL, the credentials in the environment, and the package of its protocol"
+        )
+        return [
+            Finding("BAD", where, why, advice) if why else Finding("ok", where, "can be written")
+        ]
     advice = "name a run_dir you may write to, which all hosts see"
     try:
         with _trial(folder) as trial:

@@ -1,0 +1,142 @@
+"""The helper process as training sees it: orders go in and answers come out, as lines of JSON.
+
+It ends when its input does. So it makes the last copy of a process that was killed, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from rlprof.errors import RunError
+from rlprof.session.interpreter import command, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_waiting: dict[tuple[int, Path], Helper] = {}
+"""Helpers of runs that were joined, until the listener of the session takes them."""
+
+
+class Helper:
+    """One helper process."""
+
+    def __init__(self, url: str, local: Path, wait_s: float) -> None:
+        self.url = url
+        self._wait_s = wait_s
+        self._pid = os.getpid()
+        self._log = local / f".helper-{os.getpid()}.log"
+        theirs, self._orders = os.pipe()
+        self._answers, ours = os.pipe()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command("rlprof_bucket.copier", url, str(local), str(os.getpid())),
+                env=environment(), stdin=theirs, stdout=ours, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        os.close(theirs)
+        os.close(ours)
+        self._asking = threading.Lock()
+        self._rest = b""
+
+    def look(self, launch_id: str | None) -> None:
+        """Bring the `run.json` of other hosts' runs; raise RunError if that fails."""
+        self._ask({"look": launch_id})
+
+    def publish(self, place: str) -> None:
+        """Copy the `run.json` of a new run, so that other hosts find it."""
+        self._ask({"publish": place})
+
+    def keep_for(self, run: Path) -> None:
+        """Wait for the listener of the session that writes to *run*."""
+        _waiting[os.getpid(), run] = self
+
+    def copy(self, run: Path, url: str) -> None:
+        """Copy the files of *run* from now on, every few seconds."""
+        self._tell({"copy": str(run), "url": url})
+
+    def heard(self) -> str | None:
+        """Return what it said last of its copies: an error, or that they succeed; None: nothing."""
+        said = None
+        while (answer := self._answer(0)) is not None:
+            said = str(answer.get("error", ""))
+        return said
+
+    def forget(self) -> None:
+        """Let go of it in a forked child, which would keep it from ending."""
+        if os.getpid() != self._pid:
+            self._close()
+
+    def end(self) -> None:
+        """Let it make the last copy and end."""
+        self._close()
+
+    def last(self, within_s: float, told: Callable[[], object]) -> int | None:
+        """Return how many files it could not copy, or None if it is not done *within_s*.
+
+        *told* is called every few seconds of that.
+        """
+        with suppress(RunError):  # it is gone
+            self._tell({"ended": True})
+        self._close()
+        ends = time.monotonic() + within_s
+        left = None
+        while time.monotonic() < ends:
+            answer = self._answer(min(5.0, max(0.0, ends - time.monotonic())))
+            if answer is None and self._process.poll() is not None:
+                break
+            if answer is None:
+                told()
+            elif "left" in answer:
+                left = int(answer["left"])
+        return left
+
+    def _close(self) -> None:
+        orders, self._orders = self._orders, -1
+        if orders >= 0:
+            os.close(orders)
+
+    def _tell(self, order: dict[str, Any]) -> None:
+        try:
+            os.write(self._orders, json.dumps(order).encode() + b"\n")
+        except OSError:
+            raise RunError(f"{self.url}: {self._last_words()}") from None
+
+    def _ask(self, order: dict[str, Any]) -> None:
+        with self._asking:
+            self._tell(order)
+            answer = self._answer(self._wait_s)
+        if answer is None:
+            ended = self._process.poll() is not None
+            why = self._last_words() if ended else f"no answer within {self._wait_s:g} s"
+            raise RunError(f"{self.url}: {why}")
+        if answer["error"]:
+            raise RunError(f"{self.url}: {answer['error']}")
+
+    def _answer(self, within_s: float) -> dict[str, Any] | None:
+        """Return its next line, if that comes *within_s*."""
+        out, ends = self._answers, time.monotonic() + within_s
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([out], [], [], max(0.0, ends - time.monotonic()))
+            block = os.read(out, 65536) if ready else b""
+            if not block:
+                return None
+            self._rest += block
+        line, _, self._rest = self._rest.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _last_words(self) -> str:
+        words = self._log.read_text(errors="replace").strip().splitlines()
+        return words[-1][:500] if words else "the helper process ended"
+
+
+def taken(run: Path) -> Helper:
+    """Return the helper of the session of this process that writes to *run*."""
+    return _waiting.pop((os.getpid(), run))

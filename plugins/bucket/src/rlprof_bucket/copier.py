@@ -1,0 +1,231 @@
+"""The helper process: brings the runs of other hosts, and copies the files of ours.
+
+It is called with URL LOCAL PID, reads orders as lines of JSON, and ends when its input or the
+process PID does. All sessions of a host copy the same folder, one at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from rlprof.errors import RunError, one_line
+from rlprof_bucket.stored import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PERIOD_S = float(os.environ.get("BUCKET_PERIOD_S", "15"))
+"""Between two copies."""
+_TRIES = 3
+"""How often the last copy is tried."""
+_LAST_S = 600
+"""How long the last copy may take in all."""
+_ORDER = {"manifest": 2, "spans": 1, "counters": 1}
+"""Folders that are copied after all others: a manifest never names a file that is not there."""
+
+
+def main(argv: list[str]) -> int:
+    """Follow orders until the input ends, then make the last copy."""
+    url, local, parent = argv
+    os.nice(10)
+    helper: _Copies | None = None
+    has_ended = False
+    try:
+        stored = Stored(url)
+    except RunError as exc:
+        print(str(exc).removeprefix(f"{url}: "), file=sys.stderr)
+        return 1
+    for order in _orders(int(parent)):
+        if order is None:
+            if helper is not None and (error := helper.copy()) is not None:
+                _say(error=error)
+        elif "ended" in order:
+            has_ended = True
+        elif "copy" in order:
+            helper = _Copies(Path(order["copy"]), Stored(order["url"]))
+        else:
+            _say(error=_done(stored, Path(local), order))
+    signal.alarm(_LAST_S)
+    if helper is not None:
+        helper.finish(is_over=has_ended)
+    return 0
+
+
+def _say(**answer: Any) -> None:
+    with contextlib.suppress(OSError):  # the process was killed
+        print(json.dumps(answer), flush=True)
+
+
+def _orders(parent: int) -> Iterator[dict[str, Any] | None]:
+    """Return the orders as they come, and None whenever it is time to copy."""
+    rest, due = b"", time.monotonic() + PERIOD_S
+    while True:
+        if select.select([0], [], [], max(0.0, min(1.0, due - time.monotonic())))[0]:
+            block = os.read(0, 65536)
+            if not block:
+                return
+            *lines, rest = (rest + block).split(b"\n")
+            yield from map(json.loads, lines)
+        if os.getppid() != parent:  # killed, and a forked child keeps our input open
+            return
+        if time.monotonic() >= due:
+            yield None
+            due = time.monotonic() + PERIOD_S
+
+
+def _done(stored: Stored, local: Path, order: dict[str, Any]) -> str:
+    """Carry out *order*; return what went wrong."""
+    try:
+        if "look" in order:
+            with _alone(local / ".look.lock"):
+                bring(stored, local, order["look"])
+        else:
+            publish(stored, local, order["publish"])
+    except Exception as exc:  # of any file system
+        return one_line(f"{type(exc).__name__}: {exc}", longest=300)
+    return ""
+
+
+def bring(stored: Stored, local: Path, launch_id: str | None) -> None:
+    """Bring the `run.json` of runs that other hosts have opened.
+
+    Without the id of a launch, only runs of the last day can be of this launch.
+    """
+    if launch_id:
+        name = stored.read(f".launches/{launch_id}")
+        link = local / ".launches" / launch_id
+        if name is not None and not link.is_symlink():
+            link.parent.mkdir(exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                link.symlink_to(name.decode())
+        roots = [launch_id if name is None else name.decode()]
+    else:
+        yesterday = time.strftime("%Y%m%d", time.localtime(time.time() - 86400))
+        roots = [one for one in stored.names() if one >= yesterday]
+    for root in roots:
+        attempts = [one for one in stored.names(root) if one.startswith("attempt_")]
+        for folder in (root, *(f"{root}/{one}" for one in attempts)):
+            file = local / folder / "run.json"
+            if file.exists():
+                _show_growth(stored, folder, file.parent / "manifest")
+            elif stored.read(f"{folder}/run.json") is not None:
+                stored.get(f"{folder}/run.json", file)
+
+
+def _show_growth(stored: Stored, folder: str, manifest: Path) -> None:
+    """Make a file as large as the manifests there: core takes a run for live if these grow."""
+    manifest.mkdir(exist_ok=True)
+    with (manifest / ".elsewhere").open("ab") as sparse:
+        sparse.truncate(stored.size(f"{folder}/manifest"))
+
+
+def publish(stored: Stored, local: Path, place: str) -> None:
+    """Copy the `run.json` of a new run, and the name that its launch has got."""
+    for link in (local / ".launches").glob("*"):
+        if link.readlink().name == Path(place).parts[0]:
+            stored.write(f".launches/{link.name}", link.readlink().name.encode())
+    stored.put(local / place / "run.json", f"{place}/run.json")
+
+
+class _Copies:
+    """The copies of one run."""
+
+    def __init__(self, run: Path, stored: Stored) -> None:
+        self._run = run
+        self._stored = stored
+        self._record = run / ".copied.json"
+        self._users = (run / ".users").open("w")
+        fcntl.flock(self._users, fcntl.LOCK_SH)
+        self._error = ""
+
+    def copy(self) -> str | None:
+        """Copy what is new; return what went wrong, or "" for nothing, if that has changed."""
+        _, error = self._copied()
+        before, self._error = self._error, error
+        return None if error == before else error
+
+    def finish(self, *, is_over: bool) -> None:
+        """Make the last copy; the last user of this host removes the local files if it *is_over*.
+
+        Otherwise it was killed, and `rlprof salvage` needs them.
+        """
+        for number in range(_TRIES):
+            left, error = self._copied()
+            if not left:
+                break
+            if number < _TRIES - 1:
+                time.sleep(2**number)
+        _say(left=left, error=error)
+        if is_over and not left and self._is_last():
+            shutil.rmtree(self._run, ignore_errors=True)
+
+    def _is_last(self) -> bool:
+        try:
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def _copied(self) -> tuple[int, str]:
+        """Copy what is new; return how many files are left, and why."""
+        error, left = "", 0
+        try:
+            with _alone(self._run / ".copying.lock"):
+                done = self._done()
+                for name, stamp in changed(self._run, done):
+                    try:
+                        self._stored.put(self._run / name, name)
+                    except FileNotFoundError:
+                        continue
+                    except Exception as exc:  # of any file system: the next file may succeed
+                        error = one_line(f"{type(exc).__name__}: {exc}", longest=300)
+                        left += 1
+                        continue
+                    done[name] = stamp
+                    self._record.write_text(json.dumps(done))
+        except OSError as exc:  # the local disk
+            return left + 1, one_line(exc)
+        return left, error
+
+    def _done(self) -> dict[str, list[int]]:
+        try:
+            done: dict[str, list[int]] = json.loads(self._record.read_text())
+        except (OSError, ValueError):
+            return {}
+        return done
+
+
+def changed(run: Path, done: dict[str, list[int]]) -> Iterator[tuple[str, list[int]]]:
+    """List the files of *run* that differ from what is *done*, with size and time."""
+    found = []
+    for path in run.rglob("*"):
+        parts = path.relative_to(run).parts
+        if any(part.startswith(".") for part in parts) or parts[0].startswith("attempt_"):
+            continue
+        if parts[0] == "exports" or path.is_symlink() or not path.is_file():
+            continue
+        status = path.stat()
+        stamp = [status.st_size, status.st_mtime_ns]
+        name = "/".join(parts)
+        if done.get(name) != stamp:
+            found.append((_ORDER.get(parts[0], 0), name, stamp))
+    for _, name, stamp in sorted(found):
+        yield name, stamp
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[IO[str]]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock

@@ -1,0 +1,165 @@
+"""Runs whose `run_dir` is a URL: hosts that share nothing but a bucket, here a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import rlprof
+from rlprof_cli import main
+from tests.bucket.training import TRAIN, config
+
+pytestmark = pytest.mark.slow
+
+BOUND_S = 120
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"file://{tmp_path}/bucket/runs"
+
+
+@pytest.fixture
+def launch(tmp_path, url):
+    """Start a rank on a host of its own: nothing on its disk is shared."""
+    begun = []
+
+    def start(host, rank=0, *, size=2, run_id="job-7", period_s="0.5", **given):
+        env = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(size), "RLPROF_RUN_ID": run_id,
+                            "BUCKET_PERIOD_S": period_s, "RLPROF_QUIET": "0"}  # fmt: skip
+        said = config(given.pop("url", url), tmp_path / host, **given)
+        begun.append(subprocess.Popen(
+            [sys.executable, "-c", TRAIN, json.dumps(said)], env=env, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ))  # fmt: skip
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def trained(process):
+    """Let it train to its end; return what it has printed and logged."""
+    out, err = process.communicate("go on\n", BOUND_S)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def fetched(url, tmp_path, capsys):
+    assert main(["fetch", url, "--out", str(tmp_path / "home")]) == 0
+    return rlprof.read(capsys.readouterr().out.partition(":")[0])
+
+
+def test_hosts_that_share_only_a_bucket_write_one_run(launch, url, tmp_path, capsys):
+    """Every rank is in it, whole, and nothing is left on the hosts."""
+    ranks = [launch(f"host{rank}", rank) for rank in (0, 1)]
+
+    said = [trained(rank) for rank in ranks]
+
+    run = fetched(url, tmp_path, capsys)
+    assert sorted((str(one.target), one.window.id, one.state) for one in run.captures) == [
+        (f"actor {rank}/2", f"{step}/update", "whole") for rank in (0, 1) for step in (1, 2)
+    ]
+    assert [process.state for process in run.processes] == ["ended", "ended"]
+    assert f"rlprof fetch {url}/job-7" in said[0][1]
+    assert not list(tmp_path.glob("host*/rlprof-*/bucket/*/job-7"))
+
+
+def test_training_imports_nothing_of_the_bucket(launch):
+    """Fsspec stays in the helper process."""
+    out, _ = trained(launch("host0", size=1))
+
+    assert json.loads(out.splitlines()[-1]) == []
+
+
+def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
+    """Its helper makes the last copy, from what is on disk, and the host keeps it for salvage."""
+    rank = launch("host0", size=1, period_s="600")
+    assert rank.stdout.readline() == "open\n"
+    rank.send_signal(signal.SIGKILL)
+    rank.wait()
+
+    ends = time.monotonic() + BOUND_S
+    while not list(tmp_path.glob("bucket/runs/job-7/manifest/*")) and time.monotonic() < ends:
+        time.sleep(0.1)
+
+    run = fetched(url, tmp_path, capsys)
+    assert [process.state for process in run.processes] == ["died"]
+    (kept,) = tmp_path.glob("host0/rlprof-*/bucket/*/job-7")
+    assert main(["ls", str(kept)]) == 0
+
+
+def test_a_run_that_is_resumed_elsewhere_is_another_attempt(launch, url, tmp_path, capsys):
+    """The new host knows the first life from the bucket alone."""
+    trained(launch("host0", size=1))
+    trained(launch("host1", size=1))
+
+    assert fetched(f"{url}/job-7", tmp_path, capsys).attempt == 1
+    assert fetched(f"{url}/job-7/attempt_2", tmp_path, capsys).attempt == 2
+
+
+def test_a_late_host_joins_the_run_that_grows(launch, url, tmp_path, capsys):
+    """It was born after rank 0 had opened the run."""
+    first = launch("host0", 0)
+    assert first.stdout.readline() == "open\n"
+
+    trained(launch("host1", 1))
+    trained(first)
+
+    assert len(fetched(url, tmp_path, capsys).processes) == 2
+
+
+def test_a_bucket_that_cannot_be_reached_leaves_rlprof_off(launch, tmp_path):
+    """Training ends as it would, and the log names the URL."""
+    (tmp_path / "file").touch()
+    url = f"file://{tmp_path}/file/runs"
+
+    _, err = trained(launch("host0", size=1, url=url))
+
+    assert f"{url}: " in err
+    assert "stays off" in err
+
+
+def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):
+    """The log says where they are, and `rlprof send` copies them."""
+    rank = launch("host0", size=1, limits={"export_timeout_s": 5})
+    assert rank.stdout.readline() == "open\n"
+    runs = tmp_path / "bucket/runs"
+    runs.rename(tmp_path / "away")
+    runs.touch()  # a file where a folder must be
+
+    _, err = trained(rank)
+
+    runs.unlink()
+    (tmp_path / "away").rename(runs)
+    send = err[err.index("rlprof send ") :].split()[1:4]
+    assert main(send) == 0
+    capsys.readouterr()
+    assert {one.state for one in fetched(url, tmp_path, capsys).captures} == {"whole"}
+
+
+def test_fetch_copies_only_what_is_new(launch, url, tmp_path, capsys):
+    """A second call copies nothing."""
+    trained(launch("host0", size=1))
+    fetched(url, tmp_path, capsys)
+
+    assert main(["fetch", url, "--out", str(tmp_path / "home")]) == 0
+
+    assert ": 0 of " in capsys.readouterr().out
+
+
+def test_a_url_without_a_run_is_one_error(tmp_path, capsys):
+    """The error names the URL."""
+    (tmp_path / "empty").mkdir()
+
+    assert main(["fetch", f"file://{tmp_path}/empty"]) == 1
+
+    assert f"file://{tmp_path}/empty: holds no run" in capsys.readouterr().err

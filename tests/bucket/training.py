@@ -1,0 +1,40 @@
+"""A loop of four steps, and the config that records two of them into a bucket."""
+
+from __future__ import annotations
+
+TRAIN = '''
+import json, sys
+import rlprof
+
+class Tool:
+    @rlprof.hookimpl
+    def start(self):
+        """Start nothing."""
+
+    @rlprof.hookimpl
+    def stop(self, folder):
+        (folder / "raw").write_text("x" * 1000)
+
+    @rlprof.hookimpl
+    def export(self, folder, out):
+        (out / "one.txt").write_bytes((folder / "raw").read_bytes())
+        return [rlprof.Artifact("one.txt", "files", "text")]
+
+rlprof.register("tool", "one", Tool)
+with rlprof.open(json.loads(sys.argv[1]), role="actor") as prof:
+    print("open", flush=True)
+    prof.step(0)
+    sys.stdin.readline()
+    for step in prof.steps(range(1, 5)):
+        with prof.phase("update"):
+            pass
+print(json.dumps([name for name in sys.modules if name in ("fsspec", "s3fs")]))
+'''
+"""It waits for a line before its first step, and prints what it has imported of a bucket."""
+
+
+def config(url, scratch, **more):
+    """Record steps 1 and 2 of every rank."""
+    roles = {"actor": {"ranks": "all"}}
+    return {"run_dir": url, "scratch_dir": str(scratch), "tool": "one", "steps": "1-2",
+            "roles": roles, **more}  # fmt: skip
