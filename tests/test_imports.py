@@ -24,6 +24,7 @@ INSIDE = {
         "rlprof.session.interpreter",
     },
     "npu": {"rlprof.session.interpreter"},
+    "bucket": {"rlprof.session.interpreter"},
     "testing": {
         "rlprof.config._tools",
         "rlprof.session._engines",

@@ -95,6 +95,9 @@ class Helper:
                 told()
             elif "left" in answer:
                 left = int(answer["left"])
+        if left == 0:
+            self._log.unlink(missing_ok=True)
+        os.close(self._answers)
         return left
 
     def _close(self) -> None:
