@@ -5,10 +5,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import attrs
+
 if TYPE_CHECKING:
-    from tests.fuzz._loop import Parser
+    from collections.abc import Callable
 
 NAMES = ("config", "kineto")
+
+
+@attrs.frozen
+class Parser:
+    """What is fed, and what must hold."""
+
+    name: str
+    tokens: tuple[bytes, ...]
+    seeds: tuple[bytes, ...]
+    """Inputs as people and programs write them."""
+    check: Callable[..., None]
+    """`check(data, folder)` feeds one input; raises if something does not hold."""
 
 
 def parser_named(name: str) -> Parser:
