@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import sys
 import threading
 import time
@@ -17,11 +18,21 @@ from mini_engine import Engine, EngineError
 from rlprof_mini import Mini
 from tests.fakes.engines import Hive
 
+_lent: list[Engine] = []
+
 
 @contextmanager
 def engine(self):
-    with Engine(**self.launch().engine_args) as handle:
+    """Lend the one engine there is; one that was killed, or left recording, is made anew."""
+    if not _lent:
+        _lent.append(Engine(**self.launch().engine_args))
+        atexit.register(_lent[0].close)
+    (handle,) = _lent
+    try:
         yield handle
+    finally:
+        if handle.process.poll() is not None or handle.is_profiling():
+            _lent.pop().close()
 
 
 def work(self, handle):
@@ -104,7 +115,7 @@ def async_engine(self):
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        with Engine(**self.launch().engine_args) as handle:
+        with engine(self) as handle:
             yield AsyncEngine(handle, loop)
     finally:
         loop.call_soon_threadsafe(loop.stop)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 
 from rlprof_testing import EngineTests, ExporterTests, ToolTests, _drive, overrides
@@ -30,8 +28,11 @@ _ELSEWHERE = (
     "test_recording_does_not_change_the_work",
     "test_two_at_once_are_refused_or_both_record",
     "test_the_command_line_runs_it",
+    "test_odd_values_are_told_and_raise_nothing",
 )
 _GO_ELSEWHERE = {
+    tools.Good: {"test_odd_values_are_told_and_raise_nothing"},
+    engines.GoodEngine: {"test_odd_values_are_told_and_raise_nothing"},
     heavy_tool.ImportsHeavily: {"test_importing_it_is_light"},
     tools.WritesAtLaunch: {"test_configure_at_launch_is_pure"},
     tools.RemembersInTheProcess: {"test_export_runs_elsewhere_and_later"},
@@ -39,14 +40,21 @@ _GO_ELSEWHERE = {
     tools.ChangesTheWork: {"test_recording_does_not_change_the_work"},
     exporters.TakesArguments: {"test_the_command_line_runs_it"},
 }
-"""The laws that need processes run on the plugins that break them; on right ones in `examples/`."""
-_left_out = overrides("needs processes, and breaks no law there")(_offered)
+"""The laws that take long run on the plugins that break them; on right ones in `examples/`."""
+_left_out = overrides("takes long, and breaks no law there")(_offered)
 
 
 def _in_process(base, plugin):
     kept = _GO_ELSEWHERE.get(plugin, set())
     laws = [law for law in _ELSEWHERE if law not in kept and hasattr(base, law)]
     return dict.fromkeys(laws, _left_out)
+
+
+def _only(*laws):
+    """Leave out all laws of engines but these."""
+    all_ = {law for law in dir(EngineTests) if law.startswith("test_")}
+    guard = {"test_standard_tests_are_replaced_only_with_a_reason"}
+    return dict.fromkeys(all_ - {*laws} - guard, _left_out)
 
 
 def _own_classes(module):
@@ -87,7 +95,13 @@ for _plugin in _own_classes(engines):
         )
 
 
-for _plugin in (engines.GoodHive, engines.TellsNobody):
+for _plugin, _laws in (
+    (engines.GoodHive, _in_process(EngineTests, engines.GoodHive)),
+    (
+        engines.TellsNobody,
+        _only("test_each_process_of_a_driven_engine_records_itself", "test_a_window_is_recorded"),
+    ),
+):
     globals()[f"Test{_plugin.__name__}"] = _tests(
         EngineTests,
         _plugin,
@@ -95,7 +109,7 @@ for _plugin in (engines.GoodHive, engines.TellsNobody):
         work=lambda self, handle: len(handle),
         cannot_be_killed="its processes are numbers",
         produces="files",
-        **_in_process(EngineTests, _plugin),
+        **_laws,
     )
 
 
@@ -137,19 +151,11 @@ class TestWorksNotHere(_QuickTests):
 
 class TestMakesNoEngine(EngineTests):
     plugin = engines.GoodEngine
-    test_it_is_offered_by_its_name = _not_packaged
+    vars().update(_only("test_a_window_is_recorded"))
 
 
 class TestCannotBeKilled(EngineTests):
     plugin = engines.GoodEngine
     cannot_be_killed = "it lives in the trainer's process"
-    test_it_is_offered_by_its_name = _not_packaged
-    vars().update(_in_process(EngineTests, engines.GoodEngine))
-
-    @contextmanager
-    def engine(self):
-        with engines.engine(self) as handle:
-            yield handle
-
-    def work(self, handle):
-        return engines.work(self, handle)
+    engine, work = engines.engine, engines.work
+    vars().update(_only("test_a_window_of_a_dead_engine_is_refused"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import sysconfig
-from functools import partial
+import zipfile
 from pathlib import Path
 
 import attrs
@@ -34,30 +35,30 @@ class Built:
 
 @attrs.frozen
 class Environment:
-    """A new environment that sees third-party packages, and of ours what was installed into it."""
+    """A Python that sees third-party packages, and of ours what lies in a folder of its own."""
 
     path: Path
+    python: str
 
     @property
-    def python(self) -> str:
-        """Its interpreter."""
-        return str(self.path / "bin/python")
+    def site(self) -> Path:
+        """Where ours lie, as pip leaves them."""
+        return self.path / "site"
 
     def run(self, *argv: str, code: int = 0, **env: str) -> str:
-        """Run a command of it, away from the checkout; return all it printed."""
+        """Run `python ARGV` of it, away from the checkout; return all it printed."""
         keep = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-        keep["PATH"] = f"{self.path / 'bin'}{os.pathsep}{keep['PATH']}"
         result = subprocess.run(
-            argv, cwd=self.path, env=keep | env, capture_output=True, text=True
+            [self.python, *argv], cwd=self.path, env=keep | {"PYTHONPATH": str(self.site)} | env,
+            capture_output=True, text=True,
         )  # fmt: skip
         said = result.stdout + result.stderr
         assert code == result.returncode, said
         return said
 
-    def install(self, *files: Path | str) -> str:
-        """Install *files* and nothing they ask for; the network is not needed."""
-        pip = [self.python, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
-        return self.run(*pip, "--no-index", "--no-deps", "--no-build-isolation", *map(str, files))
+    def rlprof(self, *argv: str, code: int = 0) -> str:
+        """Run the command."""
+        return self.run("-m", "rlprof", *argv, code=code)
 
 
 def third_party() -> str:
@@ -86,43 +87,57 @@ def copied(copy: Path) -> Path:
     return copy
 
 
+BUILD = """
+import json, os, pathlib, sys, tarfile
+from hatchling import build
+folders, out = json.loads(sys.argv[1]), pathlib.Path(sys.argv[2])
+for folder in folders:
+    os.chdir(folder)
+    sdist = build.build_sdist(str(out))
+    tarfile.open(out / sdist).extractall(out / "unpacked")
+    os.chdir(out / "unpacked" / sdist.removesuffix(".tar.gz"))
+    print(json.dumps([folder, sdist, build.build_wheel(str(out))]))
+"""
+
+
+def build(out: Path, *folders: Path, **env: str) -> list[Built]:
+    """Build the distributions in *folders*, all in one process."""
+    argv = [sys.executable, "-c", BUILD, json.dumps([str(folder) for folder in folders]), str(out)]
+    done = subprocess.run(argv, env=os.environ | env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    return [
+        Built(wheel.partition("-")[0].replace("_", "-"), Path(folder), out / sdist, out / wheel)
+        for folder, sdist, wheel in made
+    ]
+
+
 @pytest.fixture(scope="session", name="built")
 def _built(source, tmp_path_factory) -> dict[str, Built]:
     """Build every distribution, by name."""
     folders = [source / "core", *sorted((source / "plugins").iterdir())]
-    made = [build(folder, tmp_path_factory.mktemp("dist")) for folder in folders]
-    return {one.name: one for one in made}
+    return {one.name: one for one in build(tmp_path_factory.mktemp("dist"), *folders)}
 
 
 @pytest.fixture(scope="session", name="product")
 def _product(source, tmp_path_factory) -> Built:
     """Build `rlprof` as a release."""
-    return build(source, tmp_path_factory.mktemp("dist"), RLPROF_RELEASE="1")
+    (made,) = build(tmp_path_factory.mktemp("dist"), source, RLPROF_RELEASE="1")
+    return made
 
 
-def build(folder: Path, out: Path, **env: str) -> Built:
-    """Build the distribution in *folder*."""
-    subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "-o", str(out), str(folder)],
-        env=os.environ | env, capture_output=True, check=True,
-    )  # fmt: skip
-    (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
-    return Built(wheel.name.partition("-")[0].replace("_", "-"), folder, sdist, wheel)
+@pytest.fixture(scope="session", name="environment")
+def _environment(tmp_path_factory):
+    """Return a function that makes an environment of the wheels given."""
+    base = tmp_path_factory.mktemp("base")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(base)], check=True)
+    (packages,) = base.glob("lib/python*/site-packages")
+    (packages / "third_party.pth").write_text(third_party())
 
+    def make(*wheels: Path) -> Environment:
+        made = Environment(tmp_path_factory.mktemp("env"), str(base / "bin/python"))
+        for wheel in wheels:
+            zipfile.ZipFile(wheel).extractall(made.site)
+        return made
 
-def new_environment(path: Path, *files: Path | str) -> Environment:
-    """Make an environment of the files given."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
-    environment = Environment(path)
-    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(environment.run(environment.python, "-c", where).strip())
-    (site / "third_party.pth").write_text(third_party())
-    if files:
-        environment.install(*files)
-    return environment
-
-
-@pytest.fixture(name="environment")
-def _environment(tmp_path):
-    """Return a function that makes an environment of the files given."""
-    return partial(new_environment, tmp_path / "env")
+    return make

@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
-from tests.packaging.conftest import copied
+from tests.packaging.conftest import copied, third_party
 
 pytestmark = pytest.mark.slow
+
+ASKED = "[torch,sglang]"
 
 
 @pytest.fixture(scope="module", name="checkout")
@@ -19,46 +21,39 @@ def _checkout(tmp_path_factory):
     return copied(tmp_path_factory.mktemp("checkout"))
 
 
-def run(*argv, cwd=None):
+def run(*argv):
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    result = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True)
+    result = subprocess.run(list(map(str, argv)), env=env, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
 
-def plugins(bin_dir):
-    lines = run(str(bin_dir / "rlprof"), "plugins").splitlines()
-    return [line.split()[1] for line in lines if line.startswith(("tool", "engine", "exporter"))]
+def with_pip(python, site, what):
+    """Install it where third-party packages are there already, and no index is asked."""
+    (site / "third_party.pth").write_text(third_party())
+    run(python, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation", what)
 
 
-def test_pip_installs_core_and_the_plugins_asked_for(checkout, tmp_path):
-    """Pip install ".[torch,sglang]" brings core, the report and those plugins; never torch."""
-    run(sys.executable, "-m", "venv", str(tmp_path / "env"))
+def with_uv(python, site, what):
+    """Install it and what it needs from the index, each part built by itself."""
+    uv = [sys.executable, "-m", "uv", "pip", "install", "-q", "--system-certs"]
+    run(*uv, "--python", python, what)
+
+
+@pytest.mark.parametrize("installed", [with_pip, with_uv])
+def test_the_checkout_installs_with_the_plugins_asked_for(installed, checkout, tmp_path):
+    """`.[torch,sglang]` brings core, the commands, the report and those plugins; never torch."""
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env")
     python = tmp_path / "env/bin/python"
+    (site,) = tmp_path.glob("env/lib/python*/site-packages")
 
-    run(str(python), "-m", "pip", "install", "-q", f"{checkout}[torch,sglang]")
+    installed(python, site, f"{checkout}{ASKED}")
 
-    assert plugins(python.parent) == ["torch", "torch_memory", "sglang", "parquet", "report"]
-    listed = run(str(python), "-m", "pip", "list", "--format=freeze")
-    driven = ("torch==", "sglang==")
-    assert not [line for line in listed.splitlines() if line.startswith(driven)]
-
-
-def test_uv_syncs_the_workspace(checkout, tmp_path):
-    """Uv sync makes an environment with everything of this repository in it."""
-    run(
-        sys.executable,
-        "-m",
-        "uv",
-        "sync",
-        "-q",
-        "--system-certs",
-        "--python",
-        sys.executable,
-        cwd=checkout,
-    )
-
-    assert plugins(checkout / ".venv/bin") == [
-        "npu", "nsys", "torch", "torch_memory", "sglang", "vllm", "parquet", "report",
-        "timeline",
+    lines = run(python.with_name("rlprof"), "plugins").splitlines()
+    kinds = ("tool", "engine", "exporter")
+    assert [line.split()[1] for line in lines if line.startswith(kinds)] == [
+        "torch", "torch_memory", "sglang", "parquet", "report"
     ]  # fmt: skip
+    names = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
+    assert {"rlprof", "rlprof_core", "rlprof_cli"} <= names
+    assert not {"torch", "sglang"} & names

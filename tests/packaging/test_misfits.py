@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from textwrap import dedent
 
 import pytest
@@ -12,18 +10,17 @@ from tests.packaging.conftest import DESK
 
 pytestmark = pytest.mark.slow
 
-PROJECT = """
-    [build-system]
-    requires = ["hatchling"]
-    build-backend = "hatchling.build"
-    [project]
-    name = "rlprof-late"
-    version = "0.9.3"
-    dependencies = ["rlprof-core>=0.9"]
-    [project.entry-points."rlprof.tools"]
-    late = "rlprof_late:Late"
-    [project.entry-points."rlprof.exporters"]
-    late_report = "rlprof_late:LateReport"
+METADATA = """\
+Metadata-Version: 2.1
+Name: rlprof-late
+Version: 0.9.3
+Requires-Dist: rlprof-core>=0.9
+"""
+OFFERS = """
+[rlprof.tools]
+late = rlprof_late:Late
+[rlprof.exporters]
+late_report = rlprof_late:LateReport
 """
 BROKEN = """
     from rlprof import hookimpl
@@ -54,21 +51,16 @@ ADVICE = "install a version that fits"
 
 
 @pytest.fixture(name="late")
-def _late(built, environment, tmp_path):
+def _late(built, environment):
     """Return a function that installs the plugin, with the module given, beside core."""
 
     def make(module: str):
-        project = tmp_path / "late"
-        project.mkdir()
-        (project / "pyproject.toml").write_text(dedent(PROJECT))
-        (project / "rlprof_late.py").write_text(dedent(module))
-        subprocess.run(
-            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(tmp_path / "w"),
-             str(project)],
-            capture_output=True, check=True,
-        )  # fmt: skip
-        (wheel,) = (tmp_path / "w").glob("*.whl")
-        made = environment(*(built[name].wheel for name in DESK), wheel)
+        made = environment(*(built[name].wheel for name in DESK))
+        (made.site / "rlprof_late.py").write_text(dedent(module))
+        info = made.site / "rlprof_late-0.9.3.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(METADATA)
+        (info / "entry_points.txt").write_text(OFFERS)
         file = made.path / "profile.yaml"
         file.write_text(f"run_dir: {made.path}/runs\ntool: late\nroles: {{actor: {{}}}}\n")
         return made
@@ -89,15 +81,15 @@ def test_a_plugin_of_another_core_is_explained_everywhere(late, module):
     made = late(module)
     file = str(made.path / "profile.yaml")
 
-    listed = made.run("rlprof", "plugins", code=1)
-    checked = made.run("rlprof", "check", file, code=1)
-    opened = made.run(made.python, "-c", f"import rlprof; rlprof.open({file!r})", code=1)
+    listed = made.rlprof("plugins", code=1)
+    checked = made.rlprof("check", file, code=1)
+    opened = made.run("-c", f"import rlprof; rlprof.open({file!r})", code=1)
 
     for said in (listed, checked, opened):
         assert_explained(said)
     if module is STRANGE:  # the other loads no exporter either
-        exported = made.run("rlprof", "export", "nowhere", "--to", "late_report", code=1)
+        exported = made.rlprof("export", "nowhere", "--to", "late_report", code=1)
         assert_explained(exported, "exporter 'late_report'")
     assert "NO" in listed
     assert "Traceback" not in listed + checked
-    assert opened.splitlines()[-1].strip().startswith(f"{file}:2: tool: ")
+    assert f"  {file}:2: tool: " in opened

@@ -101,7 +101,7 @@ def test_a_wheel_says_what_it_is(dist):
 
 def test_a_release_of_the_product_names_versions(product, source, tmp_path):
     """A release asks an index for its parts; any other wheel asks the checkout, and is private."""
-    checkout = build(source, tmp_path)
+    (checkout,) = build(tmp_path, source)
 
     needs, local = (about(one).get_all("Requires-Dist") for one in (product, checkout))
 
