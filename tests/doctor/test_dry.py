@@ -233,21 +233,6 @@ def test_the_command_tells_all_that_is_wrong_with_a_config(profile):
     assert told.errors == ""
 
 
-def test_the_command_tries_only_the_roles_it_is_told(profile):
-    """--role leaves other roles alone; one that is not in the config is a warning."""
-    roles = {"actor": {}, "critic": {"options": {"mad": {"goes": "start:segfault"}}}}
-    file = profile(roles=roles)
-
-    told = doctor(file, "--role", "actor", "--role", "nobody")
-
-    assert told.code == 0, told.text
-    assert not [line for line in told.text.splitlines() if "critic" in line and "tool" in line]
-    assert (
-        f"{file}: has no role 'nobody' (there: actor, critic); it writes spans only"
-        in (told["warn"])
-    )
-
-
 def test_a_config_that_cannot_be_read_is_told_beside_the_rest(tmp_path):
     """Without a config there is nothing to try, but the surroundings are examined."""
     told = doctor(tmp_path / "none.yaml")
@@ -257,22 +242,33 @@ def test_a_config_that_cannot_be_read_is_told_beside_the_rest(tmp_path):
     assert any(line.startswith("python: ") for line in told["ok"])
 
 
-def test_a_config_that_is_off_is_told(profile):
-    """enabled: false records nothing, and the doctor tries no tool."""
-    file = profile(enabled=False)
+def test_what_is_odd_is_a_warning_and_the_roles_that_are_named_are_tried(profile):
+    """Few open files, an injection, a role that is not there; the exit code is 0."""
+    roles = {"actor": {}, "critic": {"options": {"mad": {"goes": "start:segfault"}}}}
+    file = profile(roles=roles)
+    few = ["sh", "-c", 'ulimit -n 200; exec "$@"', "sh"]
+    injected = {"NVTX_INJECTION64_PATH": "/opt/nsys/libToolsInjection64.so"}
 
-    told = doctor(file)
+    told = doctor(file, "--role", "actor", "--role", "nobody", wrap=few, env=injected)
 
-    assert told.code == 0
-    assert f"{file}: is off (enabled: false)" in told["warn"]
-    assert "tool mad" not in told.text
+    assert told.code == 0, told.text
+    assert any(line.startswith("tool mad of actor: recorded 7 events") for line in told["ok"])
+    assert not [line for line in told.text.splitlines() if "critic" in line and "tool" in line]
+    files = "this process may open only 200 files; ulimit -n 1024 or more, before the run"
+    assert f"ulimit -n: {files}" in told["warn"]
+    there = "has no role 'nobody' (there: actor, critic); it writes spans only"
+    assert f"{file}: {there}" in told["warn"]
+    said = "NVTX_INJECTION64_PATH: is set: /opt/nsys/libTools"
+    assert any(line.startswith(said) for line in told["warn"])
 
 
-def test_examine_yields_one_finding_after_another(profile):
-    """In Python the same can be had as values, while they come."""
-    waited = []
+def test_a_config_that_is_off_has_no_tool_tried(profile):
+    """enabled: false records nothing; in Python the findings come one after another."""
+    waited, file = [], profile(enabled=False)
 
-    found = list(examine(profile(), progress=waited.append))
+    found = list(examine(file, progress=waited.append))
 
-    assert {"ok"} <= {one.level for one in found} <= {"ok", "warn"}
-    assert any("a dry window" in text for text in waited)
+    assert {one.level for one in found} <= {"ok", "warn"}
+    assert f"{file}: is off (enabled: false)" in map(str, found)
+    assert not any("mad" in str(one) for one in found)
+    assert "trying the folders" in waited

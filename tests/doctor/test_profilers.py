@@ -10,7 +10,6 @@ import pytest
 import rlprof
 from rlprof_cli.doctor import Finding, findings
 from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
-from tests.doctor.running import doctor
 
 
 def test_a_clean_environment_is_well():
@@ -135,13 +134,3 @@ def test_findings_are_cheap_enough_for_training():
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[1:] == ["False", "False"]
     assert int(done.stdout.split()[0]) >= 5
-
-
-@pytest.mark.slow
-def test_the_command_names_an_injection_and_goes_on(profile):
-    """With NVTX_INJECTION64_PATH set the command warns, tries everything, and ends with 0."""
-    told = doctor(profile(), env={"NVTX_INJECTION64_PATH": "/opt/nsys/libToolsInjection64.so"})
-
-    assert told.code == 0
-    assert told["warn"][0].startswith("NVTX_INJECTION64_PATH: is set: /opt/nsys/libTools")
-    assert any(line.startswith("tool mad of actor: recorded 7 events") for line in told["ok"])

@@ -62,20 +62,6 @@ def test_an_environment_without_torch_is_named(site, file):
     ]
 
 
-def test_cuda_that_is_asked_for_and_absent_is_named(file):
-    """contents: [cuda] on a host without is BAD; the rest of the window is recorded."""
-    told = doctor(file, env={"CUDA_VISIBLE_DEVICES": ""})
-
-    assert told.code == 1
-    assert any(line.startswith("tool torch of actor: recorded ") for line in told["ok"])
-    assert told["BAD"] == [
-        (
-            "tool torch of actor: cuda: torch sees no cuda device here; remove it from the "
-            "options, or run where it is available"
-        )
-    ]
-
-
 def test_an_extension_that_breaks_torch_is_named_with_the_way_out(site, file, monkeypatch):
     """An entry point of torch.backends that fails breaks `import torch`: who, why, what to set."""
     offers = "[torch.backends]\nsome_npu = {module}:autoload\n"
