@@ -22,13 +22,6 @@ STEPPED = Clock(EPOCH + 70 * SECOND, 10 * SECOND, 30)
 STEPPED_BACK = Clock(EPOCH - 50 * SECOND, 10 * SECOND, 30)
 
 
-def test_drift_is_interpolated():
-    """A clock that gained 1000 ns between two pairs had gained 250 after a quarter of it."""
-    found = clock_at([AT_0, DRIFTED], SECOND * 5 // 2)
-
-    assert found == (EPOCH + SECOND * 5 // 2 + 250, 30 + 1000)
-
-
 @pytest.mark.parametrize(("stepped", "gain_s"), [(STEPPED, 60), (STEPPED_BACK, -60)])
 def test_a_step_is_not_interpolated(stepped, gain_s):
     """Where the wall clock was set the nearer pair counts, and the bound says how far off it is."""
@@ -37,37 +30,6 @@ def test_a_step_is_not_interpolated(stepped, gain_s):
 
     assert before == (EPOCH + 4 * SECOND, 60 * SECOND + 30)
     assert (EPOCH + (6 + gain_s) * SECOND, 60 * SECOND + 30) == after
-
-
-@pytest.mark.parametrize("age_s", [-2, 1010])
-def test_outside_the_pairs_the_bound_grows(age_s):
-    """Beyond the first and the last pair the offset stays and the bound grows by 500 ppm."""
-    pair = AT_0 if age_s < 0 else DRIFTED
-    age_ns = age_s * SECOND - pair.monotonic_ns
-
-    found = clock_at([AT_0, DRIFTED], age_s * SECOND)
-
-    assert (pair.realtime_ns + age_ns, pair.bound_ns + abs(age_ns) // 2000) == found
-
-
-def test_one_pair_is_enough():
-    """A process that died young has one pair; it holds before and after."""
-    found = [clock_at([AT_0], at) for at in (-SECOND, 0, SECOND)]
-
-    assert found == [
-        (EPOCH - SECOND, 10 + 500_000),
-        (EPOCH, 10),
-        (EPOCH + SECOND, 10 + 500_000),
-    ]
-
-
-def test_of_equal_monotonic_times_the_last_counts():
-    """Two pairs read in one instant do not divide by the time between them."""
-    pairs = [AT_0, Clock(EPOCH + 5, 0, 10), DRIFTED]
-
-    found, _ = clock_at(pairs, 0)
-
-    assert found == EPOCH + 5
 
 
 @st.composite

@@ -71,13 +71,6 @@ def test_ranks_that_are_not_chosen_are_left_alone(hive_config):
     assert {7} == {c.target.rank for c in run.captures if c.tool == "fake"}
 
 
-def test_without_ranks_every_process_is_recorded(hive_config):
-    """Nobody has said which ranks the replica holds: its processes are numbered."""
-    run = record(hive_config(), [0, 1, 2])
-
-    assert {0, 1, 2} == {c.target.rank for c in run.captures if c.tool == "fake"}
-
-
 def test_options_of_the_tools_are_checked_before_the_run(hive_config):
     """They are the engine's business only later."""
     with pytest.raises(rlprof.ConfigError, match=r"tools\.fake\.colour: unknown"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 
@@ -158,54 +157,6 @@ def test_coroutines_run_on_a_loop_of_their_own(given):
         ("stop", "1/rollout"),
     ]
     assert found(prof)[0][3] == "whole"
-
-
-@pytest.mark.slow
-def test_async_with_lets_the_engines_own_loop_go_on(given):
-    """A phase of a coroutine waits for the engine without blocking the loop it lives on."""
-    ticks, inside = [], []
-
-    async def tick():
-        while True:
-            ticks.append(len(ticks))
-            await asyncio.sleep(0)
-
-    async def rollout():
-        loop = asyncio.get_running_loop()
-        beside = asyncio.create_task(tick())
-        with rlprof.open(given("async_motor", steps=[1, 2]), role="actor") as prof:
-            prof.attach({"loop": loop}, loop=loop)
-            for _ in prof.steps([1, 2]):
-                began = len(ticks)
-                async with prof.phase("rollout"):
-                    inside.append(len(ticks) - began)
-        beside.cancel()
-        return prof
-
-    prof = asyncio.run(rollout())
-
-    found = [c for c in rlprof.read(prof.run_dir).captures if c.tool == "async_motor"]
-    assert all(count > 0 for count in inside)
-    assert [c.state for c in found] == ["whole", "whole"]
-    assert [call for call in engines.calls if call[0] == "start"] == [
-        ("start", "1/rollout", True),
-        ("start", "2/rollout", True),
-    ]
-
-
-@pytest.mark.slow
-def test_an_engine_can_be_asked_for_on_demand(given):
-    """A request for its role reaches the engine, with options of its own."""
-    with rlprof.open(given(steps="none"), role="actor") as prof:
-        prof.attach({"name": "e"})
-        ask(prof, role="rollout", options={"motor": {"speed": 9}})
-        train(prof)
-
-    (capture,) = rlprof.read(prof.run_dir).captures
-    (answer,) = rlprof.read(prof.run_dir).answers
-    assert (capture.window.id, str(capture.target)) == ("0/rollout", "rollout replica 0")
-    assert dict(capture.asked) == {"speed": 9}
-    assert (answer.state, str(answer.target)) == ("served", "rollout replica 0")
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import pytest
 
@@ -198,22 +197,6 @@ def test_help_shows_the_arguments_of_all_exporters(rlprof_, offer):
     assert "\nlist:\n  --depth DEPTH" in out
     assert "how deep to look" in out
     assert "broken" not in out
-
-
-@pytest.mark.usefixtures("seen")
-@pytest.mark.parametrize(
-    "argv",
-    [["ls", "."], ["export", ".", "--to", "see"]],
-    ids=" ".join,
-)
-def test_nothing_is_loaded_that_is_not_used(offer, monkeypatch, folder, argv):
-    """Another command, or another exporter, costs what it costs without it."""
-    module = offer()
-    monkeypatch.chdir(folder)
-
-    main(argv)
-
-    assert module not in sys.modules
 
 
 def test_an_argument_of_an_exporter_that_is_not_named_is_told(rlprof_, folder, offer, seen):

@@ -349,25 +349,6 @@ def test_a_second_session_is_another_attempt(at_once, runs, env):
     assert first[0].path != second[0].path
 
 
-@pytest.mark.parametrize("order", [[LEADER, CRITIC], [CRITIC, LEADER]])
-def test_second_sessions_of_two_roles_meet(at_once, order):
-    """Whichever role opens once more first, the other finds it there."""
-    first = [at_once(target) for target in (LEADER, CRITIC)]
-    second = [at_once(target) for target in order]
-
-    assert [folder.attempt for folder in first + second] == [1, 1, 2, 2]
-
-
-def test_a_late_role_joins_the_youngest_attempt(at_once):
-    """Leader and followers of a role that comes late agree, and join where the others are now."""
-    at_once(LEADER)
-    second = at_once(LEADER)
-
-    late = [at_once(Target("critic", rank, 2)) for rank in (0, 1)]
-
-    assert [second, second] == late
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"{", b'{"owner": {"role": "critic"}}'], ids=["empty", "cut", "other"]
 )

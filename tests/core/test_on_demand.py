@@ -72,22 +72,6 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
 
 
 @pytest.mark.slow
-def test_a_request_never_takes_a_step_of_the_config(config):
-    """Steps the config records stay its own; the request gets those that are free."""
-    with rlprof.open(config(steps=[1, 3])) as prof:
-        ask(prof, next=2, phases=("update",))
-        train(prof, range(5))
-
-    captures = rlprof.read(prof.run_dir).captures
-    assert [(c.window.id, bool(c.request)) for c in captures] == [
-        ("0/update", True),
-        ("1/rollout", False), ("1/update", False),
-        ("2/update", True),
-        ("3/rollout", False), ("3/update", False),
-    ]  # fmt: skip
-
-
-@pytest.mark.slow
 def test_requests_are_served_one_after_another(config):
     """The older one first; none shares a step with another."""
     with rlprof.open(config(steps="none")) as prof:
@@ -319,23 +303,6 @@ def _live(tmp_path):
     process.kill()
     process.wait()
     process.stdout.close()
-
-
-@pytest.mark.slow
-def test_the_command_has_a_live_run_record_and_waits_for_it(live, capsys):
-    """From the words on the command line to the table of what was captured."""
-    code = main(["capture", str(live), "--next", "2", "--set", "level=7"])
-
-    out, err = capsys.readouterr()
-    assert err == ""
-    (run,) = live.iterdir()
-    captures = rlprof.read(run).captures
-    assert code == 0
-    assert [c.state for c in captures] == ["whole", "whole"]
-    assert [dict(c.applied) for c in captures] == [{"level": 7}] * 2
-    assert "the next 2 steps of actor" in out
-    assert "WINDOW" in out
-    assert f"rlprof export {run}" in out
 
 
 @pytest.mark.slow

@@ -184,14 +184,6 @@ def test_a_config_with_faults_never_opens(config):
     assert "tools.fake.levl: unknown key; did you mean 'level'?" in faults
 
 
-def test_only_the_plugins_of_the_own_role_are_needed(config):
-    """A training process opens a config whose other roles use what is not installed here."""
-    roles = {"actor": {}, "rollout": {"engine": "not-here", "tool": "neither"}}
-
-    with rlprof.open(config(roles=roles), role="actor") as prof:
-        assert isinstance(prof, rlprof.Session)
-
-
 @pytest.mark.parametrize(
     ("key", "where"), [("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}")]
 )

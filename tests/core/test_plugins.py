@@ -3,15 +3,12 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 
-import attrs
 import pytest
 
 import rlprof
 from rlprof import PluginError, hookimpl, plugins
 from rlprof.config import check_config
-from rlprof.errors import ConfigError
 from rlprof.hookspecs import Recorder
-from rlprof.plugins import new_manager
 from rlprof_cli.contract import misfits
 from tests.core.distributions import CORE, GOOD, install, tool
 
@@ -131,20 +128,6 @@ def test_a_good_plugin_neither_imports_nor_minds_a_broken_one(monkeypatch, tmp_p
     assert [use.name for use in tools["actor"]] == ["good"]
     assert good in sys.modules
     assert bad not in sys.modules
-
-
-def test_a_broken_plugin_is_one_fault_among_others(monkeypatch, tmp_path):
-    """A config that names it is told so under `tool`, and of the rest as well."""
-    install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"))
-    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
-
-    with pytest.raises(ConfigError) as error:
-        check_config({"tool": ["bad", "good"], "roles": {"a": {}}, "tools": {"good": {"x": 1}}})
-
-    assert error.value.faults == (
-        f"config: tool: tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no{REPAIR}",
-        "config: tools.good.x: unknown key; there are: none",
-    )
 
 
 # Registered by hand
@@ -278,24 +261,6 @@ def test_hooks_may_be_inherited_and_renamed():
     assert hooks.start(window=1, target=2, folder=3) == 3
     assert hooks.stop(window=1, folder=3) == "1 s"
     assert hooks.export(capture=1, folder=2, out=3) is None
-
-
-def test_instances_are_called_alone():
-    """The hooks of one never reach another of the same session, also where two compare as equal."""
-
-    @attrs.define
-    class Mine:
-        told: list[int] = attrs.field(factory=list)
-
-        @hookimpl(specname="stop")
-        def finish(self, window):
-            self.told.append(window)
-
-    one, other, manager = Mine(), Mine(), new_manager()
-    hooks = [plugins.hooks(each, manager) for each in (one, other)]
-    hooks[0].stop(window=1, folder=None)
-
-    assert (one.told, other.told) == ([1], [])
 
 
 def test_a_damaged_distribution_is_named(tmp_path, monkeypatch):

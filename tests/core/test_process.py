@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -33,16 +32,6 @@ def start():
     return process, Here(**here), born_ns
 
 
-def test_a_process_knows_itself():
-    """The calling process names its host and pid, and lives."""
-    here = Here.now()
-
-    assert (socket.gethostname(), os.getpid()) == (here.host, here.pid)
-    assert all([here.boot_id, here.pid_namespace, here.started])
-    assert Here.now() == here
-    assert is_alive(here) is True
-
-
 @pytest.mark.slow
 def test_another_process_is_alive_until_it_is_killed():
     """A process of the same machine is seen to live and to die, also while nobody collects it."""
@@ -59,13 +48,6 @@ def test_another_process_is_alive_until_it_is_killed():
     assert (before, as_zombie, after) == (True, False, False)
     tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
     assert called_ns - 2 * tick_ns < born_ns < answered_ns
-
-
-def test_a_later_process_with_the_same_pid_is_another():
-    """A pid that was given away again does not bring its former owner to life."""
-    former = attrs.evolve(Here.now(), started="1")
-
-    assert is_alive(former) is False
 
 
 @pytest.mark.parametrize("field", ["host", "boot_id", "pid_namespace"])

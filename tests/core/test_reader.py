@@ -238,21 +238,6 @@ def test_captures_stand_in_the_order_of_their_windows(folder):
 
 
 @pytest.mark.parametrize(
-    ("after", "state"),
-    [([], "recording"), ([CLOSED, CLOSED, artifact(), EXPORTED, ENDED], "whole")],
-    ids=["killed", "full disk"],
-)
-def test_a_cut_line_is_skipped_and_counted(folder, after, state):
-    """A line that was cut takes nothing else with it but what another writer ran into it."""
-    folder.write(*beginning(), OPENED, as_line(STARTED)[:-20], *after)
-
-    run = folder.read()
-
-    assert [(c.state, c.start_s) for c in run.captures] == [(state, None)]
-    assert run.problems == ("manifest/actor-0.jsonl: 1 cut line skipped",)
-
-
-@pytest.mark.parametrize(
     ("lines", "lacking"),
     [
         ([], "first line"),

@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from rlprof.schedule import Schedule, Steps, parse_steps
-from rlprof.types import Window
 
 HORIZON = 40
 
@@ -76,36 +75,3 @@ def test_a_stretch_may_have_no_end():
 
     assert sys.maxsize == steps.stretch_end(5)
     assert Schedule(steps, "continuous", None, join_steps=True).at_step(3).id == "3-"
-
-
-@pytest.mark.parametrize(
-    ("schedule", "step", "window"),
-    [
-        (Schedule(parse_steps("2-4"), "continuous"), 3, Window(3, 4)),
-        (Schedule(parse_steps("2-4"), "continuous"), 5, None),
-        (Schedule(parse_steps("2-4"), "continuous", None, join_steps=True), 2, Window(2, 5)),
-        (Schedule(parse_steps("2-4"), "continuous", None, join_steps=True), 3, Window(3, 5)),
-        (Schedule(parse_steps("2-4"), "discrete"), 3, None),
-    ],
-    ids=["chosen", "other", "stretch", "resumed inside", "discrete"],
-)
-def test_steps_open_windows_in_continuous_mode(schedule, step, window):
-    """A step chosen is a window, a stretch is one if steps are joined; discrete steps are none."""
-    assert window == schedule.at_step(step)
-
-
-@pytest.mark.parametrize(
-    ("schedule", "step", "window"),
-    [
-        (Schedule(parse_steps([2])), 2, Window(2, 3, "gen", 1)),
-        (Schedule(parse_steps([2])), 3, None),
-        (Schedule(parse_steps([2])), None, None),
-        (Schedule(parse_steps([2]), "discrete", ("gen",)), 2, Window(2, 3, "gen", 1)),
-        (Schedule(parse_steps([2]), "discrete", ("update",)), 2, None),
-        (Schedule(parse_steps([2]), "continuous"), 2, None),
-    ],
-    ids=["chosen", "other", "no step", "named", "not named", "continuous"],
-)
-def test_phases_open_windows_in_discrete_mode(schedule, step, window):
-    """A phase of a chosen step is a window if no phases are named, or it is."""
-    assert window == schedule.at_phase(step, "gen", 1)

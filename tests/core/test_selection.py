@@ -184,14 +184,6 @@ def test_only_a_tool(run):
     assert all(len(one.artifacts) == 1 for one in part.captures)
 
 
-def test_only_spans(run):
-    """No captures, and every span."""
-    part = run.only(Selection(only="spans"))
-
-    assert part.captures == ()
-    assert spans(part) == spans(run)
-
-
 def test_only_windows(run):
     """Every capture, without what it recorded; of a tool that is named, too, with it."""
     part = run.only(Selection(only=["windows", "torch"]))
@@ -233,15 +225,6 @@ def test_what_the_run_has_to_say_besides_stays(run):
 
     for name in ("path", "run_id", "config", "problems", "missing", "skipped", "attached", "left"):
         assert getattr(part, name) == getattr(run, name)
-
-
-def test_a_part_of_a_process_is_a_part_of_the_run(run):
-    """An exporter that goes process by process sees the same spans."""
-    part = run.only(Selection(steps=3, roles=["agent", "driver"]))
-
-    each = [attrs.evolve(part, processes=(one,)).spans() for one in part.processes]
-
-    assert [span for found in each for span in found] == list(part.spans())
 
 
 @pytest.mark.parametrize(

@@ -246,14 +246,3 @@ def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     (_, line) = faults_in(OmegaConf.create({"tool": "torch", **wrong})).splitlines()
 
     assert line.startswith(f"  config: {told}")
-
-
-def test_nodes_are_not_coerced_either():
-    """What Hydra's command line reads as text stays text."""
-    config = OmegaConf.create({"tool": "torch", "strict": "True", "roles": {"a": {"ranks": "0"}}})
-
-    expected = """\
-        config: 2 faults
-          config: strict: expected true or false, got 'True'
-          config: roles.a.ranks: expected 'all' or a list of ranks like [0, 7], got '0'"""
-    assert dedent(expected) == faults_in(config)

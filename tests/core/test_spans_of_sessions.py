@@ -15,13 +15,24 @@ def by_name(prof):
 
 
 def test_steps_phases_and_spans_nest(config):
-    """Each span knows its parent: span in phase, phase in step."""
+    """Span in phase, phase in step; those of a thread in the step, late ones where they began."""
     with rlprof.open(config(steps="none")) as prof:
         prof.step(3)
         with prof.phase("rollout"), prof.span("request", {"trajectory": 17}) as request:
             request.note("tokens", 5)
+            thread = threading.Thread(target=lambda: prof.span("other").__enter__().__exit__(
+                None, None, None))  # fmt: skip
+            thread.start()
+            thread.join()
+        late = prof.span("late")
+        late.__enter__()
+        prof.step(4)
+        late.__exit__(None, None, None)
 
     found = by_name(prof)
+    assert found["other"].parent == found["late"].parent == found["step 3"].id
+    assert found["other"].thread != found["rollout"].thread
+    assert found.pop("step 4").step == 4
     assert found["request"].parent == found["rollout"].id
     assert found["rollout"].parent == found["step 3"].id
     assert found["step 3"].parent is None
@@ -42,34 +53,6 @@ def test_spans_lie_on_the_wall_clock(config):
     slack = 1_000_000 + max(clock.bound_ns for clock in process.clocks)
     assert before - slack <= span.start_ns <= inside + slack
     assert inside - slack <= span.end_ns <= after + slack
-
-
-def test_a_span_belongs_to_the_step_it_began_in(config):
-    """One that ends in a later step has the step and the parent of its own."""
-    with rlprof.open(config(steps="none")) as prof:
-        prof.step(1)
-        request = prof.span("request")
-        request.__enter__()
-        prof.step(2)
-        request.__exit__(None, None, None)
-
-    found = by_name(prof)
-    assert (found["request"].step, found["request"].parent) == (1, found["step 1"].id)
-
-
-def test_threads_write_spans_of_their_own(config):
-    """A thread's spans belong to the step, not to the phase of another thread."""
-    with rlprof.open(config(steps="none")) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            thread = threading.Thread(target=lambda: prof.span("other").__enter__().__exit__(
-                None, None, None))  # fmt: skip
-            thread.start()
-            thread.join()
-
-    found = by_name(prof)
-    assert found["other"].parent == found["step 1"].id
-    assert found["other"].thread != found["rollout"].thread
 
 
 @pytest.mark.slow

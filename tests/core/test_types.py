@@ -12,40 +12,6 @@ from rlprof.types import Capture, Target, Window
 
 
 @pytest.mark.parametrize(
-    ("target", "words", "folder"),
-    [
-        (Target("actor"), "actor 0/1", "actor_0_of_1"),
-        (Target("actor", 3, 8), "actor 3/8", "actor_3_of_8"),
-        (Target("rollout", replica=2), "rollout replica 2", "rollout_replica_2"),
-    ],
-    ids=["alone", "rank", "replica"],
-)
-def test_a_target_is_named_by_role_and_number(target, words, folder):
-    """A process is its role and rank, an engine its role and replica."""
-    assert words == str(target)
-    assert folder == target.folder
-
-
-@pytest.mark.parametrize(
-    ("window", "steps", "name", "folder"),
-    [
-        (Window(7, 8), "7", "7", "step_000007/step"),
-        (Window(7, 10), "7-9", "7-9", "step_000007/step"),
-        (Window(7, sys.maxsize), "7-", "7-", "step_000007/step"),
-        (Window(7, 8, "update"), "7", "7/update", "step_000007/update"),
-        (Window(7, 8, "update", 2), "7", "7/update.2", "step_000007/update.2"),
-        (Window(7, 8, "a/b"), "7", "7/a/b", "step_000007/a-b-07f4401c"),
-    ],
-    ids=["step", "stretch", "without end", "phase", "again", "unsafe"],
-)
-def test_a_window_is_named_by_steps_and_phase(window, steps, name, folder):
-    """Steps are counted with the last one included, as people say them."""
-    assert steps == window.steps
-    assert name == window.id
-    assert folder == window.folder
-
-
-@pytest.mark.parametrize(
     ("target", "window", "stem"),
     [
         (Target("actor", 3, 8), Window(7, 8), "actor_rank3-of-8_step7_step_pid42"),
@@ -67,23 +33,6 @@ def test_a_stem_tells_a_file_from_all_others(target, window, stem):
     capture = Capture("run", target, window, "torch", host="h", pid=42)
 
     assert stem == capture.stem
-
-
-def test_a_header_tells_a_trace_from_all_others():
-    """A trace begins with it, in plain data, and names in it are those of the manifest."""
-    capture = Capture("run", Target("actor", 1, 2), Window(7, 8, "gen"), "torch", host="h", pid=42)
-
-    assert capture.header == {
-        "run": "run",
-        "target": {
-            "role": "actor", "rank": 1, "world_size": 2, "coordinates": {}, "replica": None,
-            "worker": None,
-        },
-        "window": {"start_step": 7, "end_step": 8, "phase": "gen", "occurrence": 0},
-        "tool": "torch",
-        "host": "h",
-        "pid": 42,
-    }  # fmt: skip
 
 
 def test_type_checkers_see_the_names_there_are():

@@ -63,25 +63,18 @@ def test_a_step_that_comes_again_overwrites_nothing(config, calls):
 
 
 @pytest.mark.slow
-def test_continuous_mode_opens_a_window_per_step(config, calls):
-    """A whole step is one window, its phases are ranges."""
-    with rlprof.open(config(mode="continuous", steps=[1, 2])) as prof:
-        for _ in prof.steps(range(4)):
+@pytest.mark.parametrize(
+    ("steps", "join", "opened"), [([1, 2], False, ["1", "2"]), (["1-3", 6], True, ["1-3", "6"])]
+)
+def test_continuous_mode_opens_a_window_per_step_or_stretch(config, calls, steps, join, opened):
+    """A whole step is one window, its phases are ranges; consecutive steps share one if joined."""
+    with rlprof.open(config(mode="continuous", steps=steps, join_steps=join)) as prof:
+        for _ in prof.steps(range(8)):
             with prof.phase("rollout"):
                 pass
 
-    assert starts(calls) == ["1", "2"]
-    assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
-
-
-@pytest.mark.slow
-def test_joined_steps_share_a_window(config, calls):
-    """A stretch of consecutive steps is one window with join_steps."""
-    with rlprof.open(config(mode="continuous", steps=["1-3", 6], join_steps=True)) as prof:
-        for _ in prof.steps(range(8)):
-            pass
-
-    assert starts(calls) == ["1-3", "6"]
+    assert starts(calls) == opened
+    assert hooks(calls)[:3] == ["start", "push", "pop"]
 
 
 def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):

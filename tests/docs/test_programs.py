@@ -87,17 +87,3 @@ print(capture.state, (prof.run_dir / capture.artifacts[0].path).read_text())
     printed = run(block.text + rest)
 
     assert printed.split() == ["whole", "1/rollout"]
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_no_block_is_passed_over(path):
-    """Every block that names a language is found, and in one that some test here knows."""
-    fences = [line for line in PAGES[path].splitlines() if line.startswith("```")]
-
-    opened = fences[::2]
-
-    assert len(fences) % 2 == 0
-    assert len(blocks(PAGES[path])) == sum(len(line) > 3 for line in opened)
-    assert {line[3:] for line in opened} <= {
-        "", "python", "yaml", "console", "sh", "json", "toml", "text", "sql"
-    }  # fmt: skip

@@ -129,18 +129,6 @@ def test_the_effect_is_the_planted_one():
     assert found.p < 1e-6
 
 
-def test_lengths_that_do_not_vary_within_runs_widen_the_interval():
-    """What twice the tokens cost cannot be known from runs of constant length."""
-    rng, at = np.random.default_rng(8), np.arange(30.0)
-    a = Series(10 * np.exp(rng.normal(0, 0.01, 30)), np.full(30, 1e3), at)
-    b = Series(15 * np.exp(rng.normal(0, 0.01, 30)), np.full(30, 2e3), at)
-
-    found = effect(a, b)
-
-    assert found.low < 0 < found.high
-    assert found.visible > 0.5
-
-
 @pytest.mark.parametrize(
     ("chances", "seen"),
     [

@@ -115,14 +115,6 @@ def test_many_steps_are_bars_of_several():
     assert "All 1,000 steps; each bar is the mean of 3 steps, with a line at the slowest" in told
 
 
-def test_a_page_holds_no_address_but_pictures():
-    """Nothing in a page names another file, but pictures that it holds itself."""
-    text = page(made())
-
-    assert re.findall(r'(?:src|href|action)="(?!#|data:image/png;base64,)[^"]*"', text) == []
-    assert re.findall(r"url\((?!#)|@import|https?://", text) == []
-
-
 def test_names_cannot_be_markup():
     """What a name holds stands in the page as text; what cannot be seen is replaced."""
     assert printable("a\u202eb\0\ud800\u2028c") == "a\ufffdb\ufffd\ufffd\ufffdc"

@@ -10,7 +10,6 @@ import pytest
 
 import rlprof
 from rlprof_engine import requests
-from rlprof_report import analyse
 from tests.report.tables.folder import BEHIND, EPOCH, STEPS, TRACE, S, make
 
 
@@ -142,21 +141,6 @@ def test_odd_events_are_counted_and_the_others_kept(run):
     assert table["start_ns"].to_pylist() == [EPOCH + 1500, EPOCH + 3000]
     assert table["tid"].to_pylist() == [None, None]
     assert problems == [f"{TRACE}: 3 of its events could not be read"]
-
-
-def test_steps_are_those_of_the_report(run):
-    """A row a step, with the report's figures and a column for each of its phases."""
-    analysis = analyse(run)
-
-    table = run.frame("steps")
-
-    assert table["step_s"].to_pylist() == [step.seconds for step in analysis.steps]
-    assert table["phase/rollout_s"].to_pylist() == list(STEPS.values())
-    assert table["trajectories"].to_pylist() == [10] * 4
-    assert table["start_ns"].to_pylist()[0] == EPOCH + 10 * S
-    assert [row["tail95_s"] for row in table.to_pylist()] == [
-        step.rollout.tail_s["0.95"] for step in analysis.steps
-    ]
 
 
 def test_steps_have_the_figures_of_the_logger(tmp_path):
