@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from textwrap import dedent
 from typing import Any, ClassVar
 
@@ -326,6 +327,12 @@ class Sampler:
         return None
 
 
+@attrs.frozen
+class StrictOptions:
+    must: int
+    table: Mapping[str, int] = attrs.field(factory=dict)
+
+
 class Counter:
     @hookimpl
     def start(self):
@@ -432,6 +439,22 @@ def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, faul
 
     assert [f"tools.sampler{fault}"] == faults_of(general, check=True)
     assert [f"roles.actor.options.sampler{fault}"] == faults_of(special, check=True)
+
+
+@pytest.mark.usefixtures("hand")
+def test_an_option_may_be_required_and_a_key_is_text(monkeypatch):
+    """A value that a plugin needs and nobody gives is a fault, and so is a key of another type."""
+    monkeypatch.setattr(Counter, "Options", StrictOptions, raising=False)
+
+    def told(options):
+        config = {**ACTOR, "tool": "counter", "tools": {"counter": options}}
+        return [fault.partition(": ")[::2] for fault in faults_of(config, check=True)]
+
+    key = "expected text as key, got 1"
+    assert told({"must": 1, "table": {1: 1}}) == [("tools.counter.table.1", key)]
+    ((where, missing),) = told({})
+    assert where.endswith("counter.must")
+    assert missing == "is missing; give it a value"
 
 
 @pytest.mark.usefixtures("hand")

@@ -54,7 +54,7 @@ def parts():
 def test_a_guide_is_what_happens(page, part, shell, tmp_path):
     """Typed into an empty folder, the commands of each section print what is shown there."""
     if ENGINE in part:
-        site = install(ROOT / "examples/third_party_engine", tmp_path / "site")
+        site = install(tmp_path / "site", ROOT / "examples/third_party_engine")
         shell.env["PYTHONPATH"] = site["PYTHONPATH"]
 
     follow(shell, page, [block.text for block in blocks(part, "console")])

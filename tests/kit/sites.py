@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 
-def install(distribution, site):
-    """Install the folder *distribution* into *site*; return the environment that sees it."""
+def install(site, *folders):
+    """Install the distributions in *folders* into *site*; return the environment that sees it."""
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
     argv += ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
-    done = subprocess.run([*argv, str(distribution)], capture_output=True, text=True)
+    done = subprocess.run([*argv, *map(str, folders)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PYTHONPATH": str(site)}
 

@@ -95,13 +95,7 @@ for _plugin in _own_classes(engines):
         )
 
 
-for _plugin, _laws in (
-    (engines.GoodHive, _in_process(EngineTests, engines.GoodHive)),
-    (
-        engines.TellsNobody,
-        _only("test_each_process_of_a_driven_engine_records_itself", "test_a_window_is_recorded"),
-    ),
-):
+for _plugin in (engines.GoodHive, engines.TellsNobody):
     globals()[f"Test{_plugin.__name__}"] = _tests(
         EngineTests,
         _plugin,
@@ -109,7 +103,12 @@ for _plugin, _laws in (
         work=lambda self, handle: len(handle),
         cannot_be_killed="its processes are numbers",
         produces="files",
-        **_laws,
+        **_only(
+            "test_each_process_of_a_driven_engine_records_itself",
+            "test_a_window_is_recorded",
+            "test_windows_follow_each_other",
+            "test_a_second_start_is_refused_or_harmless",
+        ),
     )
 
 

@@ -24,7 +24,7 @@ def _example(request, tmp_path_factory):
     copy = home / request.param
     left_out = shutil.ignore_patterns("__pycache__", ".*")
     shutil.copytree(EXAMPLES / request.param, copy, ignore=left_out)
-    return copy, install(copy, home / "site")
+    return copy, install(home / "site", copy)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -15,37 +17,37 @@ IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"
 IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TRY003", "ERA001"]
 
 
+@pytest.fixture(name="written", scope="module")
+def _written(tmp_path_factory):
+    """Write a plugin of each kind, and install them; return their folders and the environment."""
+    home, said = tmp_path_factory.mktemp("new"), io.StringIO()
+    with redirect_stdout(said):
+        codes = [main(["new", kind, f"my_{kind}", "--dir", str(home)]) for kind in KINDS]
+    folders = {kind: home / f"rlprof-my-{kind}" for kind in KINDS}
+    assert codes == [0, 0, 0]
+    assert [kind for kind, folder in folders.items() if f"cd {folder}" not in said.getvalue()] == []
+    return folders, install(home / "site", *folders.values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_it_writes_passes_the_kit(kind, tmp_path, capsys):
+def test_what_it_writes_passes_the_kit(kind, written):
     """A generated plugin installs, is listed under its name, and keeps every law."""
-    code = main(["new", kind, "my_own", "--dir", str(tmp_path)])
-    folder = tmp_path / "rlprof-my-own"
-    env = install(folder, tmp_path / "site")
+    folders, env = written
 
-    said = its_tests(folder, env)
+    said = its_tests(folders[kind], env)
 
-    assert code == 0
-    assert f"cd {folder}" in capsys.readouterr().out
     assert "passed" in said
     assert "failed" not in said
 
 
 @pytest.mark.slow
-def test_what_it_writes_is_clean(tmp_path):
+def test_what_it_writes_is_clean(written, tmp_path):
     """Ruff with every rule, its formatter, and mypy --strict find nothing to say."""
-    for kind in KINDS:
-        main(["new", kind, f"my_{kind}", "--dir", str(tmp_path)])
-    folders = [tmp_path / f"rlprof-my-{kind}" for kind in KINDS]
+    folders = list(written[0].values())
     ruff = [sys.executable, "-m", "ruff"]
-    rules = [
-        "--select",
-        "ALL",
-        "--ignore",
-        IGNORED,
-        "--per-file-ignores",
-        ",".join(f"tests/**:{r}" for r in IN_TESTS),
-    ]
+    in_tests = ",".join(f"tests/**:{rule}" for rule in IN_TESTS)
+    rules = ["--select", "ALL", "--ignore", IGNORED, "--per-file-ignores", in_tests]
     where = ["--isolated", "--line-length", "100", "--target-version", "py310", "."]
     mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy")]
     for folder, argv in (
