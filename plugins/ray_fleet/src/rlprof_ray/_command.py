@@ -14,7 +14,7 @@ from rlprof_run import Place, read
 
 if TYPE_CHECKING:
     from rlprof import Run
-    from rlprof_ray._visit import Outcome
+    from rlprof_ray._collect import Outcome
 
 
 def add(subparsers: Any) -> None:
@@ -25,7 +25,7 @@ def add(subparsers: Any) -> None:
         description="Copy into RUN the files that members of a fleet on Ray wrote on the disks of "
         "their nodes. A fleet does this when it closes, unless the config says no, its driver "
         "died, the disk was full or a node did not answer. You may run the command any number of "
-        "times; it resumes where the last one stopped. A file is removed from its node once its "
+        "times. A file is removed from its node once its "
         "copy in RUN has the same checksum. Exit code 1: something is left; `rlprof ls RUN` says "
         "what.",
     )
