@@ -304,20 +304,3 @@ def test_who_has_joined_a_dead_process_takes_its_report(shared, killed, tmp_path
     assert (made.kind, made.status) == ("trace", "partial")
     assert made.note == "the process ended inside the window"
     assert names(tmp_path) == ["mine", "kernel"]
-
-
-# failures.md: nsys-shared
-def test_the_export_of_who_has_died_gives_to_those_who_joined(shared, killed, tmp_path):
-    """Before its own raw data go: whichever of them is salvaged first."""
-    say(shared, why="the process ended inside the window", spans=1)
-
-    made = exported(attrs.evolve(CAPTURE, pid=OTHER_PID, target=FIRST), shared, tmp_path)
-
-    said = json.loads((killed / "given.json").read_bytes())
-    assert [one.status for one in made] == ["partial", "partial"]
-    assert (killed / "report.nsys-rep").samefile(shared / "report.nsys-rep")
-    assert said["file"] == "report.nsys-rep"
-    assert said["why"] == (
-        "rollout replica 0 worker 0 began the window and did not share its report; "
-        "the process ended inside the window"
-    )

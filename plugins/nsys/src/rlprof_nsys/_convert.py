@@ -22,6 +22,12 @@ _LEAST_S, _PER_MB_S = 60.0, 10.0
 """A report of 11 MB took 19 s to import and 4 s to export on a busy machine."""
 
 
+_NO_IMPORTER = (
+    "nsys has no importer, so it left raw data (.qdstrm); install all of Nsight Systems, or link "
+    "its folder host-linux-x64 next to target-linux-x64"
+)
+
+
 class ConversionError(Exception):
     """nsys could not write the file."""
 
@@ -36,7 +42,7 @@ def program_of(notes: Mapping[str, object], tmp: Path) -> Program | None:
 def imported(program: Program, raw: Path, report: Path) -> None:
     """Convert the raw data of an interrupted nsys into *report*."""
     if not program.importer:
-        raise ConversionError(f"QdstrmImporter is not installed with {program.path}")
+        raise ConversionError(_NO_IMPORTER)
     argv = [program.importer, "-i", str(raw), "-o", str(report)]
     said = run(argv, timeout_s=_within_s(raw), folder=program.folder)
     if said.code != 0 or not _size(report):

@@ -9,59 +9,30 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof import CaptureError
 from rlprof_nsys._mark import DOMAIN, RANGE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlprof_nsys._options import NsysOptions
 
 
+@attrs.frozen
 class Edge:
     """Tells nsys that the window opens and closes."""
 
-    def __init__(self, kind: str) -> None:
-        self.options = (f"--capture-range={kind}", "--capture-range-end=stop")
+    kind: str
+    begin: Callable[[], object]
+    end: Callable[[], object]
+    """On any thread."""
 
-    def begin(self) -> None:
-        """Open the window."""
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """Close the window, on any thread."""
-        raise NotImplementedError
-
-
-class NvtxEdge(Edge):
-    """An NVTX range."""
-
-    def __init__(self, nvtx: Any) -> None:
-        super().__init__("nvtx")
-        self._nvtx = nvtx
-        self._range: Any = None
-
-    def begin(self) -> None:
-        """Start a range that another thread may end."""
-        self._range = self._nvtx.start_range(RANGE, domain=DOMAIN)
-
-    def end(self) -> None:
-        """End the range."""
-        self._nvtx.end_range(self._range)
-
-
-class CudaEdge(Edge):
-    """`cudaProfilerStart` and `cudaProfilerStop`."""
-
-    def __init__(self, profiler: Any) -> None:
-        super().__init__("cudaProfilerApi")
-        self._profiler = profiler
-
-    def begin(self) -> None:
-        """Call `cudaProfilerStart`."""
-        self._profiler.start()
-
-    def end(self) -> None:
-        """Call `cudaProfilerStop`."""
-        self._profiler.stop()
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options for `nsys start`."""
+        return f"--capture-range={self.kind}", "--capture-range-end=stop"
 
 
 def edge_of(options: NsysOptions, nvtx: Any) -> Edge | None:
@@ -71,10 +42,15 @@ def edge_of(options: NsysOptions, nvtx: Any) -> Edge | None:
     if options.range == "nvtx":
         if nvtx is None:
             raise CaptureError("range: nvtx: nsys sees no nvtx in this process; pip install nvtx")
-        return NvtxEdge(nvtx)
+        opened: list[Any] = []
+        return Edge(
+            "nvtx",
+            lambda: opened.append(nvtx.start_range(RANGE, domain=DOMAIN)),
+            lambda: nvtx.end_range(opened.pop()),
+        )
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         raise CaptureError(
             "range: cudaProfilerApi: needs torch imported and a CUDA device; else set range: nvtx"
         )
-    return CudaEdge(torch.cuda.profiler)
+    return Edge("cudaProfilerApi", torch.cuda.profiler.start, torch.cuda.profiler.stop)

@@ -18,7 +18,7 @@ import attrs
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
 from rlprof_nsys._notes import NOTES, read_notes
-from rlprof_nsys._shared import give_late, given, is_alive, joined, link
+from rlprof_nsys._shared import given, is_alive, joined, link
 from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace
 
@@ -73,10 +73,6 @@ class _Export:
             why = "nothing shows that the report is whole"
         elif not why and file.name == _REPORT and size not in (None, file.stat().st_size):
             why = f"the report has {file.stat().st_size} bytes; {size} were written"
-        if not self.notes.get("joined"):
-            late = f"{self.capture.target} began the window and did not share its report"
-            said = "; ".join(filter(None, (late, why)))
-            give_late(self.folder, file.name, said, file.stat().st_mtime_ns)
         program = program_of(self.notes, self.tmp)
         try:
             report, database = self._opened(program, file)
@@ -195,15 +191,10 @@ def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[
     theirs = Path(notes["joined"].get("folder") or "/nowhere")
     if capture.pid not in joined(theirs):
         return None
-    report, end = theirs / _REPORT, time.monotonic() + _LEFT_S
-    before, size = -1, _size(report)
-    while (said := given(folder)) is None and (size <= 0 or size != before):
-        if time.monotonic() >= end:
-            return None
-        time.sleep(_STILL_S)
-        before, size = size, _size(report)
-    if said is not None:
-        return said
+    report = theirs / _REPORT
+    _await_any([report])
+    if _size(report) <= 0:
+        return None
     link(report, folder / _REPORT)
     why = f"{notes['joined']['who']} began the window and died before its end"
     return {"file": _REPORT, "why": why, "ended_ns": report.stat().st_mtime_ns}

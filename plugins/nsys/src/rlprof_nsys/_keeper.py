@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import shutil
 import signal
 import tempfile
@@ -27,8 +26,6 @@ from rlprof_nsys._processes import adopt_orphans, end_children
 from rlprof_nsys._program import Program, find_nsys, options_in, too_old, values_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rlprof_nsys._arguments import Asked
     from rlprof_nsys._launch import Started
 
@@ -67,10 +64,6 @@ class Life:
 
     def await_end(self) -> None:
         """Wait until the process has ended."""
-        with suppress(OSError, AttributeError):  # Linux 5.3 and later
-            watched = os.pidfd_open(self.pid)
-            if not self.is_over():
-                select.select([watched], [], [])
         while not self.is_over():
             time.sleep(_POLL_S)
 
@@ -78,7 +71,7 @@ class Life:
 def keep(asked: Asked, say: int, program_life: Life) -> None:
     """Start a session, write the program's variables to *say*, and wait for the program's end."""
     _let_go(say)
-    before = in_characters(os.environb)
+    before = dict(os.environ)
     adopt_orphans()
     program, why = _prepare(asked)
     os.chdir("/")  # the program's folder may be removed first
@@ -108,11 +101,6 @@ def _let_go(say: int) -> None:
                 os.close(int(one))
     for number in _SAID_TO_ALL:
         signal.signal(number, lambda *_: None)
-
-
-def in_characters(environ: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Return *environ* with one character per byte: its encoding is unknown."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in environ.items()}
 
 
 def _tell(say: int, started: Started | None, why: str, before: dict[str, str]) -> bool:

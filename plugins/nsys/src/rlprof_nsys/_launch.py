@@ -37,7 +37,7 @@ class Started:
 
     session: str
     environ: Mapping[str, str]
-    """The variables that nsys gave its stand-in; each character is a byte."""
+    """The variables that nsys gave its stand-in."""
     cli: subprocess.Popen[bytes]
     folder: Path
     _hold: int

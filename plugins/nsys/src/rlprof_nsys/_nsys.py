@@ -224,13 +224,14 @@ class Nsys:
         self._collecting = tuple(chosen)
 
     def _try_a_range(self, session: Session) -> str:
+        from rlprof_nsys._convert import ConversionError
         from rlprof_nsys._self_test import tested
 
         try:
             self._self_test = tested(
                 session, self._nvtx, list(self._collecting), start_s=self.options.start_s
             )
-        except (CaptureError, OSError) as exc:
+        except (CaptureError, ConversionError, OSError) as exc:
             return f"unknown whether nsys sees ranges of phases: {exc}"
         return self._self_test
 

@@ -6,18 +6,19 @@ there are no ranges and no error.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sqlite3
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rlprof import CaptureError
+from rlprof_nsys._convert import imported
 from rlprof_nsys._mark import DOMAIN
-from rlprof_nsys._report import REPORT
-from rlprof_nsys._shared import alone
+from rlprof_nsys._report import RAW, REPORT
 
 if TYPE_CHECKING:
     from rlprof_nsys._session import Session
@@ -26,6 +27,7 @@ TEXT = "rlprof self-test"
 _EXPORT_S = 30.0
 _OTHERS_S = 20.0
 """How long to wait while another process in the same session runs the test."""
+_POLL_S = 0.05
 
 
 def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
@@ -34,15 +36,27 @@ def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -
     if not place:
         return self_test(session, nvtx, options, start_s=start_s)
     known = Path(place) / f"self-test-{_version()}"
-    with alone(known, until=time.monotonic() + _OTHERS_S) as is_alone:
-        if not is_alone:
-            raise CaptureError("another process is running the test and does not finish")
-        text = known.read_text(encoding="utf-8")
+    with known.open("a+", encoding="utf-8") as file:
+        end = time.monotonic() + _OTHERS_S
+        while not _is_locked(file):
+            if time.monotonic() >= end:
+                raise CaptureError("another process is running the test and does not finish")
+            time.sleep(_POLL_S)
+        file.seek(0)
+        text = file.read()
         if text:
             return str(json.loads(text))
         found = self_test(session, nvtx, options, start_s=start_s)
-        known.write_text(json.dumps(found), encoding="utf-8")
+        file.write(json.dumps(found))
         return found
+
+
+def _is_locked(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
@@ -54,7 +68,9 @@ def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float
         nvtx.push_range(TEXT, domain=DOMAIN)
         nvtx.pop_range(domain=DOMAIN)
         found = session.stop(folder, within_s=_EXPORT_S)
-        if found.file != REPORT:
+        if found.file == RAW:
+            imported(session.program, folder / RAW, folder / REPORT)
+        elif not found.file:
             raise CaptureError(found.why)
         if _has_range(session, folder):
             return ""

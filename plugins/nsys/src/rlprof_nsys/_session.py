@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,7 +14,6 @@ from rlprof_nsys._shared import (
     ENDING,
     IS_OPEN,
     Word,
-    alone,
     claim,
     give,
     is_alive,
@@ -28,6 +25,7 @@ from rlprof_nsys._shared import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rlprof_nsys._program import Program, Said
 
@@ -38,11 +36,6 @@ _AGAIN_S = 0.1
 _OTHERS_S = 2.0
 """How long the self-test of another process may take; such a test leaves no word."""
 _POLL_S = 0.05
-_OURS: set[str] = set()
-"""Folders of windows that this process opened, not counting those opened before `exec`."""
-_SEEN_S = 0.02
-"""`nsys start` may return before nsys sees ranges: 2022.4 did in 1 of 69 windows, 2023.4.4 in none
-of 85. If the first range is lost, its window is partial."""
 _IDLE = "not applicable in this state"
 _BUSY = "not allowed in this state"
 
@@ -80,7 +73,6 @@ class Session:
             self._take_own_away()
             raise
         self._tell(IS_OPEN)
-        time.sleep(_SEEN_S)
         return None
 
     def _begin(self, folder: Path, options: Sequence[str], end: float, within_s: float) -> None:
@@ -108,7 +100,7 @@ class Session:
         left = max(_LEAST_S, end - time.monotonic())
         if said.code != 0:
             left = min(left, _ENDED_S if _IDLE in said.text else _LEAST_S)
-        found = self._await(folder, said, left)
+        found = await_report(folder, is_done=said.code == 0, within_s=left)
         if said.code != 0 and _IDLE in said.text:
             found, ended_ns = _ended_by_another(folder, found, ended_ns)
         elif not found.file and said.code != 0:
@@ -118,8 +110,9 @@ class Session:
     def end_abandoned(self, *, within_s: float) -> None:
         """Close the joined window if the process that opened it died."""
         word = read_word(self.program.folder) if self._is_shared else None
-        if word is not None and not self._is_living(word):
-            self._settle_for(word, time.monotonic() + within_s)
+        if word is not None and not is_alive(word.pid):
+            self._settle(within_s)
+            take_away(self.program.folder, word)
 
     def await_range(self, folder: Path, *, within_s: float) -> Found:
         """Return the report of a range that ended; if no range began, close the window."""
@@ -133,17 +126,9 @@ class Session:
             self.is_in_doubt = said.code is None
             found = Found(why="nsys did not see the range of the window")
             return self._ended(folder, found, ended_ns)
-        found = await_report(
-            self.program, folder, said="", is_done=False,
-            within_s=max(_LEAST_S, end - time.monotonic()),
-        )  # fmt: skip
+        left = max(_LEAST_S, end - time.monotonic())
+        found = await_report(folder, is_done=False, within_s=left)
         return self._ended(folder, found, ended_ns)
-
-    def _await(self, folder: Path, said: Said, within_s: float) -> Found:
-        is_done = said.code == 0
-        return await_report(
-            self.program, folder, said=said.text, is_done=is_done, within_s=within_s
-        )
 
     def _settle(self, within_s: float) -> None:
         """Close the window that an unanswered call may have opened."""
@@ -193,10 +178,10 @@ class Session:
                 own = attrs.evolve(own, state=BEGINNING)
                 if claim(self.program.folder, own):
                     self._own = own
-                    _OURS.add(own.folder)
                     return None
-            elif not self._is_living(word):
-                self._settle_for(word, end)
+            elif not is_alive(word.pid):
+                self._settle(max(_ENDED_S, end - time.monotonic()))
+                take_away(self.program.folder, word)
                 continue
             elif word.state == IS_OPEN:
                 self.is_in_doubt = False  # nsys collects for the other process
@@ -208,19 +193,6 @@ class Session:
                 raise CaptureError(self._taken(word))
             time.sleep(_POLL_S)
         return None
-
-    def _is_living(self, word: Word) -> bool:
-        """Whether a process will close the window of *word*; not if it was opened before `exec`."""
-        return word.folder in _OURS if word.pid == os.getpid() else is_alive(word.pid)
-
-    def _settle_for(self, word: Word, end: float) -> None:
-        """Close the window of a dead process; with a lock, or two could close the next window."""
-        with alone(Path(self.program.folder) / "settling", until=end) as is_alone:
-            if not is_alone:
-                raise CaptureError(self._taken(word))
-            if word.is_of_whom(read_word(self.program.folder)):
-                self._settle(max(_ENDED_S, end - time.monotonic()))
-                take_away(self.program.folder, word)
 
     def _taken(self, word: Word | None) -> str:
         what = f", {word.window} for {word.who}" if word is not None else ""
@@ -239,7 +211,6 @@ class Session:
         own, self._own = self._own, None
         if own is not None:
             take_away(self.program.folder, own)
-            _OURS.discard(own.folder)
 
     def _ended(self, folder: Path, found: Found, ended_ns: int) -> Found:
         """Publish that no window is open, then give the report to all that joined; may be slow."""

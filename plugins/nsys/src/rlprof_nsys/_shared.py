@@ -8,21 +8,19 @@ open: each leaves the path of its folder, and the first process puts the whole r
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
-import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_nsys._notes import NOTES, read_notes, write_notes
+from rlprof_nsys._notes import read_notes, write_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 OPEN = "open"
 """The word in the launcher's folder; the keeper reads it, to close a window left open."""
@@ -30,7 +28,6 @@ GIVEN = "given.json"
 """The file that tells a joined process, in its folder, how the window ended."""
 BEGINNING, IS_OPEN, ENDING = "beginning", "open", "ending"
 _JOINED = "joined-"
-_POLL_S = 0.05
 
 
 @attrs.frozen
@@ -89,22 +86,6 @@ def take_away(place: str, word: Word) -> None:
             (Path(place) / OPEN).unlink(missing_ok=True)
 
 
-@contextmanager
-def alone(file: Path, *, until: float) -> Iterator[bool]:
-    """Lock *file* while the block runs; False: another process has held the lock *until* then."""
-    with file.open("a") as held:
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    yield False
-                    return
-                time.sleep(_POLL_S)
-        yield True
-
-
 def join(place: str, word: Word, folder: Path) -> bool:
     """Join the window of *word*, to get its report in *folder*; False: the window has ended."""
     mine = Path(word.folder) / f"{_JOINED}{os.getpid()}"
@@ -131,7 +112,10 @@ def joined(folder: Path) -> dict[int, Path]:
 def give(folder: Path, said: Mapping[str, Any]) -> None:
     """Put *said*, and the `file` it names, into the folder of each process that joined."""
     for other in joined(folder).values():
-        _give(folder, other, said)
+        with suppress(OSError):
+            if said["file"]:
+                link(folder / said["file"], other / said["file"])
+            write_notes(other / GIVEN, said)
 
 
 def given(folder: Path) -> Mapping[str, Any] | None:
@@ -139,39 +123,13 @@ def given(folder: Path) -> Mapping[str, Any] | None:
     return read_notes(folder / GIVEN) or None
 
 
-def give_late(folder: Path, file: str, why: str, ended_ns: int) -> None:
-    """Give *file* to joined processes that got no report because the first process died."""
-    for other in joined(folder).values():
-        if (other / NOTES).is_file() and given(other) is None:
-            _give(folder, other, {"file": file, "why": why, "ended_ns": ended_ns})
-
-
 def is_alive(pid: int) -> bool:
     """Whether process *pid* is alive on this host; a zombie is not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except FileNotFoundError:
+    except OSError:
         return False
-    except (OSError, IndexError):  # it is just ending
-        return _answers(pid)
     return state not in (b"Z", b"X")
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _give(folder: Path, other: Path, said: Mapping[str, Any]) -> None:
-    with suppress(OSError):
-        if said["file"]:
-            link(folder / said["file"], other / said["file"])
-        write_notes(other / GIVEN, said)
 
 
 def link(file: Path, target: Path) -> None:

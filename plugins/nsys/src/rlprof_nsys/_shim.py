@@ -17,10 +17,9 @@ _WAIT = "import os, sys; os.read(int(sys.argv[1]), 1)"
 
 
 def main(born: str, hold: str) -> int:
-    """Write the environment to *born*, one character per byte; then wait until *hold* closes."""
+    """Write the environment to *born*; then wait until *hold* closes."""
     with open(f"{born}.part", "w", encoding="utf-8") as file:  # noqa: PTH123 -- few imports
-        named = os.environb.items()
-        json.dump({name.decode("latin-1"): value.decode("latin-1") for name, value in named}, file)
+        json.dump(dict(os.environ), file)
     os.rename(f"{born}.part", born)  # noqa: PTH104
     # Drop the variables of nsys, so that nsys does not record this process.
     waits = [sys.executable, "-I", "-S", "-c", _WAIT, hold]

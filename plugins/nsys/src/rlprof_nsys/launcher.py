@@ -16,7 +16,6 @@ import sys
 import time
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlprof_nsys._arguments import LAUNCHER, Asked, read_arguments
@@ -40,7 +39,7 @@ _NEEDED = (
 def main(argv: list[str]) -> NoReturn:
     """Start the keeper, and execute the command under nsys."""
     asked, command = read_arguments(argv)
-    given = _born_with()
+    given = dict(os.environ)
     chosen = _choose_variables(given, asked.env)
     if chosen != given:  # restart: nsys reads the variables that its ancestors started with
         os.execve(sys.executable, [*LAUNCHER, *argv], chosen)  # noqa: S606
@@ -52,36 +51,20 @@ def main(argv: list[str]) -> NoReturn:
         with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
             sys.stderr.write(f"rlprof-nsys: {why}; the program runs unprofiled\n")
             sys.stderr.flush()
-    _become(command, {**_born_with(), **_in_bytes(environ)})
-
-
-def _born_with() -> dict[bytes, bytes]:
-    """Return the environment, without the variables that Python adds in the locale C."""
-    try:
-        found = Path("/proc/self/environ").read_bytes().split(b"\0")
-    except OSError:
-        return dict(os.environb)
-    named = (one.partition(b"=") for one in found if b"=" in one)
-    return {name: value for name, _, value in named}
+    _become(command, {**given, **environ})
 
 
 def _choose_variables(
-    given: Mapping[bytes, bytes], allowed: tuple[str, ...] | None
-) -> Mapping[bytes, bytes]:
+    given: Mapping[str, str], allowed: tuple[str, ...] | None
+) -> Mapping[str, str]:
     """Leave out variables that a report must not hold."""
     if allowed is None:
         return given
-    patterns = [os.fsencode(one) for one in (*_NEEDED, *allowed)]
     return {
         name: value
         for name, value in given.items()
-        if any(fnmatchcase(name, one) for one in patterns)
+        if any(fnmatchcase(name, one) for one in (*_NEEDED, *allowed))
     }
-
-
-def _in_bytes(environ: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Return the keeper's variables as bytes, one per character."""
-    return {name.encode("latin-1"): value.encode("latin-1") for name, value in environ.items()}
 
 
 def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
@@ -131,7 +114,7 @@ def _read_answer(answer: int) -> dict[str, Any]:
         return {"why": "the keeper of nsys has ended"}
 
 
-def _become(command: list[str], environ: Mapping[bytes, bytes]) -> NoReturn:
+def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
     """Execute the program in this process."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
