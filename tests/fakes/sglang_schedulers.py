@@ -62,8 +62,6 @@ class Habits:
 
     is_exact: bool = True
     """Since 0.5.16; before, N steps without a first one were N - 1."""
-    has_spans: bool = True
-    """Since 0.5.11 each step has a span."""
     has_part: bool = True
     """Since 0.5.13 the profiler is a part that a scheduler holds."""
     is_told: bool = True
@@ -78,12 +76,11 @@ class Habits:
 class Trace:
     """Stands for torch's profiler: keeps the names of the steps it sees."""
 
-    def __init__(self, spans: bool, rank: int) -> None:
+    def __init__(self, rank: int) -> None:
         self.steps: list[tuple[int, str]] = []
         self.fails: dict[str, Exception] = {}
         """Method → what it raises."""
         self._pid, self._rank = 5000 + rank, rank
-        self._category = "user_annotation" if spans else "cpu_op"
 
     def stop(self) -> None:
         """End."""
@@ -94,7 +91,7 @@ class Trace:
         self._fail("export_chrome_trace")
         zero = self.steps[0][0] if self.steps else time.time_ns()
         events = [
-            {"ph": "X", "cat": self._category, "name": name, "pid": self._pid, "tid": self._pid,
+            {"ph": "X", "cat": "user_annotation", "name": name, "pid": self._pid, "tid": self._pid,
              "ts": (at - zero) / 1000, "dur": 1.0}
             for at, name in self.steps
         ]  # fmt: skip
@@ -172,7 +169,7 @@ class Profiler:
     def _start_profile(self, stage: Mode | None = None) -> Any:
         activities = self.profiler_activities or []
         if {"CPU", "GPU"} & set(activities):
-            self.torch_profiler = Trace(self.habits.has_spans, self.place.tp)
+            self.torch_profiler = Trace(self.place.tp)
             self.torch_profiler.fails = self.fails
             if self.refusal is not None:
                 if not self.habits.is_told:

@@ -62,7 +62,6 @@ def habits(release: str, has_cuda: bool = False) -> Habits:
     plain = [one for one in part["targets"] if "start" not in one]
     return Habits(
         is_exact=plain[0].endswith("+ 1"),
-        has_spans=number(release) >= (0, 5, 11),
         has_part=PARTS.rpartition(".")[2] in part["home"],
         is_told=part["refuses what torch does"],
         kind=part["kind"][0],
@@ -162,8 +161,6 @@ def put_hooks(scheduler: Scheduler) -> None:
         if target in PROFILERS:
             around(scheduler.part, "_profile", hook, name)
             scheduler.around["profile"] = hook
-        elif name.endswith("stop_profile"):  # by itself, too, which finds it by its name
-            around(scheduler.part, "_stop_profile", hook, name)
         else:
             scheduler.around[name] = hook
 

@@ -17,10 +17,10 @@ SAID = kept()
 """Release → what was read in its wheel."""
 
 KEYWORDS = {
-    "output_dir": (0, 4, 6), "num_steps": (0, 4, 6), "activities": (0, 4, 6),
-    "with_stack": (0, 4, 6), "record_shapes": (0, 4, 6), "profile_by_stage": (0, 4, 7),
-    "start_step": (0, 4, 9, 2), "merge_profiles": (0, 5, 3, 2), "profile_prefix": (0, 5, 6),
-    "profile_stages": (0, 5, 6), "profile_id": (0, 5, 15), "detailed_annotations": (0, 5, 19),
+    **dict.fromkeys(("output_dir", "num_steps", "activities", "with_stack", "record_shapes",
+                     "profile_by_stage", "start_step", "merge_profiles", "profile_prefix",
+                     "profile_stages"), (0, 5, 12)),
+    "profile_id": (0, 5, 15), "detailed_annotations": (0, 5, 19),
 }  # fmt: skip
 """What a caller can say of a session → the first release that hears it."""
 

@@ -15,11 +15,9 @@ from tests.sglang_adapter.extract import described
 from tests.signatures.record import Json, Record
 
 RELEASES = (
-    "sglang==0.4.6.post5", "sglang==0.4.7", "sglang==0.4.9.post2", "sglang==0.4.10",
-    "sglang==0.5.1", "sglang==0.5.2", "sglang==0.5.3", "sglang==0.5.3.post2", "sglang==0.5.5",
-    "sglang==0.5.6", "sglang==0.5.9", "sglang==0.5.10", "sglang==0.5.11", "sglang==0.5.12",
-    "sglang==0.5.13", "sglang==0.5.14", "sglang==0.5.15", "sglang==0.5.16", "sglang==0.5.18",
-    "sglang==0.5.19", "sglang==0.5.20", "sglang==0.5.21", "sglang==0.5.22", "sglang==0.5.23",
+    "sglang==0.5.12", "sglang==0.5.13", "sglang==0.5.14", "sglang==0.5.15", "sglang==0.5.16",
+    "sglang==0.5.18", "sglang==0.5.19", "sglang==0.5.20", "sglang==0.5.21",
+    "sglang==0.5.22", "sglang==0.5.23",
 )  # fmt: skip
 """Each release in which profiling changed, and all of the newest."""
 

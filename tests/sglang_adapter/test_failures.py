@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
 FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
 """The forward steps of one answer."""
-OTHERS = ["sglang==0.5.9", "sglang==0.5.23"]
+OTHERS = ["sglang==0.5.14", "sglang==0.5.23"]
 """One whose steps have no names, and the newest."""
 SILENT = "the state of an earlier session is unknown"
 

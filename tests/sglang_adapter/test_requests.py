@@ -18,13 +18,12 @@ def _frontend():
     return SimpleNamespace(rid_to_state={})
 
 
-def begin(frontend, name, *, has_stats=True):
-    """Have *frontend* take a request: since 0.5.10 its times are beside its state."""
+def begin(frontend, name):
+    """Have *frontend* take a request: its times are beside its state."""
     now = time.monotonic()
     state = SimpleNamespace(out_list=[], created_time=time.time())
-    if has_stats:
-        times = {"created_time": now, "first_token_time": now, "last_time": now}
-        state.time_stats = SimpleNamespace(**times)
+    times = {"created_time": now, "first_token_time": now, "last_time": now}
+    state.time_stats = SimpleNamespace(**times)
     frontend.rid_to_state[name] = state
     return state
 
@@ -75,15 +74,14 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
     assert "secret" not in (tmp_path / FILE).read_text()
 
 
-@pytest.mark.parametrize("first", ["prefill_finished_time", "prefill_finished_ts"])
-def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path, first):
-    """Queued, prefill and decode lie one after the other; the words are of 0.5.10, and before."""
+def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path):
+    """Queued, prefill and decode lie one after the other."""
     requests = Requests(frontend, has_metrics=True)
     requests.start()
     begin(frontend, "one")
     now = time.time()
-    scheduled = {"queue_time": 0.25, "forward_entry_time": now - 0.5, first: now - 0.125}
-    end(frontend, "one", **scheduled)
+    end(frontend, "one", queue_time=0.25, forward_entry_time=now - 0.5,
+        prefill_finished_time=now - 0.125)  # fmt: skip
     requests.stop(tmp_path)
 
     parts = {one["name"]: one for one in slices_of(tmp_path)}
@@ -94,19 +92,18 @@ def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path, first
     assert parts["queued"]["ts"] == parts["request one"]["ts"]
 
 
-@pytest.mark.parametrize("has_stats", [True, False])
-def test_without_metrics_what_the_frontend_saw_is_told(frontend, tmp_path, has_stats):
-    """When it came, and its tokens if this release keeps that; that the rest is not is said."""
+def test_without_metrics_what_the_frontend_saw_is_told(frontend, tmp_path):
+    """When it came, and its tokens; that the rest is not is said."""
     requests = Requests(frontend, has_metrics=False)
     requests.start()
     before = time.monotonic()
-    begin(frontend, "one", has_stats=has_stats)
+    begin(frontend, "one")
     end(frontend, "one")
     requests.stop(tmp_path)
 
     (line,) = lines_of(tmp_path)
     assert before - 1 < line["queued_ts"] < time.monotonic() + 1  # not the wall clock's
-    assert ("first_token_ts" in line) == has_stats
+    assert "first_token_ts" in line
     assert "scheduled_ts" not in line
     assert "requests: queued, prefill" in requests.unsupported
 

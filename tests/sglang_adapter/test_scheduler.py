@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.sglang_adapter.history import (
     KEYWORDS,
-    RELEASES,
     SAID,
     at,
     every_release,
@@ -26,10 +23,9 @@ STATE = {
 
 @every_release
 def test_where_the_scheduler_s_part_is(release):
-    """In the scheduler, in a mixin of its, then in a part it holds, whose methods are private."""
+    """In a mixin of the scheduler, then in a part it holds, whose methods are private."""
     homes = {
-        (0, 4, 6): "scheduler.py Scheduler",
-        (0, 4, 10): "scheduler_profiler_mixin.py SchedulerProfilerMixin",
+        (0, 5, 12): "scheduler_profiler_mixin.py SchedulerProfilerMixin",
         (0, 5, 13): "scheduler_components/profiler_manager.py SchedulerProfilerManager",
     }
     part = SAID[release]["scheduler part"]
@@ -43,8 +39,7 @@ def test_where_the_scheduler_s_part_is(release):
     held = "lambda req: self.profiler_manager._profile(req)"
     assert part["handler"] == (held if is_part else "self.profile")
     for name in (f"{mark}start_profile", f"{mark}stop_profile"):
-        if number(release) >= (0, 4, 7):
-            assert part["methods"][name] == f"def {name}(self, stage=None)"
+        assert part["methods"][name] == f"def {name}(self, stage=None)"
 
 
 @every_release
@@ -60,7 +55,7 @@ def test_what_the_scheduler_s_part_holds(release):
         assert fields == ps | {"get_forward_ct": "", "dp_tp_cpu_group": made}
 
 
-@pytest.mark.parametrize("release", [one for one in RELEASES if number(one) >= (0, 4, 7)])
+@every_release
 def test_a_session_is_prepared_before_it_starts(release):
     """By a method of the scheduler's part that takes all that is heard, one after the other."""
     said = SAID[release]["scheduler part"]["methods"]
@@ -71,18 +66,16 @@ def test_a_session_is_prepared_before_it_starts(release):
 
 @every_release
 def test_each_batch_is_told_to_the_scheduler_s_part(release):
-    """By one method of one name since 0.4.7, which `run_batch` calls."""
+    """By one method of one name, which `run_batch` calls."""
     said = SAID[release]
     method = said["scheduler part"]["methods"].get("_profile_batch_predicate")
     told = {
-        (0, 4, 6): [],
-        (0, 4, 7): ["_profile_batch_predicate"],
+        (0, 5, 12): ["_profile_batch_predicate"],
         (0, 5, 13): ["profiler_manager._profile_batch_predicate"],
     }
 
     assert said["Scheduler"]["told of a batch"] == at(release, told)
-    known = "def _profile_batch_predicate(self, batch)"
-    assert method == (known if number(release) >= (0, 4, 7) else None)
+    assert method == "def _profile_batch_predicate(self, batch)"
 
 
 @every_release
@@ -114,11 +107,10 @@ def test_steps_are_one_too_few_before_0516(release):
         "num_steps + 1" if number(release) >= (0, 5, 16) else "_ct() + num_steps"
         if number(release) >= (0, 5, 13) else "_ct + num_steps"
     )  # fmt: skip
-    expected = ["self.profiler_start_forward_ct + num_steps"]
-    assert since_start == (expected if number(release) >= (0, 4, 9, 2) else [])
+    assert since_start == ["self.profiler_start_forward_ct + num_steps"]
 
 
-@pytest.mark.parametrize("release", [one for one in RELEASES if number(one) >= (0, 5, 9)])
+@every_release
 def test_what_the_scheduler_s_part_remembers(release):
     """The state a failed session leaves behind; nothing else is new but detailed annotations."""
     part = SAID[release]["scheduler part"]
@@ -138,34 +130,28 @@ def test_what_the_scheduler_s_part_remembers(release):
 @every_release
 def test_activities_that_do_something(release):
     """Whatever else is named is passed over without a word."""
-    since = {"RPD": (0, 4, 7), "XPU": (0, 5, 10),
-             "current_platform.get_torch_profiler_activity_str()": (0, 5, 16)}  # fmt: skip
-
-    expected = known_by(release, since)
-
+    since = {"current_platform.get_torch_profiler_activity_str()": (0, 5, 16)}
     activities = set(SAID[release]["scheduler part"]["activities"])
-    assert activities == {"CPU", "GPU", "MEM", "CUDA_PROFILER"} | expected
+
+    usual = {"CPU", "GPU", "MEM", "CUDA_PROFILER", "RPD", "XPU"}
+    assert activities == usual | known_by(release, since)
 
 
 @every_release
 def test_ranks_in_the_names_of_files(release):
-    """TP always; DP, PP and EP where there are several of them, since 0.5.3.post2."""
+    """TP always; DP, PP and EP where there are several of them."""
     names = SAID[release]["scheduler part"]["names"]
 
-    expected = {"DP-", "PP-", "EP-"} if number(release) >= (0, 5, 3, 2) else set()
-    assert set(names.values()) == expected
+    assert set(names.values()) == {"DP-", "PP-", "EP-"}
     by_ranks = [test for test, part in names.items() if part == "DP-" and "num_dp_ranks" in test]
     assert bool(by_ranks) == (number(release) >= (0, 5, 22))
 
 
 @every_release
-def test_plugins_are_loaded_since_0511(release):
+def test_plugins_are_loaded(release):
     """By the launch and by each scheduler; by the other processes only since 0.5.22."""
     plugins = SAID[release]["plugins"]
 
-    assert (plugins is not None) == (number(release) >= (0, 5, 11))
-    if plugins is None:
-        return
     assert plugins["group"] == "sglang.srt.plugins"
     assert "SGLANG_PLUGINS" in plugins["admitted by"]
     assert plugins["register"] == (
@@ -192,8 +178,8 @@ def test_plugins_are_loaded_since_0511(release):
 def test_variables_of_the_schedulers(release):
     """Where traces go without a folder, and the other profiler, which takes over all of it."""
     since = {
-        "SGLANG_TORCH_PROFILER_DIR": (0, 4, 6),
-        "SGLANG_PROFILE_V2": (0, 5, 6),
+        "SGLANG_TORCH_PROFILER_DIR": (0, 5, 12),
+        "SGLANG_PROFILE_V2": (0, 5, 12),
         "SGLANG_MEM_PROFILE_MAX_ENTRIES": (0, 5, 18),
         "SGLANG_PROFILE_BY_STAGE_DECODE_MIN_BS": (0, 5, 20),
     }
@@ -208,14 +194,12 @@ def test_variables_of_the_schedulers(release):
 def test_weights_and_memory_between_rollouts(release):
     """The tokenizer's words for them, and the class of the scheduler's process that does them."""
     homes = {
-        (0, 4, 6): "scheduler.py Scheduler",
-        (0, 4, 10): "scheduler_update_weights_mixin.py SchedulerUpdateWeightsMixin",
+        (0, 5, 12): "scheduler_update_weights_mixin.py SchedulerUpdateWeightsMixin",
         (0, 5, 13): "scheduler_components/weight_updater.py SchedulerWeightUpdaterManager",
     }
-    since = {"update_weights_from_ipc": (0, 5, 5), "begin_weight_update": (0, 5, 21),
-             "end_weight_update": (0, 5, 21)}  # fmt: skip
+    since = {"begin_weight_update": (0, 5, 21), "end_weight_update": (0, 5, 21)}
     plain = {"update_weights_from_disk", "update_weights_from_distributed",
-             "update_weights_from_tensor", "release_memory_occupation",
+             "update_weights_from_tensor", "update_weights_from_ipc", "release_memory_occupation",
              "resume_memory_occupation"}  # fmt: skip
 
     expected = plain | known_by(release, since)
@@ -230,16 +214,12 @@ def test_weights_and_memory_between_rollouts(release):
 
 
 @every_release
-def test_pauses_take_an_object_since_056(release):
-    """And reach the scheduler; before, they take nothing, and before 0.4.9 there are none."""
+def test_pauses_take_an_object(release):
+    """And reach the scheduler."""
     said = SAID[release]["TokenizerManager"]
     names = ["pause_generation", "continue_generation"]
-    is_new = number(release) >= (0, 5, 6)
 
-    words = "self, obj" if is_new else "self"
     for name in names:
-        known = f"async def {name}({words})" if number(release) >= (0, 4, 9) else None
-        assert said[name] == known
+        assert said[name] == f"async def {name}(self, obj)"
     weights = SAID[release]["Scheduler"]["weights"]
-    if number(release) >= (0, 4, 10):
-        assert weights.get("sglang/srt/managers/scheduler.py Scheduler", []) == names * is_new
+    assert weights["sglang/srt/managers/scheduler.py Scheduler"] == names

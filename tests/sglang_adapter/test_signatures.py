@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.sglang_adapter import signatures
 from tests.sglang_adapter.history import (
     KEYWORDS,
     RELEASES,
     SAID,
-    at,
     every_release,
     known_by,
     number,
@@ -20,12 +17,12 @@ from tests.sglang_adapter.history import (
 
 
 def test_releases_of_every_generation_are_known():
-    """From 0.4.6.post5 to 0.5.23, each by one wheel with its checksum."""
+    """From 0.5.12 to 0.5.23, each by one wheel with its checksum."""
     every = {release.partition("==")[2] for release in SAID}
 
     assert set(signatures.RELEASES) == set(SAID)
-    assert len(every) == 24
-    assert {f"0.5.{minor}" for minor in (9, *range(10, 17), *range(18, 24))} <= every
+    assert len(every) == 11
+    assert {f"0.5.{minor}" for minor in (*range(12, 17), *range(18, 24))} <= every
     for release, said in SAID.items():
         assert said["wheel"].startswith(f"sglang-{release.partition('==')[2]}-")
         assert len(bytes.fromhex(said["sha256"])) == 32
@@ -107,12 +104,10 @@ def test_http_hears_the_same_words(release):
 
 @every_release
 def test_a_server_tells_of_itself(release):
-    """By `/server_info` from 0.5.6 on, by `/get_server_info` always."""
+    """By `/server_info`."""
     http = SAID[release]["HTTP"]
 
-    plain = {"methods": ["GET"], "takes": []}
-    assert http["/server_info"] == (plain if number(release) >= (0, 5, 6) else None)
-    assert http["/get_server_info"] == plain
+    assert http["/server_info"] == {"methods": ["GET"], "takes": []}
     assert http["/health"]["methods"] == ["GET"]
 
 
@@ -139,12 +134,7 @@ def test_a_cancelled_call_blocks_profiling_before_0516(release):
     """Since then the queue is left in order, and a reply nobody waits for is dropped."""
     said, is_new = SAID[release]["communicator"], number(release) >= (0, 5, 16)
 
-    homes = {
-        (0, 4, 6): "tokenizer_manager.py _Communicator",
-        (0, 5, 2): "tokenizer_communicator_mixin.py _Communicator",
-        (0, 5, 11): "communicator.py FanOutCommunicator",
-    }
-    assert said["home"] == f"sglang/srt/managers/{at(release, homes)}"
+    assert said["home"] == "sglang/srt/managers/communicator.py FanOutCommunicator"
     assert said["outlives a cancelled call"] == is_new
     assert said["drops a late reply"] == is_new
 
@@ -162,14 +152,10 @@ def test_each_rank_of_data_parallel_answers(release):
 
 @every_release
 def test_where_the_tokenizer_s_part_is(release):
-    """On the TokenizerManager itself, then in a mixin, then in one with another name."""
-    homes = {
-        (0, 4, 6): "tokenizer_manager.py TokenizerManager",
-        (0, 5, 2): "tokenizer_communicator_mixin.py TokenizerCommunicatorMixin",
-        (0, 5, 11): "tokenizer_control_mixin.py TokenizerControlMixin",
-    }
+    """In a mixin of the TokenizerManager."""
+    home = "sglang/srt/managers/tokenizer_control_mixin.py TokenizerControlMixin"
 
-    assert SAID[release]["profiling"]["home"] == f"sglang/srt/managers/{at(release, homes)}"
+    assert SAID[release]["profiling"]["home"] == home
 
 
 @every_release
@@ -184,11 +170,8 @@ def test_arguments_of_the_launch(release):
         "1", "1", "None",
     )  # fmt: skip
     assert said["enable_dp_attention"] == said["enable_request_time_stats_logging"] == "False"
-    since = {"sleep_on_idle": (0, 4, 9), "export_metrics_to_file": (0, 5, 6),
-             "use_ray": (0, 5, 10), "forward_hooks": (0, 5, 6)}  # fmt: skip
-    for name in since:
-        default = "None" if name == "forward_hooks" else "False"
-        assert said[name] == (default if name in known_by(release, since) else None)
+    for name in ("sleep_on_idle", "export_metrics_to_file", "use_ray"):
+        assert said[name] == "False"
     assert said["attn_dp_size"] == ("1" if number(release) >= (0, 5, 22) else None)
 
 
@@ -200,54 +183,47 @@ def test_what_became_of_the_arguments_can_be_asked_for_since_0519(release):
 
 @every_release
 def test_times_of_requests_need_enable_metrics(release):
-    """Of its times a reply has its latency without being asked, since 0.5.6 nothing else."""
+    """Of its times a reply has its latency without being asked, and nothing else."""
     said = SAID[release]["meta_info"]
     plain, at_end = said["nothing"], said["finished"]
     asked = {*said.get("enable_metrics", ()), *said.get("enable_metrics, finished", ())}
 
     assert {"finish_reason", "prompt_tokens", "completion_tokens", "cached_tokens"} <= set(plain)
     assert "e2e_latency" in at_end
-    if number(release) >= (0, 5, 6):
-        assert at_end == ["e2e_latency"]
-        assert {one for one in plain if re.search("_(ts|time|latency)$", one)} == {
-            "response_sent_to_client_ts"
-        }
-        assert {"queue_time", "request_received_ts", "decode_throughput"} <= asked
-    elif number(release) < (0, 5, 5):
-        assert asked == set()
+    assert at_end == ["e2e_latency"]
+    assert {one for one in plain if re.search("_(ts|time|latency)$", one)} == {
+        "response_sent_to_client_ts"
+    }
+    assert {"queue_time", "request_received_ts", "decode_throughput"} <= asked
 
 
-@pytest.mark.parametrize("release", [one for one in RELEASES if number(one) >= (0, 5, 9)])
-def test_times_of_requests_have_other_names_since_0510(release):
-    """What 0.5.9 tells as `decode_finished_ts` is `request_finished_ts`, among others."""
+@every_release
+def test_times_of_requests_have_these_names(release):
+    """Those that the adapter reads are among them."""
     said = SAID[release]["meta_info"]
     asked = {*said["enable_metrics"], *said["enable_metrics, finished"]}
-    old = {"decode_finished_ts", "prefill_finished_ts", "request_sent_to_scheduler_ts"}
     new = {"request_finished_ts", "prefill_finished_time", "forward_entry_time",
            "api_server_dispatch_finish_ts"}  # fmt: skip
-    is_new = number(release) >= (0, 5, 10)
 
-    assert asked & (old | new) == (new if is_new else old)
+    assert new <= asked
     assert ("first_token_latency" in asked) == (number(release) >= (0, 5, 21))
-    retractions = "num_retractions" if number(release) >= (0, 5, 12) else "total_retractions"
-    assert [one for one in said["nothing"] if "retractions" in one] == [retractions]
+    assert [one for one in said["nothing"] if "retractions" in one] == ["num_retractions"]
 
 
 @every_release
 def test_variables_that_beat_the_caller(release):
-    """Read beside the tokenizer: on unless they say false, stacks since 0.4.7."""
-    since = {"SGLANG_PROFILE_WITH_STACK": (0, 4, 7), "SGLANG_PROFILE_RECORD_SHAPES": (0, 5, 5)}
+    """Read beside the tokenizer: on unless they say false."""
+    names = "SGLANG_PROFILE_WITH_STACK", "SGLANG_PROFILE_RECORD_SHAPES"
 
-    expected = dict.fromkeys(known_by(release, since), "true")
+    expected = dict.fromkeys(names, "true")
 
     assert SAID[release]["profiling"]["variables"] == expected
 
 
 @every_release
-def test_an_engine_takes_keywords_since_053(release):
-    """`Engine.start_profile(**kwargs)` has stayed as it is; before, it takes nothing."""
+def test_an_engine_takes_keywords(release):
+    """`Engine.start_profile(**kwargs)` has stayed as it is."""
     said = SAID[release]["Engine"]
 
-    words = "self, **kwargs" if number(release) >= (0, 5, 3) else "self"
-    assert said["start_profile"] == f"def start_profile({words})"
+    assert said["start_profile"] == "def start_profile(self, **kwargs)"
     assert said["stop_profile"] == "def stop_profile(self)"

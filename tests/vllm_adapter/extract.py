@@ -27,8 +27,6 @@ METHODS = {
 _ATTRIBUTES = ("errored", "output_handler", "output_processor", "vllm_config", "engine_core")
 """What the adapter looks at of an AsyncLLM."""
 
-_VARIABLE = re.compile(r"VLLM_[A-Z_]*PROFIL[A-Z_]*")
-
 
 def described(sources: Mapping[str, str]) -> Json:
     """Describe a release by its *sources*: path in the wheel → text."""
@@ -40,7 +38,6 @@ def described(sources: Mapping[str, str]) -> Json:
     asynchronous = class_in(trees.get(METHODS["AsyncLLM"][0]), "AsyncLLM")
     found["AsyncLLM.attributes"] = [a for a in _ATTRIBUTES if has(asynchronous, a)]
     found["ProfilerConfig"] = fields(trees.get("vllm/config/profiler.py"), "ProfilerConfig")
-    found["variables"] = sorted(set(_VARIABLE.findall(sources.get("vllm/envs.py", ""))))
     processor = class_in(trees.get("vllm/v1/engine/output_processor.py"), "OutputProcessor")
     found["OutputProcessor.request_states"] = has(processor, "request_states")
     found["request_states.pop"] = processor is not None and (
@@ -50,7 +47,7 @@ def described(sources: Mapping[str, str]) -> Json:
     found["RequestStateStats"] = sorted(stats or ())
     found["WorkerWrapperBase"] = [
         path
-        for path in ("vllm/v1/worker/worker_base.py", "vllm/worker/worker_base.py")
+        for path in ("vllm/v1/worker/worker_base.py",)
         if class_in(trees.get(path), "WorkerWrapperBase") is not None
     ]
     found["iteration_details"] = "def compute_iteration_details(" in sources.get(

@@ -46,7 +46,7 @@ def engine(
     *launched* is what else its ProfilerConfig says.
     """
     config = profiler_config(release, directory, launched or {})
-    counts = {} if config is None else vars(config)
+    counts = vars(config)
     sessions = number(release) >= (0, 32)
     profiler = None
     if directory:
@@ -66,8 +66,7 @@ def engine(
     whole = SimpleNamespace(
         parallel_config=parallel, device_config=SimpleNamespace(device_type="cpu")
     )
-    if config is not None:
-        whole.profiler_config = config
+    whole.profiler_config = config
     processor = SimpleNamespace(request_states={})
     made = engine_class(release, kind)(profiler, whole, processor)
     inner = made
@@ -80,8 +79,6 @@ def engine(
 
 def _names(release: str) -> dict[str, str]:
     """Say how the files of that release are called."""
-    if release.endswith("==0.11.0"):
-        return {"trace": "host_{pid}", "table": ""}
     trace = "rank{rank}" if number(release) >= (0, 17) else "0f3a-rank-{rank}"
     if number(release) < (0, 32):
         return {"trace": trace, "table": "profiler_out_{rank}.txt"}
@@ -109,10 +106,8 @@ def inner_engine(release: str, outer: Stand) -> Any:
 
 
 def profiler_config(release: str, directory: Path | str, launched: dict[str, Any]) -> Any:
-    """Make a ProfilerConfig with the fields and defaults of that release; None before 0.13."""
+    """Make a ProfilerConfig with the fields and defaults of that release."""
     fields = SAID[release]["ProfilerConfig"]
-    if fields is None:
-        return None
     known = {name: ast.literal_eval(default) for name, default in fields.items()}
     if set(launched) - set(known):
         raise TypeError(f"{release}: ProfilerConfig has no {sorted(set(launched) - set(known))}")

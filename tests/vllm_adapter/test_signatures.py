@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import asyncio
 import importlib
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from rlprof import Target, Window
 from rlprof_engine.requests import TIMES
+from rlprof_vllm import server_args
 from rlprof_vllm._engine import reach
-from rlprof_vllm._launch import engine_launch, server_args
+from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import Iterations, VllmOptions
 from tests.vllm_adapter import signatures
@@ -32,21 +32,6 @@ every_release = pytest.mark.parametrize("release", RELEASES)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.fixture(name="environment", autouse=True)
-def _environment(monkeypatch):
-    """Return a function that says variables to a release; what this machine says is taken away."""
-    for variable in sorted({name for said in SAID.values() for name in said["variables"]}):
-        monkeypatch.delenv(variable, raising=False)
-
-    def environment(release, **variables):
-        known = {name: variables.get(name, 0) for name in SAID[release]["variables"]}
-        monkeypatch.setitem(sys.modules, "vllm.envs", SimpleNamespace(**known))
-        for variable, value in variables.items():
-            monkeypatch.setenv(variable, str(value))
-
-    return environment
-
-
 def started(handle, iterations, contents=()):
     """Start a window by vLLM's own profiler; return what it was called with, and the Native."""
     native = Native(reach(handle, ""), handle, VllmOptions(iterations=iterations), contents)
@@ -56,12 +41,12 @@ def started(handle, iterations, contents=()):
 
 
 def test_releases_of_every_generation_are_known():
-    """Ten releases and more, from 0.11 to 0.33, each by one wheel with its checksum."""
+    """Ten releases and more, from 0.13 to 0.33, each by one wheel with its checksum."""
     numbers = {number(release) for release in SAID}
 
     assert set(signatures.RELEASES) == set(SAID)
     assert len(numbers) >= 10
-    assert {(0, 11), (0, 12), (0, 13), (0, 16), (0, 17), (0, 31), (0, 32), (0, 33)} <= numbers
+    assert {(0, 13), (0, 16), (0, 17), (0, 31), (0, 32), (0, 33)} <= numbers
     for release, said in SAID.items():
         name, _, version = release.partition("==")
         assert said["wheel"].startswith(f"{name.replace('-', '_')}-{version}-")
@@ -109,18 +94,15 @@ def test_sessions_have_words_of_their_own_since_032(release, kind):
 
 @every_kind
 @every_release
-def test_whether_it_was_launched_with_a_profiler_is_seen(release, kind, tmp_path, monkeypatch):
-    """Its ProfilerConfig says so since 0.13, before that the environment; and where it writes."""
+def test_whether_it_was_launched_with_a_profiler_is_seen(release, kind, tmp_path):
+    """Its ProfilerConfig says so, and where it writes."""
     bare = reach(engine(release, kind), "").facts
-    if number(release) < (0, 13):
-        monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(tmp_path))
-
     facts = reach(engine(release, kind, directory=tmp_path, tp=2), "").facts
 
     assert (bare.profiler, bare.directory) == ("", "")
     assert (facts.profiler, facts.directory) == ("torch", str(tmp_path))
     assert (facts.workers, facts.has_layout) == (2, True)
-    assert facts.records_frontend == (number(release) >= (0, 13))  # vLLM's default
+    assert facts.records_frontend  # vLLM's default
 
 
 @every_kind
@@ -154,12 +136,9 @@ def test_engine_steps_are_counted_per_window_or_said_not_to_be(release, kind, tm
 
 @every_kind
 @every_release
-def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_path, environment):
+def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_path):
     """Since 0.33 a window has its own; before, the launch has fixed them for all."""
     launched = {"torch_profiler_with_stack": True, "torch_profiler_record_shapes": False}
-    if number(release) < (0, 13):
-        launched = {}
-        environment(release, VLLM_TORCH_PROFILER_WITH_STACK=1, VLLM_TORCH_PROFILER_DIR=tmp_path)
     handle = engine(release, kind, directory=tmp_path, launched=launched)
 
     given, native = started(handle, None, contents=["shapes"])
@@ -175,21 +154,15 @@ def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_p
 
 
 @every_release
-def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path, environment):
+def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path):
     """An engine born with what rlprof.launch gives counts them where its release can."""
     launched = {"delay_iterations": 3, "max_iterations": 5}
-    if number(release) < (0, 13):
-        launched = {}
-        environment(release, VLLM_PROFILER_DELAY_ITERS=3, VLLM_PROFILER_MAX_ITERS=5,
-                    VLLM_TORCH_PROFILER_DIR=tmp_path)  # fmt: skip
 
     _, native = started(engine(release, directory=tmp_path, launched=launched), CHOSEN)
 
-    can = number(release) >= (0, 12)  # 0.11 has never heard of these variables
-    assert can == ("iterations" not in native.unsupported)
-    by_launch = (0, 12) <= number(release) < (0, 32)
+    assert "iterations" not in native.unsupported
     told = "by the launch, the same for all windows"
-    assert by_launch == (native.applied.get("iterations") == told)
+    assert (number(release) < (0, 32)) == (native.applied.get("iterations") == told)
 
 
 @every_release
@@ -207,23 +180,18 @@ def test_a_launch_with_a_schedule_is_said_to_leave_steps_out(release, tmp_path):
 
 @every_kind
 @every_release
-def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path, environment):
+def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path):
     """Launched to count, a session is told not to, or the window says that it is not whole."""
     launched = {"max_iterations": 5}
-    if number(release) < (0, 13):
-        launched = {}
-        environment(release, VLLM_PROFILER_MAX_ITERS=5, VLLM_TORCH_PROFILER_DIR=tmp_path)
 
     given, native = started(engine(release, kind, directory=tmp_path, launched=launched), None)
 
     if number(release) >= (0, 32):
         assert (given["delay_iterations"], given["max_iterations"]) == (0, 0)
         assert native.unsupported == {}
-    elif number(release) >= (0, 12):
+    else:
         why = "no window has more than the launch allows: max_iterations 5"
         assert native.unsupported == {"iterations": why}
-    else:
-        assert native.unsupported == {}
 
 
 @every_release
@@ -245,12 +213,10 @@ def _install(tmp_path, monkeypatch):
         package = tmp_path / "site" / "vllm"
         (package / "config").mkdir(parents=True)
         (package / "__init__.py").write_text("raise ImportError('importing it takes seconds')\n")
-        names = "\n".join(f'    "{name}": None,' for name in said["variables"])
-        (package / "envs.py").write_text(f"environment_variables = {{\n{names}\n}}\n")
-        if said["ProfilerConfig"] is not None:
-            lines = [f"    {name}: object = {v}" for name, v in said["ProfilerConfig"].items()]
-            text = "\n".join(["class ProfilerConfig:", *lines, ""])
-            (package / "config" / "profiler.py").write_text(text)
+        (package / "envs.py").touch()
+        lines = [f"    {name}: object = {v}" for name, v in said["ProfilerConfig"].items()]
+        text = "\n".join(["class ProfilerConfig:", *lines, ""])
+        (package / "config" / "profiler.py").write_text(text)
         monkeypatch.syspath_prepend(package.parent)
         importlib.invalidate_caches()
 
@@ -275,22 +241,6 @@ LIGHT = {
     "ignore_frontend": True,
 }
 
-VARIABLES = {
-    "0.11": {
-        "VLLM_TORCH_PROFILER_DIR": "/traces",
-        "VLLM_TORCH_PROFILER_WITH_STACK": "0",
-        "VLLM_TORCH_PROFILER_RECORD_SHAPES": "0",
-        "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY": "0",
-        "VLLM_TORCH_PROFILER_WITH_FLOPS": "0",
-    },
-    "0.12": {
-        "VLLM_TORCH_PROFILER_USE_GZIP": "0",
-        "VLLM_TORCH_PROFILER_DUMP_CUDA_TIME_TOTAL": "0",
-        "VLLM_TORCH_PROFILER_DISABLE_ASYNC_LLM": "1",
-    },
-}
-"""What light is, in the environment: what 0.11 knows, and what 0.12 knows beside it."""
-
 
 @every_release
 def test_an_engine_is_launched_light(release, install):
@@ -299,16 +249,8 @@ def test_an_engine_is_launched_light(release, install):
 
     made = launch()
 
-    if number(release) >= (0, 13):
-        assert made.engine_args == {"disable_log_stats": False, "profiler_config": LIGHT}
-        assert made.env == {}
-    else:
-        assert made.engine_args == {"disable_log_stats": False}
-        known = {k: v for words in VARIABLES.values() for k, v in words.items()}
-        expected = {k: v for k, v in known.items() if k in SAID[release]["variables"]}
-        assert made.env == expected
-        assert set(VARIABLES["0.11"]) <= set(expected)
-        assert number(release) < (0, 12) or set(VARIABLES["0.12"]) <= set(expected)
+    assert made.engine_args == {"disable_log_stats": False, "profiler_config": LIGHT}
+    assert made.env == {}
 
 
 @every_release
@@ -318,19 +260,13 @@ def test_contents_and_engine_steps_are_launched(release, install):
 
     made = launch(CHOSEN, ["stack", "shapes"])
 
-    if number(release) >= (0, 13):
-        config = made.engine_args["profiler_config"]
-        assert set(config) <= set(SAID[release]["ProfilerConfig"])
-        assert (config["delay_iterations"], config["max_iterations"]) == (3, 5)
-        assert (config["torch_profiler_with_stack"], config["torch_profiler_with_memory"]) == (
-            True,
-            False,
-        )
-    else:
-        assert set(made.env) <= set(SAID[release]["variables"])
-        assert made.env["VLLM_TORCH_PROFILER_WITH_STACK"] == "1"
-        assert made.env["VLLM_TORCH_PROFILER_RECORD_SHAPES"] == "1"
-        assert (made.env.get("VLLM_PROFILER_MAX_ITERS") == "5") == (number(release) >= (0, 12))
+    config = made.engine_args["profiler_config"]
+    assert set(config) <= set(SAID[release]["ProfilerConfig"])
+    assert (config["delay_iterations"], config["max_iterations"]) == (3, 5)
+    assert (config["torch_profiler_with_stack"], config["torch_profiler_with_memory"]) == (
+        True,
+        False,
+    )
 
 
 @every_release
@@ -340,12 +276,9 @@ def test_the_server_takes_the_same_as_a_command_line(release, install):
 
     args = server_args(launch())
 
-    if number(release) >= (0, 13):
-        flag, value = args
-        assert flag == "--profiler-config"
-        assert ast.literal_eval(value.replace("true", "True").replace("false", "False")) == LIGHT
-    else:
-        assert args == []
+    flag, value = args
+    assert flag == "--profiler-config"
+    assert ast.literal_eval(value.replace("true", "True").replace("false", "False")) == LIGHT
 
 
 @pytest.mark.parametrize("release", [name for name in RELEASES if number(name) >= (0, 32)])

@@ -23,6 +23,20 @@ class EngineRecording:
     unsupported: dict[str, str] = attrs.field(factory=dict)
 
 
+def choose(engine: str, way: str, inside: tuple[str, str], native: tuple[str, str]) -> str:
+    """Choose the way to record; raise CaptureError if neither is possible.
+
+    *way*: the option. *inside* and *native*: the name of each way, and why it cannot be used.
+    """
+    if not inside[1] and way != "native":
+        return "worker"
+    if not native[1] and way != "worker":
+        return "native"
+    told = [f"in its {inside[0]}: {inside[1]}"] if inside[1] and way != "native" else []
+    told += [f"{native[0]}: {native[1]}"] if native[1] and way != "worker" else []
+    raise CaptureError(f"{engine}: this engine cannot be recorded; {'; '.join(told)}")
+
+
 def answers_in(answers: list[dict[str, Any]], state: str, nobody: str) -> list[dict[str, Any]]:
     """Return the answers in *state*; raise CaptureError with the reasons if all failed.
 

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rlprof import Advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 
-def who_records(
-    tools: Iterable[str], *, way: str, is_native: bool, profiler: str, word: str
-) -> str:
-    """Say what records a replica, or what that depends on.
+def advice_on(
+    options: Any,
+    tools: Iterable[str],
+    is_native: bool,  # noqa: FBT001
+    profiler: str,
+    word: str,
+) -> list[Advice]:
+    """Say what records a replica, or what that depends on; then, on its host, what cannot work.
 
     *is_native*: only the engine's own profiler can do what was asked. *profiler*: its name. *word*:
     the engine's name for its processes.
     """
-    names = ", ".join(tools)
+    names, way = ", ".join(tools), options.way
     if is_native or way == "native" or not names:
-        return f"{profiler} records" + (f" in place of {names}" if names else "")
-    if way == "worker" or names != "torch":
-        return f"inside it: {names}"
-    return f"inside it: {names}; without rlprof in its {word}, {profiler} records instead"
+        text = f"{profiler} records" + (f" in place of {names}" if names else "")
+    elif way == "worker" or names != "torch":
+        text = f"inside it: {names}"
+    else:
+        text = f"inside it: {names}; without rlprof in its {word}, {profiler} records instead"
+    found = [Advice(text, about="records")]
+    if way == "worker" or options.profiler_dir is None:
+        return found
+    why = cannot_be_written(Path(options.profiler_dir).expanduser().absolute())
+    if why and (way == "native" or is_native or not names):
+        found.append(Advice(why, "profiler_dir", "fault"))
+    elif why:
+        words = f"{why}: if {profiler} stands in for the tools, no window opens"
+        found.append(Advice(words, "profiler_dir", "warning"))
+    return found
 
 
 def beyond_known(version: str, newest: str) -> list[Advice]:
@@ -36,6 +52,19 @@ def beyond_known(version: str, newest: str) -> list[Advice]:
         return []
     text = f"{version} is newer than {newest}, the newest that rlprof knows; record a step to"
     return [Advice(f"{text} check that it works", "release", "warning")]
+
+
+def sources_of(package: str, holds: str) -> Path | None:
+    """Find an installed package without importing it: an import takes seconds, and its devices.
+
+    *holds*: a path in it, so that a folder of that name by the script is not taken for it.
+    """
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    places = list(found.submodule_search_locations or ()) if found is not None else []
+    return next((Path(place) for place in places if Path(place, holds).exists()), None)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

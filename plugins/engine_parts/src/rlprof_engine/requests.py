@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlprof import Artifact
+from rlprof import Artifact, CaptureError
 from rlprof_engine.traces import header
 from rlprof_traces import whole
 
@@ -73,6 +73,57 @@ class Watched(dict[str, Any]):
         if left is not None and state is not None:
             with suppress(Exception):  # the engine's own loop must go on
                 left(key, state, might_be_gone)
+
+
+class Requests:
+    """The requests of one engine in one window; an engine's own class says how it keeps them."""
+
+    attribute: str
+    """The attribute of the *keeper* with its requests."""
+
+    def __init__(self, keeper: Any) -> None:
+        self.unsupported: dict[str, str] = {}
+        self._keeper = keeper
+        self._watched: Watched | None = None
+        self._gone: list[Any] = []
+        """What `left` keeps of each request that has left."""
+        self._began = 0.0
+        if not isinstance(getattr(keeper, self.attribute, None), dict):
+            self._keeper = None
+            self.unsupported["requests"] = "this engine's frontend is in another process"
+
+    def start(self) -> None:
+        """Start to watch for requests that leave."""
+        if self._keeper is None:
+            return
+        states = getattr(self._keeper, self.attribute)
+        if not isinstance(states, Watched):
+            states = Watched(states)
+            setattr(self._keeper, self.attribute, states)
+        self._began = time.monotonic()
+        states.left = self.left
+        self._watched = states
+
+    def left(self, name: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
+        """Keep what is known of a request that leaves."""
+        raise NotImplementedError
+
+    def lines(self, there: Iterable[tuple[str, Any]]) -> Iterable[dict[str, Any]]:
+        """Describe the requests that have left, and of *there* those that have not."""
+        raise NotImplementedError
+
+    def stop(self, folder: Path) -> None:
+        """Write the requests that have left, and those that are still there."""
+        watched, self._watched = self._watched, None
+        if watched is None:
+            return
+        there = tuple(watched.items())  # first, or a request that leaves now is in neither
+        watched.left = None
+        now = time.monotonic()
+        try:
+            write(folder, self._began, now, self.lines(there))
+        except OSError as exc:
+            raise CaptureError(f"requests cannot be written: {exc}") from exc
 
 
 def begun_in(file: Path) -> int:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,6 +15,7 @@ from rlprof_traces import DamagedError, Unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from rlprof import Capture, Target
 
@@ -78,11 +77,10 @@ def artifact_of(
     if not raw.name.endswith((".trace.json", ".trace.json.gz")):
         return _kept(raw, out, name)
     try:
-        with _unpacked(raw) as plain:
-            one = whose(raw.name, looked := _looked(plain, step))
-            made = f"{capture.stem}_{one.what}_enginepid{looked.pid}.pt.trace.json.gz"
-            done = finish(plain, out / made, header=header(capture, one.target))
-    except (ValueError, EOFError, DamagedError) as exc:
+        one = whose(raw.name, looked := _looked(raw, step))
+        made = f"{capture.stem}_{one.what}_enginepid{looked.pid}.pt.trace.json.gz"
+        done = finish(raw, out / made, header=header(capture, one.target))
+    except ValueError as exc:
         shutil.copyfile(raw, out / name)
         why = str(exc).replace(str(raw.parent), "").strip("/")
         return Artifact(name, "files", "chrome-trace", "partial", f"cannot be read: {why}")
@@ -116,21 +114,6 @@ def _kept(raw: Path, out: Path, name: str) -> Artifact:
     return Artifact(name, "files", "pickle" if raw.suffix == ".pickle" else "text")
 
 
-@contextmanager
-def _unpacked(raw: Path) -> Iterator[Path]:
-    """Unpack a trace to plain text, outside the folder of raw files."""
-    if not raw.name.endswith(".gz"):
-        yield raw
-        return
-    with tempfile.TemporaryDirectory(dir=raw.parent.parent) as folder:
-        plain = Path(folder, raw.name.removesuffix(".gz"))
-        with raw.open("rb") as packed, plain.open("wb") as unpacked:
-            text = Unpacked(packed)
-            while block := text.read(_BLOCK):
-                unpacked.write(block)
-        yield plain
-
-
 def _looked(file: Path, step: re.Pattern[bytes]) -> Looked:
     """Count the engine steps in a raw trace, and find its process and its rank."""
     steps, pid, rest = 0, 0, b""
@@ -147,6 +130,8 @@ def _looked(file: Path, step: re.Pattern[bytes]) -> Looked:
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        while block := stream.read(_BLOCK):
+    """Yield the text of a trace, packed or not, as far as it can be had."""
+    with file.open("rb") as stream, suppress(EOFError, DamagedError):
+        text = Unpacked(stream)
+        while block := text.read(_BLOCK):
             yield block

@@ -17,13 +17,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rlprof_sglang._launch import server_args
+    from rlprof_engine.launching import server_args
     from rlprof_sglang._options import SglangOptions
     from rlprof_sglang._sglang import Sglang
 
 __all__ = ["Sglang", "SglangOptions", "server_args"]
 
-_WHERE = {"Sglang": "_sglang", "SglangOptions": "_options", "server_args": "_launch"}
+_WHERE = {
+    "Sglang": "rlprof_sglang._sglang",
+    "SglangOptions": "rlprof_sglang._options",
+    "server_args": "rlprof_engine.launching",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -31,4 +35,4 @@ def __getattr__(name: str) -> object:
 
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return getattr(import_module(_WHERE[name]), name)

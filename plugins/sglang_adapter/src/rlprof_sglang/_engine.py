@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
 from rlprof_engine.calls import called, run_on
 from rlprof_engine.wrapped import Wrapped
-from rlprof_sglang._facts import Facts, looked_inside, seen
-from rlprof_sglang._server import Server
+from rlprof_sglang._facts import looked_inside, seen
+from rlprof_sglang._server import Engine, Server
 from rlprof_sglang._turns import Turns, driven, turns_of
 from rlprof_sglang._words import MARK, STATE
 
@@ -25,44 +25,6 @@ _IS_OVER = "_rlprof_is_over"
 
 class CameToRestError(CaptureError):
     """The engine's loop ran for a moment only; later calls must run it themselves."""
-
-
-class Engine(Protocol):
-    """One engine: an object or a server."""
-
-    facts: Facts
-    is_local: bool
-    """Whether its first scheduler certainly sees the files of this host."""
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop of the engine while that loop runs; None: any loop will do."""
-
-    @property
-    def is_resting(self) -> bool:
-        """Whether its loop runs only during a call, on the calling thread."""
-
-    @property
-    def is_late(self) -> bool:
-        """Whether a resting engine has not answered its previous call yet."""
-
-    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        """Run *hook* on the loop of a resting engine, at once, for up to *within_s*."""
-
-    async def look(self) -> None:
-        """Find out what takes a call; these calls can do no harm."""
-
-    async def states(self) -> Sequence[Mapping[str, Any]]:
-        """Ask the schedulers for their state: one state per replica."""
-
-    async def start(self, fields: Mapping[str, Any]) -> None:
-        """Send a request to start profiling."""
-
-    async def stop(self) -> None:
-        """Send a request to stop; it is no error if nothing runs."""
-
-    async def run(self, function: Callable[[], object]) -> None:
-        """Call *function* where the engine's frontend runs, uninterrupted by it."""
 
 
 def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> Engine:
@@ -96,7 +58,7 @@ async def told(engine: Engine, order: str, more: Mapping[str, Any]) -> list[dict
     return [json.loads(answer) for answer in answers if answer]
 
 
-class _Object:
+class _Object(Engine):
     """An Engine, a TokenizerManager, or any object with the same methods."""
 
     is_local = True

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SINCE = {
-    "merge_profiles": (0, 5, 3, 2),
     "profile_id": (0, 5, 15),
     "detailed_annotations": (0, 5, 19),
 }
@@ -23,8 +22,6 @@ EXACT = (0, 5, 16)
 """Before this release, a session of N steps without a start step recorded N - 1."""
 RANGES = (0, 5, 14)
 """Since this release, a forward step runs in a torch range, and its stage is checked inside."""
-SPANS = (0, 5, 11)
-"""Since this release, each forward step has a span in a trace."""
 
 
 @attrs.frozen

@@ -104,17 +104,6 @@ def _stopped(original: Any, part: Any, request: Any) -> Any:
         _followed.take_back()
 
 
-def stopping(original: Any, part: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make sure there is a folder when a session ends: somebody may have deleted it."""
-    folder = read(part, "torch_profiler_output_dir")
-    if folder is not None and read(part, "profile_in_progress"):
-        try:
-            tried(Path(folder))
-        except OSError:
-            part.torch_profiler_output_dir = elsewhere()
-    return original(part, *args, **kwargs)
-
-
 def _follow(part: Any) -> None:
     """Wrap the check of each forward step by SGLang's profiler, until the session is stopped.
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlprof import Advice, CaptureError
-from rlprof_engine.beforehand import beyond_known
-from rlprof_sglang._facts import EXACT, SPANS, release
+from rlprof_engine.beforehand import beyond_known, sources_of
+from rlprof_sglang._facts import EXACT, release
 from rlprof_sglang._words import PLUGIN
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NEWEST = "0.5.23"
 """The newest release whose sources we read; tests compare it with their list of releases."""
@@ -19,13 +21,7 @@ NEWEST = "0.5.23"
 
 def sources_here() -> Path | None:
     """Find the installed SGLang without importing it."""
-    try:
-        found = importlib.util.find_spec("sglang")
-    except (ImportError, ValueError):
-        return None
-    places = list(found.submodule_search_locations or ()) if found is not None else []
-    known = [Path(place) for place in places if Path(place, "srt").is_dir()]
-    return known[0] if known else None  # else a folder of that name by the script
+    return sources_of("sglang", "srt")
 
 
 def version() -> str:
@@ -43,8 +39,7 @@ def is_version_2() -> bool:
 
 def capabilities() -> list[Advice]:
     """List what the installed SGLang can record, and by which way."""
-    sources = sources_here()
-    if sources is None:
+    if sources_here() is None:
         raise CaptureError(
             "SGLang is not installed here; install rlprof-sglang where the engine runs"
         )
@@ -53,10 +48,7 @@ def capabilities() -> list[Advice]:
     is_admitted = not allowed or PLUGIN in map(str.strip, allowed.split(","))
     lacks = []
     inside = "any tool, any rank, exact iterations; launched by rlprof.launch"
-    if not (sources / "srt/plugins").is_dir():
-        inside = "none before SGLang 0.5.11: it loads no plugins in its schedulers"
-        lacks.append("way worker")
-    elif not is_admitted:
+    if not is_admitted:
         without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
         inside = f"not admitted: {without}; the launch's environment adds it"
         lacks.append("way worker")
@@ -70,7 +62,6 @@ def capabilities() -> list[Advice]:
         "way worker": inside,
         "way native": native,
         "native iterations": f"count {exact}; skip only with rlprof in the schedulers",
-        "native steps": "read back from the trace" if not here or here >= SPANS else "unknown",
         "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "
         "when they waited, with enable_metrics",
     }

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from rlprof import Target, Window
     from rlprof_engine.iterations import Iterations
-    from rlprof_sglang._engine import Engine
     from rlprof_sglang._options import SglangOptions
+    from rlprof_sglang._server import Engine
 
 FILES = "native"
 """The subfolder for the files of SGLang's profiler, in the window's folder."""

@@ -10,15 +10,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.requests import Watched, write
+from rlprof_engine.requests import Requests as Watching
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 _KEPT = ("id", "prompt_tokens", "completion_tokens", "cached_tokens", "num_retractions",
-         "total_retractions", "finish_reason", "queue_time", "forward_entry_time",
-         "prefill_finished_time", "prefill_finished_ts", "dp_rank")  # fmt: skip
+         "finish_reason", "queue_time", "forward_entry_time",
+         "prefill_finished_time", "dp_rank")  # fmt: skip
 """The small fields of an answer; we do not keep its text."""
 
 
@@ -50,59 +49,32 @@ class Answers(list[Any]):
                 self._said["finish_reason"] = str(reason.get("type", reason))
 
 
-class Requests:
+class Requests(Watching):
     """The requests of one engine in one window."""
 
+    attribute = "rid_to_state"
+
     def __init__(self, handle: Any, *, has_metrics: bool) -> None:
-        self.unsupported: dict[str, str] = {}
-        self._manager = getattr(handle, "tokenizer_manager", handle)
-        self._watched: Watched | None = None
-        self._gone: list[tuple[dict[str, float], dict[str, Any], float]] = []
-        """For each request that has left: its times, what its answer says (now or later), and
-        when it left."""
-        self._began = 0.0
-        if not isinstance(getattr(self._manager, "rid_to_state", None), dict):
-            self._manager = None
-            self.unsupported["requests"] = "this engine's frontend is in another process"
-        elif not has_metrics:
+        super().__init__(getattr(handle, "tokenizer_manager", handle))
+        if not self.unsupported and not has_metrics:
             self.unsupported["requests: queued, prefill"] = (
                 "SGLang reports these times only with enable_metrics=True; rlprof.launch gives it"
             )
 
-    def start(self) -> None:
-        """Start to watch for requests that leave."""
-        if self._manager is None:
-            return
-        states = self._manager.rid_to_state
-        if not isinstance(states, Watched):
-            states = Watched(states)
-            self._manager.rid_to_state = states
-        self._began = time.monotonic()
-        states.left = self._left
-        self._watched = states
-
-    def _left(self, key: str, state: Any, _: bool) -> None:  # noqa: FBT001
+    def left(self, name: str, state: Any, _: bool) -> None:  # noqa: FBT001
         """Keep what is known of a request. Its last answer comes next, or has just come."""
-        said: dict[str, Any] = {"id": key}
+        said: dict[str, Any] = {"id": name}
         times = _times(state)
         state.out_list = Answers(getattr(state, "out_list", ()), said)
         self._gone.append((times, said, time.monotonic()))
 
-    def stop(self, folder: Path) -> None:
-        """Write the requests that have left, and those that are still there."""
-        watched, self._watched = self._watched, None
-        if watched is None:
-            return
-        there = [(name, _times(state)) for name, state in tuple(watched.items())]
-        watched.left = None
-        gone = self._gone
+    def lines(self, there: Iterable[tuple[str, Any]]) -> Iterable[dict[str, Any]]:
+        """Describe the requests that have left, and of *there* those that have not."""
         offset = time.time() - time.monotonic()
-        lines = [_line(times, said, left, offset) for times, said, left in gone]
+        lines = [_line(times, said, left, offset) for times, said, left in self._gone]
         known = {line["id"] for line in lines}
-        lines += [
-            _line(times, {"id": name}, None, offset) for name, times in there if name not in known
-        ]
-        write(folder, self._began, time.monotonic(), lines)
+        rest = [(_times(state), {"id": name}) for name, state in there if name not in known]
+        return lines + [_line(times, said, None, offset) for times, said in rest]
 
 
 def _times(state: Any) -> dict[str, float]:
@@ -111,8 +83,6 @@ def _times(state: Any) -> dict[str, float]:
     words = {"created_time": "created", "first_token_time": "first_token_ts",
              "last_time": "last_token_ts"}  # fmt: skip
     found = {word: getattr(stats, name, 0.0) for name, word in words.items()}
-    if stats is None:  # until 0.5.9 they were on the state itself, by the wall clock
-        found["created"] = getattr(state, "created_time", 0.0) - (time.time() - time.monotonic())
     return {word: at for word, at in found.items() if isinstance(at, float) and at > 0}
 
 
@@ -123,12 +93,12 @@ def _line(
     line: dict[str, Any] = {"id": str(meta.get("id", "?")), "left": left}
     words = {"prompt_tokens": "prompt_tokens", "completion_tokens": "tokens",
              "cached_tokens": "cached_tokens", "num_retractions": "retractions",
-             "total_retractions": "retractions", "dp_rank": "dp"}  # fmt: skip
+             "dp_rank": "dp"}  # fmt: skip
     line |= {word: meta[name] for name, word in words.items() if meta.get(name) is not None}
     if left is not None and meta.get("finish_reason"):
         line["finish"] = str(meta["finish_reason"])
     scheduled = meta.get("forward_entry_time")
-    first = meta.get("prefill_finished_time") or meta.get("prefill_finished_ts")
+    first = meta.get("prefill_finished_time")
     if scheduled:
         line["scheduled_ts"] = scheduled - offset
         line["queued_ts"] = line["scheduled_ts"] - max(0.0, meta.get("queue_time") or 0.0)

@@ -7,14 +7,49 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
+from rlprof_engine.engine import Engine as Base
 from rlprof_engine.http import Http
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
 
-class Server:
+class Engine(Base):
+    """One engine of SGLang; the usual answers are those of a server."""
+
+    facts: Facts
+    is_local: bool
+    """Whether its first scheduler certainly sees the files of this host."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether its loop runs only during a call, on the calling thread."""
+        return False
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a resting engine has not answered its previous call yet."""
+        return False
+
+    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
+        """Run *hook* on the loop of a resting engine, at once, for up to *within_s*."""
+        raise NotImplementedError
+
+    async def states(self) -> Sequence[Mapping[str, Any]]:
+        """Ask the schedulers for their state: one state per replica."""
+        raise NotImplementedError
+
+    async def start(self, fields: Mapping[str, Any]) -> None:
+        """Send a request to start profiling."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Send a request to stop; it is no error if nothing runs."""
+        raise NotImplementedError
+
+
+class Server(Engine):
     """SGLang's HTTP server."""
 
     def __init__(self, address: str, admin_api_key: str | None) -> None:
@@ -23,25 +58,6 @@ class Server:
         self._http = Http("sglang", address, self._refusal, headers)
         self.facts = Facts("http")
         self.is_local = _is_here(address)
-
-    @property
-    def loop(self) -> None:
-        """None: any loop will do."""
-
-    @property
-    def is_resting(self) -> bool:
-        """Never: it runs in another process."""
-        return False
-
-    @property
-    def is_late(self) -> bool:
-        """Never: core waits for it."""
-        return False
-
-    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:  # noqa: ARG002 -- as others
-        """Refuse: a server never rests."""
-        hook.close()
-        raise CaptureError("sglang: a server runs on no event loop of this process")
 
     async def look(self) -> None:
         """Read how it was launched, and whether rlprof's code is in its schedulers."""
@@ -55,7 +71,6 @@ class Server:
 
     async def _info(self) -> Mapping[str, Any]:
         info = await self._http.ask("GET", "/server_info", missing={})
-        info = info or await self._http.ask("GET", "/get_server_info", missing={})  # until 0.5.8
         return info if isinstance(info, dict) else {}
 
     async def start(self, fields: Mapping[str, Any]) -> None:
@@ -68,10 +83,6 @@ class Server:
             await self._http.ask("POST", "/stop_profile")
         except UnsaidError:
             self.facts = attrs.evolve(self.facts, is_profiling=False)
-
-    async def run(self, function: Callable[[], object]) -> None:
-        """Call *function* here: the frontend is in another process."""
-        function()
 
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         where = self._http.address + path

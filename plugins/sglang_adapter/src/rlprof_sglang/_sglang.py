@@ -14,15 +14,16 @@ import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_engine.launching import profiler_dir
 from rlprof_sglang._beforehand import advise
 from rlprof_sglang._counters import Counters
-from rlprof_sglang._engine import CameToRestError, Engine, loop_here, reach, told
+from rlprof_sglang._engine import CameToRestError, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
-from rlprof_sglang._launch import check, engine_launch, profiler_dir
+from rlprof_sglang._launch import check, engine_launch
 from rlprof_sglang._native import Native, written
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
-from rlprof_sglang._ways import sleepless, unasked, way
+from rlprof_sglang._ways import NATIVE, sleepless, unasked, way
 from rlprof_sglang._words import longest_s
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
     from rlprof.types import Place, RunsOn
+    from rlprof_sglang._server import Engine
 
 
 _USUAL = {"configure": 60.0, "start": 5.0, "stop": 120.0}
 """The limits if none are given."""
 _NOBODY = "sglang: no scheduler records"
-_NATIVE = "SGLang's own profiler"
 
 
 @attrs.define(eq=False)  # identity: plugins are compared
@@ -164,7 +165,7 @@ class Sglang:
                 self._lost = ""
                 return said
             said.applied |= native.applied
-            said.unsupported |= native.unsupported | beyond_native(workers, "schedulers", _NATIVE)
+            said.unsupported |= native.unsupported | beyond_native(workers, "schedulers", NATIVE)
         if options.requests:
             self._requests = Requests(handle, has_metrics=engine.facts.has_metrics)
             said.unsupported |= self._requests.unsupported
@@ -193,7 +194,8 @@ class Sglang:
             if engine.facts.is_profiling:
                 raise CaptureError("sglang: somebody else is profiling this engine")
         self._native = native
-        await native.start(window, target, profiler_dir(self.options, target), run_id)
+        below = profiler_dir("sglang", self.options.profiler_dir, target)
+        await native.start(window, target, below, run_id)
 
     @hookimpl
     def stop(self, window: Window, folder: Path, workers: Workers) -> Any:
@@ -223,7 +225,7 @@ class Sglang:
             if native is not None or answers or requests is not None:
                 self._leave_notes(folder, native, answers)
             if requests is not None:
-                _leave_requests(folder, requests)
+                requests.stop(folder)
 
     def _leave_notes(self, folder: Path, native: Native | None, answers: Mapping[str, Any]) -> None:
         known = None if self._engine is None else self._engine.facts
@@ -262,10 +264,3 @@ class Sglang:
             raise CaptureError(
                 f"sglang: its schedulers cannot be reached: {type(exc).__name__}: {exc}"[:500]
             ) from exc
-
-
-def _leave_requests(folder: Path, requests: Requests) -> None:
-    try:
-        requests.stop(folder)
-    except OSError as exc:
-        raise CaptureError(f"sglang: requests cannot be written: {exc}") from exc

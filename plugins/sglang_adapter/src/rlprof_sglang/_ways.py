@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlprof import CaptureError
+from rlprof_engine.answers import choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof_sglang._engine import Engine
     from rlprof_sglang._facts import Facts
     from rlprof_sglang._options import SglangOptions
+    from rlprof_sglang._server import Engine
 
+NATIVE = "SGLang's own profiler"
 _NOT_THERE = (
-    "rlprof-sglang is not in its schedulers: install it there (SGLang 0.5.11 or later), launch "
-    "with the environment that rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
+    "rlprof-sglang is not in its schedulers: install it there, launch with the environment that "
+    "rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
 )
 
 
@@ -41,13 +42,8 @@ def way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str
     native = ""
     if tools and "torch" not in tools:
         native = f"it records torch only, and cannot replace {', '.join(tools)}"
-    if not inside and options.way != "native":
-        return "worker"
-    if not native and options.way != "worker":
-        return "native"
-    told = [f"in its schedulers: {inside}"] if inside and options.way != "native" else []
-    told += [f"SGLang's own profiler: {native}"] if native and options.way != "worker" else []
-    raise CaptureError(f"sglang: this engine cannot be recorded; {'; '.join(told)}")
+    both = ("schedulers", inside), (NATIVE, native)
+    return choose("sglang", options.way, *both)
 
 
 def unasked(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> dict[str, str]:

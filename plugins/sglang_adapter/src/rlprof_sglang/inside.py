@@ -38,12 +38,11 @@ def install() -> None:
         return
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-    from rlprof_sglang import _guard, _refusals
+    from rlprof_sglang import _refusals
 
     HookRegistry.register(f"{_SCHEDULER}.get_internal_state", describe, HookType.AFTER)
     part = _refusals.profiler_part()
     HookRegistry.register(f"{part.path}.{part.handler}", asked, HookType.AROUND)
-    HookRegistry.register(f"{part.path}.{part.stop}", _guard.stopping, HookType.AROUND)
 
 
 def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
@@ -86,11 +85,11 @@ def _lacks(scheduler: Any, part: Any) -> list[str]:
     from rlprof_sglang import _refusals
 
     known = _refusals.profiler_part()
-    found = [
-        f"{type(part).__name__}.{name}"
-        for name in (known.handler, known.stop)
-        if not hasattr(getattr(part, name, None), "__wrapped__")
-    ]
+    is_there = {
+        known.handler: hasattr(getattr(part, known.handler, None), "__wrapped__"),
+        known.stop: hasattr(part, known.stop),
+    }
+    found = [f"{type(part).__name__}.{name}" for name, is_it in is_there.items() if not is_it]
     return found if callable(getattr(scheduler, _STEP, None)) else [*found, f"Scheduler.{_STEP}"]
 
 

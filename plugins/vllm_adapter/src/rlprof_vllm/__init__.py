@@ -11,7 +11,7 @@ Nothing here imports vLLM before the engine does.
 
 from __future__ import annotations
 
-from rlprof_vllm._launch import server_args
+from rlprof_engine.launching import server_args
 from rlprof_vllm._options import VllmOptions
 from rlprof_vllm._vllm import Vllm
 

@@ -19,8 +19,6 @@ _METRICS = (
     "vllm:num_requests_waiting",
     "vllm:kv_cache_usage_perc",
 )
-_OLD_KV = "vllm:gpu_cache_usage_perc"
-"""Its name before 0.10."""
 _GAUGES = ("gauge_scheduler_running", "gauge_scheduler_waiting", "gauge_kv_cache_usage")
 
 
@@ -49,8 +47,7 @@ def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
         usage = scheduler.kv_cache_manager.usage
         return totals([len(scheduler.running)], [len(scheduler.waiting)], [usage])
     manager = own(inner, "logger_manager")
-    loggers = own(manager, "stat_loggers") or [own(manager, "prometheus_logger")]  # 0.11.0
-    for logger in loggers:
+    for logger in own(manager, "stat_loggers") or ():
         gauges = [found for name in _GAUGES if isinstance(found := own(logger, name), dict)]
         values = [[own(one, "_value") for one in gauge.values()] for gauge in gauges]
         if len(gauges) == len(_GAUGES) and all(map(all, values)):  # Ray Serve has its own gauges
@@ -64,8 +61,7 @@ def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
 def _asked(address: str) -> dict[str, float]:
     """Ask a server for these metrics only; with several frontends, it returns only all of them."""
     found: dict[str, list[float]] = {}
-    query = "&".join(f"name[]={name}" for name in (*_METRICS, _OLD_KV))
+    query = "&".join(f"name[]={name}" for name in _METRICS)
     for path in (f"/metrics?{query}", "/metrics"):
-        found = found or samples(fetched(address.rstrip("/") + path), (*_METRICS, _OLD_KV))
-    running, waiting, usage = (found.get(name, []) for name in _METRICS)
-    return totals(running, waiting, usage or found.get(_OLD_KV, []))
+        found = found or samples(fetched(address.rstrip("/") + path), _METRICS)
+    return totals(*(found.get(name, []) for name in _METRICS))

@@ -4,45 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
 from rlprof_engine.calls import called, run_on
-from rlprof_vllm._facts import Facts, looked_inside, seen
-from rlprof_vllm._server import Server
+from rlprof_vllm._facts import seen
+from rlprof_vllm._server import Engine, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class Engine(Protocol):
-    """One engine: an object or a server."""
-
-    facts: Facts
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop it runs on; None: it has none, or any loop will do."""
-
-    @property
-    def is_unborn(self) -> bool:
-        """Whether the first call will bind it to the loop of the caller."""
-
-    @property
-    def is_errored(self) -> bool:
-        """Whether it is known to be dead."""
-
-    async def look(self) -> None:
-        """Find out what takes a call; these calls can do no harm."""
-
-    async def look_inside(self) -> None:
-        """Ask the workers whether rlprof's code is in them, by a call that cannot fail there."""
-
-    async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the engine."""
-
-    async def run(self, function: Callable[[], object]) -> None:
-        """Call *function* where the engine's frontend runs, uninterrupted by it."""
 
 
 def reach(handle: Any, directory: str) -> Engine:
@@ -57,7 +27,7 @@ def reach(handle: Any, directory: str) -> Engine:
     return _Object(handle)
 
 
-class _Object:
+class _Object(Engine):
     """An AsyncLLM, an LLM, or any object with the same methods."""
 
     def __init__(self, handle: Any) -> None:
@@ -79,13 +49,6 @@ class _Object:
     def is_errored(self) -> bool:
         """Whether it is known to be dead."""
         return getattr(self._handle, "errored", False) is True
-
-    async def look(self) -> None:
-        """Do nothing: `seen` has read everything."""
-
-    async def look_inside(self) -> None:
-        """Check whether the workers loaded our plugin; their settings may exclude it."""
-        self.facts = await looked_inside(self.facts, self.call)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call *method* on the engine's own loop, if it has one; never cut it short there."""

@@ -25,18 +25,8 @@ CONTENTS = {
     "flops": "torch_profiler_with_flops",
 }
 """Contents of the tool torch, and the names of vLLM's own profiler for them."""
-_OLD_CONTENTS = {
-    "stack": "VLLM_TORCH_PROFILER_WITH_STACK",
-    "shapes": "VLLM_TORCH_PROFILER_RECORD_SHAPES",
-    "memory": "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY",
-    "flops": "VLLM_TORCH_PROFILER_WITH_FLOPS",
-}
-"""The environment variables for them before 0.13."""
-_COUNTS = {
-    "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
-    "max_iterations": "VLLM_PROFILER_MAX_ITERS",
-}
-"""Its fields that count engine steps, and the environment variables for them in 0.12."""
+_COUNTS = ("delay_iterations", "max_iterations")
+"""Its fields that count engine steps."""
 
 
 @attrs.frozen
@@ -124,20 +114,18 @@ def seen(handle: Any) -> Facts:
         type(handle).__name__,
         version=_version(),
         parameters=parameters_of(start),
-        profiler=_old_profiler() if profiler is None else getattr(profiler, "profiler", "") or "",
-        directory=_old_directory()
-        if profiler is None
-        else getattr(profiler, "torch_profiler_dir", None),
-        contents=_old_contents() if profiler is None else _contents(profiler),
-        at_launch=_old_counts() if profiler is None else _counts(profiler),
-        schedule={} if profiler is None else _schedule(profiler),
+        profiler=getattr(profiler, "profiler", "") or "",
+        directory=getattr(profiler, "torch_profiler_dir", None),
+        contents=tuple(w for w, name in CONTENTS.items() if getattr(profiler, name, False)),
+        at_launch={name: getattr(profiler, name, 0) for name in _COUNTS},
+        schedule=_schedule(profiler),
         records_frontend=profiler is not None and not getattr(profiler, "ignore_frontend", False),
         tp=parallel.tensor_parallel_size,
         pp=parallel.pipeline_parallel_size,
         dp=parallel.data_parallel_size,
         has_layout=True,
         device=str(getattr(getattr(config, "device_config", None), "device_type", "")),
-        is_here=_is_here(inner),
+        is_here=type(getattr(inner, "engine_core", None)).__name__ == "InprocClient",
         can_tell_workers=_has_our_code() and hasattr(handle, "collective_rpc"),
         methods=known,
     )  # fmt: skip
@@ -149,51 +137,11 @@ def _version() -> str:
     return str(getattr(sys.modules.get("vllm"), "__version__", ""))
 
 
-def _old_profiler() -> str:
-    """Return the profiler before 0.13, when the environment switched it on."""
-    return "torch" if _old_directory() else ""
-
-
-def _old_directory() -> str:
-    import os
-
-    return os.environ.get("VLLM_TORCH_PROFILER_DIR", "")
-
-
-def _counts(profiler: Any) -> dict[str, int]:
-    return {name: getattr(profiler, name, 0) for name in _COUNTS}
-
-
 def _schedule(profiler: Any) -> dict[str, int]:
     """Return torch's schedule; vLLM has one only if it waits or warms up."""
     names = ("wait_iterations", "warmup_iterations")
     found = {name: count for name in names if (count := getattr(profiler, name, 0))}
     return found and {**found, "active_iterations": getattr(profiler, "active_iterations", 0)}
-
-
-def _old_counts() -> dict[str, int]:
-    """Return the counts that the vLLM in this process reads from its environment."""
-    import sys
-
-    envs = sys.modules.get("vllm.envs")
-    return {name: getattr(envs, variable, 0) for name, variable in _COUNTS.items()}
-
-
-def _old_contents() -> tuple[str, ...]:
-    import sys
-
-    envs = sys.modules.get("vllm.envs")
-    return tuple(word for word, name in _OLD_CONTENTS.items() if getattr(envs, name, False))
-
-
-def _contents(profiler: Any) -> tuple[str, ...]:
-    return tuple(word for word, name in CONTENTS.items() if getattr(profiler, name, False))
-
-
-def _is_here(inner: Any) -> bool:
-    """Whether the engine and its worker run in this process."""
-    core = getattr(inner, "engine_core", None)
-    return type(core).__name__ == "InprocClient"
 
 
 def _has_our_code() -> bool:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlprof import Advice, CaptureError
-from rlprof_engine.beforehand import beyond_known
+from rlprof_engine.beforehand import beyond_known, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
 PLUGIN = "rlprof"
 """Our name among vLLM's general plugins."""
@@ -26,13 +25,7 @@ _STATS = "v1/metrics/stats.py"
 
 def sources_here() -> Path | None:
     """Find the installed vLLM without importing it."""
-    try:
-        found = importlib.util.find_spec("vllm")
-    except (ImportError, ValueError):
-        return None
-    places = list(found.submodule_search_locations or ()) if found is not None else []
-    known = [Path(place) for place in places if Path(place, "envs.py").is_file()]
-    return known[0] if known else None  # else a folder of that name by the script
+    return sources_of("vllm", "envs.py")
 
 
 def fields(sources: Path, file: str, name: str) -> Collection[str]:
@@ -76,14 +69,8 @@ def version(sources: Path) -> str:
 
 
 def has_known_profiler(sources: Path) -> bool:
-    """Whether a launch can switch on vLLM's own profiler in a way that we know."""
-    known = fields(sources, PROFILER, "ProfilerConfig")
-    if known:
-        return {"profiler", "torch_profiler_dir"} <= set(known)
-    try:
-        return "VLLM_TORCH_PROFILER_DIR" in (sources / "envs.py").read_text(encoding="utf-8")
-    except OSError:
-        return False
+    """Whether a launch can switch on vLLM's own profiler in a way that we know, as since 0.13."""
+    return {"profiler", "torch_profiler_dir"} <= set(fields(sources, PROFILER, "ProfilerConfig"))
 
 
 def newer_than_known() -> list[Advice]:
@@ -113,7 +100,7 @@ def capabilities() -> list[Advice]:
     found = {
         "vllm": version(sources),
         "way worker": inside,
-        "way native": "launched with profiler_config" if known else "launched by environment",
+        "way native": "launched with profiler_config",
         "native files": "a prefix of each window" if sessions else "recognized as new files",
         "native iterations": per_window if sessions else iterations,
         "native contents": per_window if "profiler_kwargs" in taken else as_launched,

@@ -1,4 +1,4 @@
-"""What to launch an engine with so that it can be recorded: arguments, or for old versions env.
+"""What to launch an engine with so that it can be recorded.
 
 We read the sources of the installed vLLM: an import takes seconds, and vLLM may not be installed
 here.
@@ -6,15 +6,11 @@ here.
 
 from __future__ import annotations
 
-import getpass
-import json
 import os
-import re
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof import Launch, safe_name
+from rlprof import Launch
+from rlprof_engine.launching import profiler_dir
 from rlprof_vllm._facts import CONTENTS
 from rlprof_vllm._installed import PLUGIN, PROFILER, fields, has_known_profiler, sources_here
 
@@ -44,39 +40,13 @@ def engine_launch(
         wanted = _wanted(options, target, tools)
         sources = sources_here()
         known = _OLDEST if sources is None else fields(sources, PROFILER, "ProfilerConfig")
-        if sources is not None and not has_known_profiler(sources):
-            pass  # vLLM would refuse to start with half of it; the window says what is missing
-        elif known:
+        if sources is None or has_known_profiler(sources):  # else the window says what is missing
             arguments["profiler_config"] = {k: v for k, v in wanted.items() if k in known}
-        elif sources is not None:
-            env |= _env(wanted, (sources / "envs.py").read_text(encoding="utf-8"))
     if options.way != "native":
         env |= _admitted(os.environ.get("VLLM_PLUGINS"))
         if "nsys" in tools:  # it cannot see a process forked without exec
             env["VLLM_WORKER_MULTIPROC_METHOD"] = "spawn"
     return Launch(env=env, engine_args=arguments)
-
-
-def server_args(launch: Launch) -> list[str]:
-    """Return the engine arguments of *launch* as the command line of vLLM's server."""
-    found = []
-    for name, value in launch.engine_args.items():
-        flag = "--" + name.replace("_", "-")
-        if value is False and name.startswith("disable_"):
-            continue  # the server's default
-        if value is True:
-            found.append(flag)
-        else:
-            found += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
-    return found
-
-
-def profiler_dir(options: VllmOptions, target: Target) -> str:
-    """Return the folder that vLLM's own profiler writes to; this needs no engine."""
-    if options.profiler_dir is not None:
-        return str(Path(options.profiler_dir).absolute())
-    name = f"{safe_name(target.role)}_{target.rank}"
-    return str(Path(tempfile.gettempdir(), f"rlprof-vllm-{safe_name(getpass.getuser())}", name))
 
 
 def _wanted(
@@ -90,7 +60,7 @@ def _wanted(
     contents = tools.get("torch", {}).get("contents", ())
     wanted: dict[str, Any] = {
         "profiler": "torch",
-        "torch_profiler_dir": profiler_dir(options, target),
+        "torch_profiler_dir": str(profiler_dir("vllm", options.profiler_dir, target)),
         **{name: word in contents for word, name in CONTENTS.items()},
         "torch_profiler_use_gzip": False,
         "torch_profiler_dump_cuda_time_total": False,
@@ -105,31 +75,6 @@ def native_iterations(chosen: Any) -> dict[str, int]:
     """Translate *chosen* for vLLM: with a delay of N, it begins with step N, not after it."""
     delay = chosen.skip + 1 if chosen.skip else 0
     return {"delay_iterations": delay, "max_iterations": chosen.count or 0}
-
-
-_VARIABLES = {
-    "torch_profiler_dir": "VLLM_TORCH_PROFILER_DIR",
-    "torch_profiler_with_stack": "VLLM_TORCH_PROFILER_WITH_STACK",
-    "torch_profiler_record_shapes": "VLLM_TORCH_PROFILER_RECORD_SHAPES",
-    "torch_profiler_with_memory": "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY",
-    "torch_profiler_with_flops": "VLLM_TORCH_PROFILER_WITH_FLOPS",
-    "torch_profiler_use_gzip": "VLLM_TORCH_PROFILER_USE_GZIP",
-    "torch_profiler_dump_cuda_time_total": "VLLM_TORCH_PROFILER_DUMP_CUDA_TIME_TOTAL",
-    "ignore_frontend": "VLLM_TORCH_PROFILER_DISABLE_ASYNC_LLM",
-    "delay_iterations": "VLLM_PROFILER_DELAY_ITERS",
-    "max_iterations": "VLLM_PROFILER_MAX_ITERS",
-}
-"""The environment variables for these settings before 0.13."""
-
-
-def _env(wanted: Mapping[str, Any], envs: str) -> dict[str, str]:
-    """Express *wanted* in variables of the installed vLLM; *envs*: the text of its `envs.py`."""
-    known = set(re.findall(r"VLLM_[A-Z_]+", envs))
-    return {
-        variable: value if isinstance(value, str) else str(int(value))
-        for field, variable in _VARIABLES.items()
-        if variable in known and (value := wanted.get(field)) is not None
-    }
 
 
 def _admitted(allowed: str | None) -> dict[str, str]:

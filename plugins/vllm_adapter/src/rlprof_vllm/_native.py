@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof import Window
-    from rlprof_vllm._engine import Engine
     from rlprof_vllm._options import VllmOptions
+    from rlprof_vllm._server import Engine
 
 FILES = "native"
 """The subfolder for the files of vLLM's profiler, in the window's folder."""
@@ -55,7 +55,7 @@ class Native:
         self._engine = engine
         self._iterations = options.chosen
         wanted = options.profiler_dir
-        self._profiler_dir = None if wanted is None else str(Path(wanted).absolute())
+        self._profiler_dir = None if wanted is None else str(Path(wanted).expanduser().absolute())
         self._contents = contents
         self._prefix = ""
         self._before: frozenset[str] = frozenset()

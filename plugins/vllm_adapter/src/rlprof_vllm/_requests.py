@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.requests import TIMES, Watched, write
+from rlprof_engine.requests import TIMES
+from rlprof_engine.requests import Requests as Watching
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
 
 def _counts_preemptions() -> bool:
@@ -24,55 +25,30 @@ def _counts_preemptions() -> bool:
     return kept is None or hasattr(kept, "num_preemptions")
 
 
-class Requests:
+class Requests(Watching):
     """The requests of one engine in one window."""
 
+    attribute = "request_states"
+
     def __init__(self, handle: Any) -> None:
-        self.unsupported: dict[str, str] = {}
         inner = getattr(handle, "llm_engine", handle)
-        self._processor = getattr(inner, "output_processor", None)
-        self._watched: Watched | None = None
-        self._gone: list[tuple[tuple[Any, ...], float | None]] = []
-        """The data of each request that has left, and the time when it left."""
-        self._began = 0.0
-        if not isinstance(getattr(self._processor, "request_states", None), dict):
-            self._processor = None
-            self.unsupported["requests"] = "this engine's frontend is in another process"
-        elif not _counts_preemptions():
+        super().__init__(getattr(inner, "output_processor", None))
+        if not self.unsupported and not _counts_preemptions():
             self.unsupported["requests: preemptions"] = "this vLLM does not count them per request"
 
-    def start(self) -> None:
-        """Start to watch for requests that leave."""
-        if self._processor is None:
-            return
-        states = self._processor.request_states
-        if not isinstance(states, Watched):
-            states = Watched(states)
-            self._processor.request_states = states
-        self._began = time.monotonic()
-        states.left = self._left
-        self._watched = states
+    def left(self, _: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
+        """Keep what is known of a request that leaves; only an aborted one may have left before."""
+        self._gone.append((_kept(state), might_be_gone, time.monotonic()))
 
-    def _left(self, _: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
-        # Only an aborted request may have left already.
-        self._gone.append(((*_kept(state), might_be_gone), time.monotonic()))
-
-    def stop(self, folder: Path) -> None:
-        """Write the requests that have left, and those that are still there."""
-        watched, self._watched = self._watched, None
-        if watched is None:
-            return
-        there = tuple(watched.values())  # first, or a request that leaves now is in neither
-        watched.left = None
-        gone = self._gone
-        now = time.monotonic()
-        known = {id(kept[4]) for kept, _ in gone if kept[4] is not None}
+    def lines(self, there: Iterable[tuple[str, Any]]) -> Iterable[dict[str, Any]]:
+        """Describe the requests that have left, and of *there* those that have not."""
+        known = {id(kept[4]) for kept, _, _ in self._gone if kept[4] is not None}
         still = [
-            ((*_kept(state), False), None)
-            for state in there
+            (_kept(state), False, None)
+            for _, state in there
             if id(getattr(state, "stats", None)) not in known
         ]
-        write(folder, self._began, now, (_line(kept, left) for kept, left in (*gone, *still)))
+        return [_line(*one) for one in (*self._gone, *still)]
 
 
 def _kept(state: Any) -> tuple[Any, ...]:
@@ -88,9 +64,9 @@ def _kept(state: Any) -> tuple[Any, ...]:
     )
 
 
-def _line(kept: tuple[Any, ...], left: float | None) -> dict[str, Any]:
+def _line(kept: tuple[Any, ...], is_aborted: bool, left: float | None) -> dict[str, Any]:  # noqa: FBT001
     """Describe a request; *left* is when it ended, None if it is still running."""
-    name, prompt, cached, most, stats, is_aborted = kept
+    name, prompt, cached, most, stats = kept
     line: dict[str, Any] = {"id": name, "left": left, "prompt_tokens": prompt}
     if is_aborted:
         line["finish"] = "abort"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from rlprof import CaptureError
+from rlprof_engine.engine import Engine as Base
 from rlprof_engine.http import Http
 from rlprof_vllm._facts import METHODS, Facts, looked_inside
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NOT_BEGUN = (400, 422)
 """Status codes of a server that has not called the engine."""
@@ -21,26 +19,36 @@ class RefusedError(CaptureError):
     """The session has not begun; a session that runs there is not ours to stop."""
 
 
-class Server:
+class Engine(Base):
+    """One engine of vLLM; the usual answers are those of a server."""
+
+    facts: Facts
+
+    @property
+    def is_unborn(self) -> bool:
+        """Whether the first call will bind it, for good, to the loop of the caller."""
+        return False
+
+    @property
+    def is_errored(self) -> bool:
+        """Whether it is known to be dead."""
+        return False
+
+    async def look_inside(self) -> None:
+        """Check whether the workers loaded our plugin, by a call that cannot fail there."""
+        self.facts = await looked_inside(self.facts, self.call)
+
+    async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the engine."""
+        raise NotImplementedError
+
+
+class Server(Engine):
     """vLLM's HTTP server."""
 
     def __init__(self, address: str, directory: str) -> None:
         self._http = Http("vllm", address, self._refusal)
         self.facts = Facts("http", directory=directory)
-
-    @property
-    def loop(self) -> None:
-        """None: any loop will do."""
-
-    @property
-    def is_unborn(self) -> bool:
-        """Never: it runs in another process."""
-        return False
-
-    @property
-    def is_errored(self) -> bool:
-        """Never known before a call."""
-        return False
 
     async def look(self) -> None:
         """Read its API description, which does not contain the folder of its profiler."""
@@ -57,10 +65,6 @@ class Server:
             methods=tuple(name for name in METHODS if f"/{name}" in paths),
         )
 
-    async def look_inside(self) -> None:
-        """Ask the workers, if the server passes calls to them."""
-        self.facts = await looked_inside(self.facts, self.call)
-
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Send a request to the route of that name."""
         if method.startswith("is_"):
@@ -69,10 +73,6 @@ class Server:
             body = {"method": args[0], "args": list(kwargs.get("args", ()))}
             return (await self._http.ask("POST", f"/{method}", body) or {}).get("results")
         return await self._http.ask("POST", f"/{method}", kwargs)
-
-    async def run(self, function: Callable[[], object]) -> None:
-        """Call *function* here: the frontend is in another process."""
-        function()
 
     def _refusal(self, path: str, code: int, said: str) -> CaptureError:
         address = self._http.address

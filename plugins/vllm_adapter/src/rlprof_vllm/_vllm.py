@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
-from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, choose, other_number
+from rlprof_engine.launching import faults_of, profiler_dir
 from rlprof_vllm._beforehand import advise
 from rlprof_vllm._counters import Counters
-from rlprof_vllm._engine import Engine, reach
+from rlprof_vllm._engine import reach
 from rlprof_vllm._export import NOTES, exported
 from rlprof_vllm._installed import has_known_profiler, sources_here, version
-from rlprof_vllm._launch import engine_launch, profiler_dir
+from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import VllmOptions
 from rlprof_vllm._requests import Requests
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
     from rlprof.types import Place, RunsOn
+    from rlprof_vllm._server import Engine
 
 
 _NOBODY = "vllm: no worker records"
@@ -74,21 +76,17 @@ class Vllm:
     ) -> Launch | Awaitable[Ready]:
         """At launch, return what to launch the engine with; later, choose how to record it."""
         if place == "launch":
-            if options.way == "worker" and not workers.tools:
-                raise CaptureError("way: worker records with the run's tools, and there is none; "
-                                   "name one: tool: torch")  # fmt: skip
-            others = [name for name in workers.tools if name != "torch"]
-            if options.way == "native" and others:
-                who = f"{', '.join(others)} need{'s' if len(others) == 1 else ''}"
-                raise CaptureError("way: native records with vLLM's own torch profiler; "
-                                   f"{who} way: worker")  # fmt: skip
+            faults = list(faults_of(options.way, "", _NATIVE, workers.tools))
+            if faults:
+                raise CaptureError("; ".join(faults))
             return engine_launch(options, target, workers.tools)
         self.options = options
         return self._arrive(target, handle, workers, threading.get_ident())
 
     async def _arrive(self, target: Target, handle: Any, workers: Workers, caller: int) -> Ready:
         """Choose the way, and let the workers warm up."""
-        self._engine = reach(handle, profiler_dir(self.options, target))
+        wanted = profiler_dir("vllm", self.options.profiler_dir, target)
+        self._engine = reach(handle, str(wanted))
         await self._engine.look()
         is_early = _is_too_early(self._engine, caller)
         if not is_early and self.options.way != "native":
@@ -170,10 +168,7 @@ class Vllm:
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
         if requests is not None:
-            try:
-                requests.stop(folder)
-            except OSError as exc:
-                raise CaptureError(f"vllm: requests cannot be written: {exc}") from exc
+            requests.stop(folder)
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
@@ -227,13 +222,7 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
         native = f"{facts.kind} has no start_profile"
     elif tools and "torch" not in tools:
         native = f"it records torch only, and cannot replace {', '.join(tools)}"
-    if not inside and options.way != "native":
-        return "worker"
-    if not native and options.way != "worker":
-        return "native"
-    told = [f"in its workers: {inside}"] if inside and options.way != "native" else []
-    told += [f"vLLM's own profiler: {native}"] if native and options.way != "worker" else []
-    raise CaptureError(f"vllm: this engine cannot be recorded; {'; '.join(told)}")
+    return choose("vllm", options.way, ("workers", inside), (_NATIVE, native))
 
 
 async def _check_awake(engine: Engine) -> None:

@@ -34,10 +34,7 @@ def install() -> None:
     try:
         from vllm.v1.worker.worker_base import WorkerWrapperBase
     except ImportError:
-        try:  # until 0.11
-            from vllm.worker.worker_base import WorkerWrapperBase
-        except ImportError:
-            return  # an unknown vLLM: only its own profiler remains
+        return  # an unknown vLLM: only its own profiler remains
     setattr(WorkerWrapperBase, METHOD, obey)
     installed = True
 
